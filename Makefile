@@ -1,0 +1,38 @@
+# Two commands: `make demo` runs the flagship and writes its report, `make test` runs the gate's tests.
+# Both make their own virtual environment; only Python 3.11+, pip and make are needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= runs/demo
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/runtime
+	$(BIN)/python -m benchmarks run newton --preset demo --out $(OUT)
+	$(BIN)/python -m benchmarks report $(OUT)
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PATH="$(abspath $(BIN)):$$PATH" lint-imports
+
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Orrery needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/runtime: $(VENV)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/runtime
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info

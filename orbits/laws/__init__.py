@@ -1,0 +1,104 @@
+"""Force laws between two bodies. One file per law; a new file here is found automatically.
+
+A law's magnitude is the attraction between two point masses, in solar masses, astronomical
+units (AU) and years: solar mass AU / year^2.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+VARIABLES = ("r", "m1", "m2")
+
+
+@dataclass(frozen=True)
+class Law:
+    """One force law.
+
+    Attributes:
+        name: The name used in configs, result rows and test ids.
+        expression: The attraction as a sympy string in ``r`` (AU), ``m1`` (planet, solar masses),
+            ``m2`` (star, solar masses) and the names of ``parameters``.
+        parameters: The value of each further constant.
+        units: The unit of each parameter.
+        exponents: d ln F / d ln x for each variable where the law is a pure power law, else None.
+        reference: Where the law comes from.
+    """
+
+    name: str
+    expression: str
+    reference: str
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    exponents: Mapping[str, float] | None = None
+
+    def magnitude(
+        self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
+    ) -> npt.NDArray[np.float64]:
+        """Return the attraction in solar mass AU / year^2, positive towards the other body.
+
+        Args:
+            r: Distance in AU, broadcast against the masses.
+            m1: Planet mass in solar masses.
+            m2: Star mass in solar masses.
+
+        Raises:
+            ValueError: A distance or a mass is not positive.
+        """
+        arrays = {
+            name: np.asarray(value, dtype=np.float64)
+            for name, value in zip(VARIABLES, (r, m1, m2), strict=True)
+        }
+        for name, array in arrays.items():
+            if not np.all(array > 0):
+                raise ValueError(f"{name} must be positive, got a smallest value of {array.min()}")
+        values = _compiled(self.expression, tuple(self.parameters))(
+            *arrays.values(), *self.parameters.values()
+        )
+        return np.asarray(values, dtype=np.float64)
+
+
+@functools.cache
+def _catalogue() -> dict[str, Law]:
+    laws = {}
+    for module in pkgutil.iter_modules(__path__):
+        law = importlib.import_module(f"{__name__}.{module.name}").LAW
+        if law.name != module.name:
+            raise ValueError(f"orbits/laws/{module.name}.py names its law {law.name!r}")
+        laws[law.name] = law
+    return dict(sorted(laws.items()))
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all laws."""
+    return tuple(_catalogue())
+
+
+def get(name: str) -> Law:
+    """Return the law called ``name``.
+
+    Raises:
+        ValueError: There is no such law; the message lists the choices.
+    """
+    try:
+        return _catalogue()[name]
+    except KeyError:
+        raise ValueError(f"unknown law {name!r}; choose from {', '.join(names())}") from None
+
+
+@functools.cache
+def _compiled(expression: str, parameters: tuple[str, ...]):
+    # sympy takes a while to import, and most callers only list names.
+    import sympy
+
+    symbols = {name: sympy.Symbol(name, positive=True) for name in (*VARIABLES, *parameters)}
+    return sympy.lambdify(
+        list(symbols.values()), sympy.sympify(expression, locals=symbols), modules="numpy"
+    )

@@ -1,0 +1,97 @@
+"""Callbacks: the prediction file, and the schedule of the re-weighting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter, Callback
+from orbits import artefacts
+from orbits.manifest import manifest
+
+
+class PredictionWriter(BasePredictionWriter):
+    """Write what ``predict`` returns to one checksummed ``.npz`` with a manifest.
+
+    Args:
+        path: The file to write.
+        overwrite: Replace a file that is already there.
+    """
+
+    def __init__(self, path: str, overwrite: bool = False) -> None:
+        super().__init__(write_interval="epoch")
+        self.path, self.overwrite = Path(path), overwrite
+
+    def setup(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
+    ) -> None:
+        """Refuse before any work: an existing file, or several devices.
+
+        Raises:
+            FileExistsError: The file is there and ``overwrite`` is off.
+            ValueError: More than one process predicts.
+        """
+        if stage != "predict":
+            return
+        if self.path.exists() and not self.overwrite:
+            raise FileExistsError(f"{self.path} exists; choose another path or set overwrite=true")
+        if trainer.world_size > 1:
+            raise ValueError("predictions go to one file: predict with trainer.devices=1")
+
+    def write_on_epoch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        predictions: Sequence[Any],
+        batch_indices: Sequence[Any],
+    ) -> None:
+        """Concatenate the batches and write the file."""
+        columns = {
+            name: torch.cat([batch[name] for batch in predictions]).cpu().numpy()
+            for name in predictions[0]
+        }
+        columns = {
+            name: column.astype(np.float64) if column.dtype.kind == "f" else column
+            for name, column in columns.items()
+        }
+        data = trainer.datamodule  # type: ignore[attr-defined]
+        config = {
+            "task": type(pl_module).__name__,
+            "model": dict(pl_module.hparams),
+            "data": dict(data.hparams) if data is not None else None,
+        }
+        checkpoint = trainer.ckpt_path
+        inputs = {"checkpoint": artefacts.sha256(checkpoint)} if checkpoint else {}
+        record = manifest(config, seed=None, device=str(pl_module.device), inputs=inputs)
+        artefacts.save_arrays(self.path, columns, record)
+
+
+class SharpenAfter(Callback):
+    """Train without re-weighting up to a step, then with it (LSSA first, LSSAR after).
+
+    Args:
+        step: The first training step with re-weighting.
+    """
+
+    def __init__(self, step: int) -> None:
+        if step < 0:
+            raise ValueError(f"step must not be negative, got {step}")
+        self.step = step
+
+    def on_train_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Set the layers' switch, which is a buffer and so part of the checkpoint."""
+        on = trainer.global_step >= self.step
+        for module in pl_module.modules():
+            switch = getattr(module, "sharpen", None)
+            if isinstance(switch, torch.Tensor) and bool(switch) != on:
+                switch.fill_(on)

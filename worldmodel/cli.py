@@ -1,0 +1,146 @@
+"""The command line of the world models: LightningCLI with one more command, ``finetune``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from typing import Any, NoReturn
+
+import lightning
+from lightning.pytorch.cli import (
+    ArgsType,
+    LightningArgumentParser,
+    LightningCLI,
+    SaveConfigCallback,
+)
+
+from worldmodel.data import OrbitData
+from worldmodel.tasks import ForceTask, OrbitTask
+
+
+class Trainer(lightning.Trainer):
+    """A Lightning Trainer that can start from a pre-trained backbone."""
+
+    def finetune(
+        self,
+        model: OrbitTask,
+        datamodule: OrbitData,
+        pretrained: str | None = None,
+        ckpt_path: str | None = None,
+    ) -> None:
+        """Train a force head on a pre-trained backbone.
+
+        Args:
+            model: A ForceTask with the variant and shape of the checkpoint.
+            datamodule: Labelled sequences (population: force).
+            pretrained: Checkpoint of a NextTokenTask; leave it out to train from scratch.
+            ckpt_path: Checkpoint of an interrupted fine-tuning run, to resume it.
+
+        Raises:
+            ValueError: The model is not a ForceTask, or the checkpoint holds another variant.
+        """
+        if not isinstance(model, ForceTask):
+            raise ValueError(f"finetune trains a ForceTask, got {type(model).__name__}")
+        if pretrained and not ckpt_path:
+            model.load_backbone(pretrained)
+        self.fit(model, datamodule=datamodule, ckpt_path=ckpt_path, weights_only=True)
+
+
+class SaveConfig(SaveConfigCallback):
+    """Save the resolved configuration in a form that every command can read back."""
+
+    def __init__(self, parser: Any, config: Any, *args: Any, **kwargs: Any) -> None:
+        config = config.clone()
+        config.pop("pretrained", None)  # an argument of finetune alone
+        super().__init__(parser, config, *args, **kwargs)
+
+
+class Parser(LightningArgumentParser):
+    """Report a bad argument as one line that lists the choices."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Print the message without the usage text and exit with 2."""
+        unknown = re.search(r"unrecognized arguments: --([\w.]+)", message)
+        if unknown:
+            parent = unknown[1].rpartition(".")[0]
+            message = f"unknown key {unknown[1]!r}; choose from {', '.join(self._keys(parent))}"
+        not_accepted = re.search(r"Option '(\w+)' is not accepted", message)
+        if not_accepted:
+            keys = {
+                key
+                for task in (OrbitTask, ForceTask)
+                for key in inspect.signature(task).parameters
+                if key != "kwargs"
+            }
+            message = (
+                f"unknown model key {not_accepted[1]!r}; choose from {', '.join(sorted(keys))}"
+            )
+        _fail(message)
+
+    def _keys(self, parent: str) -> list[str]:
+        """Return the keys one level below ``parent`` of this command's arguments."""
+        start = f"{parent}." if parent else ""
+        keys = {
+            action.dest.removeprefix(start).split(".")[0]
+            for action in self._actions
+            if action.dest.startswith(start)
+        }
+        return sorted(
+            key for key in keys if key.isidentifier() and key not in ("help", "subcommand")
+        )
+
+
+class WorldModelCLI(LightningCLI):
+    """fit | validate | test | predict | finetune, configured by YAML files and flags."""
+
+    def __init__(self, args: ArgsType = None) -> None:
+        super().__init__(
+            OrbitTask,
+            OrbitData,
+            subclass_mode_model=True,
+            trainer_class=Trainer,
+            seed_everything_default=0,
+            save_config_callback=SaveConfig,
+            save_config_kwargs={"overwrite": True},
+            parser_class=Parser,
+            args=args,
+        )
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Return the commands and the arguments the CLI fills in itself."""
+        return {**LightningCLI.subcommands(), "finetune": {"model", "datamodule"}}
+
+    def before_instantiate_classes(self) -> None:
+        """Load checkpoints as plain data unless told otherwise."""
+        config = self.config[self.subcommand]
+        if config.get("weights_only", True) is None:
+            config["weights_only"] = True
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Give the model the protocol of its data, so that the two cannot differ."""
+        parser.link_arguments("data.protocol", "model.init_args.protocol")
+        parser.link_arguments("data.protocol_args", "model.init_args.protocol_args")
+
+
+def main(args: ArgsType = None) -> None:
+    """Run the command line.
+
+    Bad input ends with one line and exit code 2; training that diverged with one line and 1.
+    """
+    try:
+        WorldModelCLI(args)
+    except (ValueError, TypeError, FileNotFoundError, FileExistsError) as error:
+        _fail(str(error))
+    except FloatingPointError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _fail(message: str) -> NoReturn:
+    # jsonargparse wraps what a constructor raised in a report on every member of a union.
+    causes = re.findall(r"^\s+- (?!Expected a )(.*)$", message, flags=re.MULTILINE)
+    line = causes[0] if causes else " ".join(message.split())
+    print(f"error: {line}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,188 @@
+"""Orbit batches for Lightning, made on the fly from (protocol, seed, index).
+
+Training order is a pure function of the step, so a run resumed from a checkpoint sees the
+batches it would have seen, and every rank of a distributed run computes its own share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import lightning
+import numpy as np
+import torch
+from orbits import protocols
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+Population = Literal["pretrain", "force"]
+
+
+class OrbitSequences(Dataset):
+    """The sequences of one split; a batch of indices is made in one vectorised call."""
+
+    def __init__(
+        self, protocol: protocols.Protocol, population: str, split: str, seed: int, length: int
+    ) -> None:
+        self.protocol, self.population, self.split = protocol, population, split
+        self.seed, self.length = seed, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        return {name: value[0] for name, value in self.__getitems__([index]).items()}
+
+    def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
+        """Return the collated batch of some indices: tokens int64, the rest float32."""
+        batch = self.protocol.batch(self.seed, self.split, indices, self.population)
+        return {
+            name: torch.from_numpy(
+                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
+            )
+            for name, value in batch.items()
+        }
+
+
+class StepSampler(Sampler[list[int]]):
+    """Batches of indices as a pure function of the optimiser step.
+
+    With ``n_sequences`` set, epochs are permutations of [0, n_sequences), keyed by the seed;
+    otherwise every sequence is new.
+
+    Args:
+        batch_size: Sequences per rank and step.
+        n_sequences: How many different sequences there are, or None for an endless stream.
+        seed: Seed of the permutations.
+        first_step: Returns the step at which iteration starts, asked when it starts.
+        rank: This process, of ``world_size``.
+        world_size: Number of processes.
+    """
+
+    def __init__(
+        self,
+        batch_size: int,
+        n_sequences: int | None,
+        seed: int,
+        first_step: Callable[[], int] = lambda: 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.batch_size, self.n_sequences, self.seed = batch_size, n_sequences, seed
+        self.first_step, self.rank, self.world_size = first_step, rank, world_size
+
+    def indices(self, step: int) -> list[int]:
+        """Return this rank's trajectory indices at a step."""
+        start = (step * self.world_size + self.rank) * self.batch_size
+        places = np.arange(start, start + self.batch_size)
+        if self.n_sequences is None:
+            return places.tolist()
+        epochs, offsets = np.divmod(places, self.n_sequences)
+        chosen = np.empty_like(places)
+        for epoch in np.unique(epochs):
+            order = np.random.default_rng((self.seed, int(epoch))).permutation(self.n_sequences)
+            chosen[epochs == epoch] = order[offsets[epochs == epoch]]
+        return chosen.tolist()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        step = self.first_step()
+        while True:
+            yield self.indices(step)
+            step += 1
+
+
+class OrbitData(lightning.LightningDataModule):
+    """Orbits of a protocol, for pre-training or for force fine-tuning.
+
+    Args:
+        protocol: A name of ``orbits.protocols.names()``.
+        protocol_args: Overrides of the protocol: n_points, n_bins, target.
+        population: ``pretrain`` for next-token prediction, ``force`` for labelled sequences.
+        n_train: Number of training sequences; None streams new ones at every step. For
+            ``force`` this is the label budget.
+        n_val: Number of validation sequences.
+        n_test: Number of held-out test sequences.
+        batch_size: Sequences per step and device.
+        seed: Seed of the data (the model's seed is ``seed_everything``).
+        num_workers: DataLoader workers; 0 makes batches in the training process.
+    """
+
+    def __init__(
+        self,
+        protocol: str = "identifiable",
+        protocol_args: dict[str, Any] | None = None,
+        population: Population = "pretrain",
+        n_train: int | None = None,
+        n_val: int = 256,
+        n_test: int = 1000,
+        batch_size: int = 64,
+        seed: int = 0,
+        num_workers: int = 0,
+    ) -> None:
+        super().__init__()
+        for label, value in (("n_val", n_val), ("n_test", n_test), ("batch_size", batch_size)):
+            if value < 1:
+                raise ValueError(f"{label} must be at least 1, got {value}")
+        if n_train is not None and n_train < 1:
+            raise ValueError(f"n_train must be at least 1 or null (unlimited), got {n_train}")
+        self.protocol = protocols.get(protocol, protocol_args)
+        self.save_hyperparameters()
+
+    def sequences(self, split: str, length: int) -> OrbitSequences:
+        """Return the first ``length`` sequences of a split."""
+        h = self.hparams
+        return OrbitSequences(self.protocol, h["population"], split, h["seed"], length)
+
+    def force_statistics(self) -> tuple[float, float]:
+        """Return mean and standard deviation of the labelled magnitudes, log or raw.
+
+        They come from the labelled training sequences alone (the first 4096 of them).
+        """
+        n = min(self.hparams["n_train"] or 4096, 4096)
+        labelled = self.protocol.batch(self.hparams["seed"], "train", np.arange(n), "force")
+        magnitude = np.linalg.norm(labelled["force"], axis=-1)
+        magnitude = magnitude[np.isfinite(magnitude)]
+        value = np.log(magnitude) if self.protocol.target == "log" else magnitude
+        return float(value.mean()), float(value.std())
+
+    def train_dataloader(self) -> DataLoader:
+        """Return batches ordered by the optimiser step, from the step training stands at."""
+        trainer, n_train = self.trainer, self.hparams["n_train"]
+        sampler = StepSampler(
+            self.hparams["batch_size"],
+            n_train,
+            self.hparams["seed"],
+            first_step=lambda: trainer.global_step if trainer else 0,
+            rank=trainer.global_rank if trainer else 0,
+            world_size=trainer.world_size if trainer else 1,
+        )
+        return DataLoader(
+            self.sequences("train", n_train or 2**62),
+            batch_sampler=sampler,
+            num_workers=self.hparams["num_workers"],
+            collate_fn=_already_collated,
+        )
+
+    def val_dataloader(self) -> DataLoader:
+        """Return the validation sequences in order."""
+        return self._ordered("val", self.hparams["n_val"])
+
+    def test_dataloader(self) -> DataLoader:
+        """Return the held-out test sequences in order."""
+        return self._ordered("test", self.hparams["n_test"])
+
+    def predict_dataloader(self) -> DataLoader:
+        """Return the held-out test sequences in order."""
+        return self.test_dataloader()
+
+    def _ordered(self, split: str, length: int) -> DataLoader:
+        return DataLoader(
+            self.sequences(split, length),
+            batch_size=max(self.hparams["batch_size"], 250),
+            num_workers=self.hparams["num_workers"],
+            collate_fn=_already_collated,
+        )
+
+
+def _already_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return batch

@@ -1,0 +1,81 @@
+"""The backbone: a pre-norm GPT whose attention is any registered variant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attention
+from torch import Tensor, nn
+
+
+class Block(nn.Module):
+    """One transformer block: attention and a GELU MLP, each behind a LayerNorm."""
+
+    def __init__(self, mixer: nn.Module, width: int) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(width)
+        self.attention = mixer
+        self.norm_mlp = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width, bias=False),
+            nn.GELU(),
+            nn.Linear(4 * width, width, bias=False),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, T, width] to the same shape."""
+        x = x + self.attention(self.norm_attention(x))
+        return x + self.mlp(self.norm_mlp(x))
+
+
+class GPT(nn.Module):
+    """A stack of blocks on embedded inputs.
+
+    Args:
+        attention_name: A name of ``attention.names()``.
+        attention_args: Arguments of the variant, for example ``{"p": 15}``.
+        n_layer: Number of blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head; the width is ``n_head * head_dim``.
+
+    Raises:
+        ValueError: An unknown variant or a size below 1.
+    """
+
+    def __init__(
+        self,
+        attention_name: str,
+        attention_args: Mapping[str, Any] | None,
+        n_layer: int,
+        n_head: int,
+        head_dim: int,
+    ) -> None:
+        super().__init__()
+        for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
+            if size < 1:
+                raise ValueError(f"{label} must be at least 1, got {size}")
+        self.width = n_head * head_dim
+        self.blocks = nn.ModuleList(
+            Block(
+                attention.build(
+                    attention_name, n_head=n_head, head_dim=head_dim, **(attention_args or {})
+                ),
+                self.width,
+            )
+            for _ in range(n_layer)
+        )
+        self.norm = nn.LayerNorm(self.width)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:
+                # GPT-2: residual projections start smaller by the depth of the residual stream.
+                residual = name.endswith(("project.weight", "mlp.2.weight"))
+                std = 1 / math.sqrt(parameter.shape[1])
+                nn.init.normal_(parameter, std=std / math.sqrt(2 * n_layer) if residual else std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map embedded inputs [B, T, width] to final hidden states of the same shape."""
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)

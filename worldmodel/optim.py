@@ -1,0 +1,104 @@
+"""Muon on the block matrices, AdamW on the rest, as one optimiser.
+
+One object, because Lightning's automatic optimisation (clipping, accumulation, step counting)
+serves exactly one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Muon, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+OptimizerName = Literal["muon", "adamw"]
+
+
+class MuonAdamW(Optimizer):
+    """Run a Muon and an AdamW as one optimiser; their parameter groups are shared, not copied.
+
+    Args:
+        matrices: Two-dimensional weights of the blocks, for Muon.
+        others: Everything else, for AdamW.
+        lr: Learning rate of both; Muon's update is rescaled to AdamW's size (``match_rms_adamw``).
+        weight_decay: Decoupled weight decay of both.
+    """
+
+    def __init__(
+        self,
+        matrices: list[nn.Parameter],
+        others: list[nn.Parameter],
+        lr: float,
+        weight_decay: float,
+    ) -> None:
+        muon = Muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+        adamw = AdamW(others, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
+        super().__init__([*muon.param_groups, *adamw.param_groups], defaults={"lr": lr})
+        # Optimizer.__init__ copies nothing: these are the dictionaries of the two optimisers,
+        # so a scheduler that changes lr here changes it there.
+        self.parts = (muon, adamw)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """Evaluate the closure, if any, then step both."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for part in self.parts:
+            part.step()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of both optimisers."""
+        return {"parts": [part.state_dict() for part in self.parts]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore both optimisers."""
+        for part, state in zip(self.parts, state_dict["parts"], strict=True):
+            part.load_state_dict(state)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+        # Lightning moves optimizer.state to the device after loading.
+        self.state = {k: v for part in self.parts for k, v in part.state.items()}  # type: ignore[assignment]
+
+
+def configure(
+    module: nn.Module,
+    name: OptimizerName,
+    *,
+    lr: float,
+    weight_decay: float,
+    warmup_steps: int,
+    total_steps: int,
+) -> tuple[Optimizer, LambdaLR]:
+    """Return the optimiser and a linear warm-up followed by a cosine to zero.
+
+    Args:
+        module: What is trained; parameters that need no gradient are left out.
+        name: ``muon`` or ``adamw``.
+        lr: Largest learning rate.
+        weight_decay: Decoupled weight decay.
+        warmup_steps: Steps of linear warm-up.
+        total_steps: Step at which the learning rate reaches zero.
+    """
+    named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
+    matrices = [p for n, p in named if p.ndim == 2 and ".blocks." in f".{n}"]
+    others = [p for n, p in named if not (p.ndim == 2 and ".blocks." in f".{n}")]
+    optimizer: Optimizer
+    if name == "muon" and matrices:
+        optimizer = MuonAdamW(matrices, others, lr, weight_decay)
+    else:
+        optimizer = AdamW(matrices + others, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
+
+    def factor(step: int) -> float:
+        if step < warmup_steps:
+            return (step + 1) / warmup_steps
+        progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+
+    return optimizer, LambdaLR(optimizer, factor)

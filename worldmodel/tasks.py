@@ -1,0 +1,261 @@
+"""What is trained: next-token prediction of orbits, and the force on the planet.
+
+Hyper-parameters are plain data and travel in the checkpoint, so that a reloaded task is the same
+variant and checkpoints load with ``weights_only=True``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import attention as attention_variants
+import lightning
+import torch
+from orbits import protocols
+from torch import Tensor
+from torch.nn import functional
+
+from worldmodel import optim
+from worldmodel.embedding import OrbitEmbedding, OrbitInput
+from worldmodel.gpt import GPT
+from worldmodel.heads import ForceHead, NextTokenHead
+
+if TYPE_CHECKING:
+    AttentionName = str
+else:
+    # The choices of the command line are the names of the catalogue.
+    AttentionName = Literal[attention_variants.names()]
+
+BACKBONE = ("protocol", "protocol_args", "input", "attention", "attention_args")
+SHAPE = ("n_layer", "n_head", "head_dim")
+
+
+class NonFiniteLoss(FloatingPointError):
+    """Training met a NaN or infinite loss; the message says where and why."""
+
+
+class OrbitTask(lightning.LightningModule):
+    """Embedding and backbone shared by the tasks.
+
+    Args:
+        protocol: A name of ``orbits.protocols.names()``.
+        protocol_args: Overrides of the protocol: n_points, n_bins, target.
+        input: How rows are embedded: tokens, bin_centres or coordinates.
+        attention: The attention variant.
+        attention_args: Its arguments, for example ``{"p": 15}``.
+        n_layer: Number of blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head.
+        optimizer: ``muon`` (on block matrices, AdamW on the rest) or ``adamw``.
+        lr: Largest learning rate; cosine to zero at ``trainer.max_steps``.
+        weight_decay: Decoupled weight decay.
+        warmup_steps: Steps of linear warm-up.
+    """
+
+    def __init__(
+        self,
+        protocol: str = "identifiable",
+        protocol_args: dict[str, Any] | None = None,
+        input: OrbitInput = "bin_centres",
+        attention: AttentionName = "softmax",
+        attention_args: dict[str, Any] | None = None,
+        n_layer: int = 2,
+        n_head: int = 2,
+        head_dim: int = 32,
+        optimizer: optim.OptimizerName = "muon",
+        lr: float = 6e-3,
+        weight_decay: float = 0.0,
+        warmup_steps: int = 50,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        self.layout = protocols.get(protocol, protocol_args).tokens
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim)
+        self.embedding = OrbitEmbedding(self.layout, self.gpt.width, input)
+
+    def hidden(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the backbone's final hidden states, [B, T, width]."""
+        return self.gpt(self.embedding(batch["tokens"], batch["coordinates"]))
+
+    def configure_optimizers(self) -> Any:
+        """Return the optimiser with its schedule, stepped at every training step."""
+        h = self.hparams
+        total = self.trainer.max_steps
+        if total < 1:
+            raise ValueError("steps bound a training run: set trainer.max_steps")
+        optimizer, schedule = optim.configure(
+            self,
+            h["optimizer"],
+            lr=h["lr"],
+            weight_decay=h["weight_decay"],
+            warmup_steps=h["warmup_steps"],
+            total_steps=total,
+        )
+        return [optimizer], [{"scheduler": schedule, "interval": "step"}]
+
+    def finite(self, loss: Tensor) -> Tensor:
+        """Return the loss, or stop training if it is not a number.
+
+        Raises:
+            NonFiniteLoss: The loss is NaN or infinite.
+        """
+        if torch.isfinite(loss):
+            return loss
+        broken = next((n for n, p in self.named_parameters() if not p.isfinite().all()), None)
+        cause = (
+            f"{broken} is not finite: the learning rate {self.hparams['lr']} is likely too high"
+            if broken
+            else "the weights are finite: the forward pass overflowed or a label is not finite"
+        )
+        raise NonFiniteLoss(
+            f"loss is {float(loss)} at step {self.global_step}; {cause}. The last checkpoint is kept"
+        )
+
+
+class NextTokenTask(OrbitTask):
+    """Predict the next row's bins from the rows before it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.head = NextTokenHead(self.gpt.width, self.layout)
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return logits of rows 1 to T - 1, [B, T - 1, 2, n_bins]."""
+        return self.head(self.hidden(batch)[:, :-1])
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        """Return the mean negative log-likelihood of a row (x and y together), in nats."""
+        loss = self.finite(self._loss(batch))
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``val_loss``."""
+        self.log("val_loss", self._loss(batch), prog_bar=True, batch_size=len(batch["tokens"]))
+
+    def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``test_loss``."""
+        self.log("test_loss", self._loss(batch), batch_size=len(batch["tokens"]))
+
+    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
+        logits, targets = self(batch), batch["tokens"][:, 1:]
+        return 2 * functional.cross_entropy(logits.flatten(0, 2), targets.flatten())
+
+
+class ForceTask(OrbitTask):
+    """Regress the force on the planet, at its rows in the second half of a sequence.
+
+    Args:
+        direction_weight: Weight of the direction beside the standardised magnitude.
+        freeze_backbone: Train the head alone.
+        **kwargs: As for :class:`OrbitTask`.
+    """
+
+    def __init__(
+        self, direction_weight: float = 0.3, freeze_backbone: bool = False, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        protocol = protocols.get(self.hparams["protocol"], self.hparams["protocol_args"])
+        self.head = ForceHead(self.gpt.width, protocol.target)
+        if freeze_backbone:
+            for part in (self.gpt, self.embedding):
+                part.requires_grad_(False)
+
+    def load_backbone(self, path: str | Path) -> None:
+        """Take embedding and backbone from a checkpoint of the same variant and shape.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: The checkpoint holds another variant, protocol or shape.
+        """
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        theirs = checkpoint["hyper_parameters"]
+        for name in (*BACKBONE, *SHAPE):
+            if (theirs.get(name) or None) != (self.hparams[name] or None):
+                raise ValueError(
+                    f"{path}: pretrained with {name}={theirs.get(name)!r}, "
+                    f"this model has {name}={self.hparams[name]!r}"
+                )
+        for part in ("gpt", "embedding"):
+            prefix = f"{part}."
+            state = {
+                key.removeprefix(prefix): value
+                for key, value in checkpoint["state_dict"].items()
+                if key.startswith(prefix)
+            }
+            getattr(self, part).load_state_dict(state)
+
+    def on_fit_start(self) -> None:
+        """Set the head's scale from the labelled training sequences, unless it was restored."""
+        if self.global_step == 0:
+            mean, std = self.trainer.datamodule.force_statistics()  # type: ignore[attr-defined]
+            self.head.mean.fill_(mean)
+            self.head.std.fill_(std)
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the head's output at the read rows, [n, 3]."""
+        return self.head(self.hidden(batch)[read_rows(batch)])
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        """Return the force loss."""
+        loss = self.finite(self._loss(batch))
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``val_loss``."""
+        n = len(batch["tokens"])
+        self.log("val_loss", self._loss(batch), prog_bar=True, batch_size=n)
+
+    def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``test_loss``."""
+        self.log("test_loss", self._loss(batch), batch_size=len(batch["tokens"]))
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> dict[str, Tensor]:
+        """Return the columns of a prediction file for the read rows of a batch."""
+        magnitude, vector = self.head.physical(self(batch))
+        return prediction_columns(batch, magnitude, vector)
+
+    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
+        force = batch["force"][read_rows(batch)]
+        return self.head.loss(self(batch), force, self.hparams["direction_weight"])
+
+
+def read_rows(batch: dict[str, Tensor]) -> Tensor:
+    """Return a mask [B, T] of the rows where a force is asked: planets, second half."""
+    labelled = batch["force"].isfinite().all(dim=-1)
+    labelled[:, : 1 + labelled.shape[1] // 2] = False
+    return labelled
+
+
+def prediction_columns(
+    batch: dict[str, Tensor], magnitude: Tensor, vector: Tensor
+) -> dict[str, Tensor]:
+    """Return what symbolic regression and the figures need, one entry per read row.
+
+    Args:
+        batch: A batch of the ``force`` population with B sequences.
+        magnitude: Predicted magnitudes, [n].
+        vector: Predicted force vectors, [n, 2].
+
+    Returns:
+        sequence_id, step, r (AU), m1, m2 (solar masses), position relative to the star [n, 2]
+        (AU), force and force_vector (true), force_predicted and force_vector_predicted (solar
+        mass AU / year^2).
+    """
+    rows = read_rows(batch)
+    sequence, row = rows.nonzero(as_tuple=True)
+    state, force = batch["state"][rows], batch["force"][rows]
+    return {
+        "sequence_id": batch["sequence_id"][sequence],
+        "step": (row - 1) // 2,
+        "r": state[:, :2].norm(dim=-1),
+        "m1": state[:, 4],
+        "m2": state[:, 5],
+        "position": state[:, :2],
+        "force": force.norm(dim=-1),
+        "force_vector": force,
+        "force_predicted": magnitude,
+        "force_vector_predicted": vector,
+    }
