@@ -38,7 +38,7 @@ def ceiling_force(
     world = protocol.systems(seed, split, indices, "force")
     batch = protocol.batch(seed, split, indices, "force")
     observed = protocol.tokens.decode(batch["tokens"][:, 1:])
-    times = batch["dt"][:, None] * np.arange(-(-protocol.n_points // 2))
+    times: Array = batch["dt"][:, None] * np.arange(-(-protocol.n_points // 2))
     e, w = world.eccentricity[:, 0], world.periapsis[:, 0]
     theta = np.stack(
         [

@@ -9,6 +9,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from orbits.dataset import SHARD, OrbitDataset
 from orbits.protocols import DT_ROW, STAR
@@ -45,6 +46,7 @@ def plot_dataset(dataset: OrbitDataset, out: str | Path, n_orbits: int = 6) -> P
             bins = np.geomspace(low, max(high, low * 1.01), 40)
             axis.hist(values, bins=bins, color="#3b6ea5")
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_xlabel(label)
     figure.suptitle(f"{dataset.path.name}, {dataset.split}: {len(dataset)} sequences")
     out = Path(out)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orbits import kepler, systems
+from orbits import kepler
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
+from orbits.systems import Systems, exoplanets, identifiable
 from orbits.tokens import TokenLayout, interleave
 
 SPLITS = ("train", "val", "test")
@@ -47,7 +48,7 @@ class Protocol:
     high: float
     n_bins: int
     dts: tuple[float, ...]
-    sample: Callable[[str, int, int, npt.ArrayLike, tuple[float, ...]], systems.Systems]
+    sample: Callable[[str, int, int, npt.ArrayLike, tuple[float, ...]], Systems]
     target: str = "log"
     law: str = "newton"
 
@@ -69,7 +70,7 @@ class Protocol:
 
     def systems(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"
-    ) -> systems.Systems:
+    ) -> Systems:
         """Return the systems behind some trajectory indices.
 
         Raises:
@@ -113,7 +114,7 @@ class Protocol:
         tokens = np.empty(coordinates.shape, np.uint16)
         tokens[:, 0] = self.tokens.dt_token(world.dt_index)[:, None]
         tokens[:, 1:] = self.tokens.encode(coordinates[:, 1:])
-        batch = {
+        batch: dict[str, npt.NDArray] = {
             "sequence_id": np.asarray(indices, np.int64).reshape(-1),
             "tokens": tokens,
             "coordinates": coordinates,
@@ -124,11 +125,11 @@ class Protocol:
             batch["force"], batch["state"] = self._labels(world)
         return batch
 
-    def _times(self, world: systems.Systems, n_planets: int) -> npt.NDArray[np.float64]:
+    def _times(self, world: Systems, n_planets: int) -> npt.NDArray[np.float64]:
         n_steps = -(-self.n_points // (n_planets + 1))
         return np.asarray(self.dts)[world.dt_index][:, None] * np.arange(n_steps)
 
-    def _observe(self, world: systems.Systems, n: int) -> tuple[npt.NDArray, npt.NDArray]:
+    def _observe(self, world: Systems, n: int) -> tuple[npt.NDArray, npt.NDArray]:
         """Return the interleaved coordinates and body numbers of systems with ``n`` planets."""
         times = self._times(world, n)
         star_share = np.empty((len(times), n))
@@ -146,7 +147,7 @@ class Protocol:
         bodies = np.tile(np.r_[1 : n + 1, STAR].astype(np.int8), times.shape[1])
         return interleave(points, self.n_points), bodies[: self.n_points]
 
-    def _labels(self, world: systems.Systems) -> tuple[npt.NDArray, npt.NDArray]:
+    def _labels(self, world: Systems) -> tuple[npt.NDArray, npt.NDArray]:
         relative, velocity = _relative(
             world, 0, world.mean_anomaly[:, 0], self._times(world, n_planets=1)
         )
@@ -165,7 +166,7 @@ class Protocol:
 
 
 def _relative(
-    world: systems.Systems, k: int, phase: npt.NDArray, times: npt.NDArray
+    world: Systems, k: int, phase: npt.NDArray, times: npt.NDArray
 ) -> tuple[npt.NDArray, npt.NDArray]:
     """Return position and velocity of planet ``k`` relative to the star."""
     return kepler.relative_orbit(
@@ -178,7 +179,7 @@ def _relative(
     )
 
 
-def _pinned_star(world: systems.Systems) -> npt.NDArray:
+def _pinned_star(world: Systems) -> npt.NDArray:
     """Return where the star rests, [N, 2]: one sample of one planet's reflex motion."""
     place = np.zeros((len(world.star_mass), 2))
     for k in np.unique(world.pinned_planet):
@@ -191,12 +192,12 @@ def _pinned_star(world: systems.Systems) -> npt.NDArray:
 
 
 def _sample_identifiable(population, seed, stream, indices, dts):
-    return systems.identifiable(seed, stream, indices, dts)
+    return identifiable(seed, stream, indices, dts)
 
 
 def _sample_paper(population, seed, stream, indices, dts):
     max_planets = 10 if population == "pretrain" else 1
-    return systems.exoplanets(seed, stream, indices, dts, max_planets)
+    return exoplanets(seed, stream, indices, dts, max_planets)
 
 
 _CATALOGUE = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,21 @@ import lightning
 import numpy as np
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, Callback
+
 from orbits import artefacts
 from orbits.manifest import manifest
+
+
+def save_predictions(
+    path: str | Path, columns: Mapping[str, torch.Tensor], record: Mapping[str, Any]
+) -> None:
+    """Write the columns of a prediction file, floats in float64, with their manifest."""
+    arrays = {name: column.cpu().numpy() for name, column in columns.items()}
+    artefacts.save_arrays(
+        path,
+        {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arrays.items()},
+        record,
+    )
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -51,12 +64,7 @@ class PredictionWriter(BasePredictionWriter):
     ) -> None:
         """Concatenate the batches and write the file."""
         columns = {
-            name: torch.cat([batch[name] for batch in predictions]).cpu().numpy()
-            for name in predictions[0]
-        }
-        columns = {
-            name: column.astype(np.float64) if column.dtype.kind == "f" else column
-            for name, column in columns.items()
+            name: torch.cat([batch[name] for batch in predictions]) for name in predictions[0]
         }
         data = trainer.datamodule  # type: ignore[attr-defined]
         config = {
@@ -67,7 +75,7 @@ class PredictionWriter(BasePredictionWriter):
         checkpoint = trainer.ckpt_path
         inputs = {"checkpoint": artefacts.sha256(checkpoint)} if checkpoint else {}
         record = manifest(config, seed=None, device=str(pl_module.device), inputs=inputs)
-        artefacts.save_arrays(self.path, columns, record)
+        save_predictions(self.path, columns, record)
 
 
 class SharpenAfter(Callback):

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import lightning
 import numpy as np
 import torch
-from orbits import protocols
 from torch.utils.data import DataLoader, Dataset, Sampler
+
+from orbits import protocols
 
 Population = Literal["pretrain", "force"]
 
@@ -163,6 +164,16 @@ class OrbitData(lightning.LightningDataModule):
             collate_fn=_already_collated,
         )
 
+    def labelled_dataloader(self) -> DataLoader:
+        """Return the training sequences once and in order, for read-outs that fit in closed form.
+
+        Raises:
+            ValueError: Training is unlimited (``n_train`` is null).
+        """
+        if self.hparams["n_train"] is None:
+            raise ValueError("n_train must be a number to read the training sequences once")
+        return self._ordered("train", self.hparams["n_train"])
+
     def val_dataloader(self) -> DataLoader:
         """Return the validation sequences in order."""
         return self._ordered("val", self.hparams["n_val"])
@@ -184,5 +195,5 @@ class OrbitData(lightning.LightningDataModule):
         )
 
 
-def _already_collated(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _already_collated(batch: Any) -> Any:
     return batch

@@ -6,8 +6,9 @@ import math
 from typing import Literal
 
 import torch
-from orbits.tokens import TokenLayout
 from torch import Tensor, nn
+
+from orbits.tokens import TokenLayout
 
 OrbitInput = Literal["tokens", "bin_centres", "coordinates"]
 
@@ -31,8 +32,8 @@ class OrbitEmbedding(nn.Module):
         self.layout, self.kind = layout, kind
         if kind == "tokens":
             self.tables = nn.ModuleList(nn.Embedding(layout.vocab_size, width) for _ in range(2))
-            for table in self.tables:
-                nn.init.normal_(table.weight, std=0.7 / math.sqrt(2))
+            for table in self.tables.parameters():
+                nn.init.normal_(table, std=0.5)
         else:
             self.time_step = nn.Embedding(len(layout.dts), width)
             octaves = max(1, math.ceil(math.log2(layout.n_bins)))

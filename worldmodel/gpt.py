@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import attention
 from torch import Tensor, nn
+
+import attention
 
 
 class Block(nn.Module):

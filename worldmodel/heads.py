@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from orbits.tokens import TokenLayout
 from torch import Tensor, nn
 from torch.nn import functional
+
+from orbits.tokens import TokenLayout
 
 
 class NextTokenHead(nn.Module):

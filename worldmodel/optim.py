@@ -44,7 +44,7 @@ class MuonAdamW(Optimizer):
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Evaluate the closure, if any, then step both."""
         loss = None
         if closure is not None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import attention as attention_variants
 import lightning
 import torch
-from orbits import protocols
 from torch import Tensor
 from torch.nn import functional
 
+import attention as attention_variants
+from orbits import protocols
 from worldmodel import optim
 from worldmodel.embedding import OrbitEmbedding, OrbitInput
 from worldmodel.gpt import GPT
@@ -109,7 +109,8 @@ class OrbitTask(lightning.LightningModule):
             else "the weights are finite: the forward pass overflowed or a label is not finite"
         )
         raise NonFiniteLoss(
-            f"loss is {float(loss)} at step {self.global_step}; {cause}. The last checkpoint is kept"
+            f"loss is {float(loss)} at step {self.global_step}; {cause}. "
+            "The last checkpoint is kept"
         )
 
 

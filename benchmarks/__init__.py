@@ -1,0 +1,1 @@
+"""The benchmarks: they tie the other packages together; nothing imports them."""

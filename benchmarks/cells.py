@@ -1,0 +1,238 @@
+"""Content-addressed cells: the units of work of a benchmark, run in parallel and resumed.
+
+A cell is a kind, a plain configuration and the cells it needs. Its key is the hash of all three,
+its folder is ``OUT/cells/KEY`` and it is done when ``cell.json`` is there and intact. A run that
+was killed finishes by running again: done cells are skipped, an unfinished one starts afresh.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from orbits import artefacts
+
+VERSION = 1
+"""Raised when cells computed by older code must not be reused."""
+
+RECORD = "cell.json"
+REPORT_EVERY = 0.5
+"""Seconds between two progress messages of a cell."""
+
+Progress = Callable[[int, int], None]
+Compute = Callable[[dict[str, Any], Path, dict[str, Path], Progress], dict[str, Any]]
+"""Maps (config, folder, folders of the needed cells by role, progress) to a result line."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work.
+
+    Attributes:
+        kind: Which function of the benchmark computes it.
+        config: Plain data that determines the result.
+        needs: Cells whose folders it reads, by role.
+        label: What a progress bar shows.
+    """
+
+    kind: str
+    config: Mapping[str, Any]
+    needs: Mapping[str, Cell] = field(default_factory=dict)
+    label: str = ""
+
+    @cached_property
+    def key(self) -> str:
+        """The content address."""
+        needs = {role: cell.key for role, cell in self.needs.items()}
+        return artefacts.key(
+            {"version": VERSION, "kind": self.kind, "config": dict(self.config), "needs": needs}
+        )
+
+    def folder(self, out: Path) -> Path:
+        """Return where the cell's files are."""
+        return out / "cells" / self.key
+
+    def record(self, out: Path) -> dict[str, Any] | None:
+        """Return the finished record, or None; a damaged one counts as unfinished."""
+        try:
+            return artefacts.load_record(self.folder(out) / RECORD)
+        except (FileNotFoundError, artefacts.CorruptArtefact):
+            return None
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended without an answer, for example for lack of memory."""
+
+
+def run(
+    cells: Iterable[Cell],
+    out: Path,
+    compute: Mapping[str, Compute],
+    *,
+    jobs: int,
+    initialise: Callable[[], None],
+) -> list[dict[str, Any]]:
+    """Compute what is not done yet and return all result lines in the order of ``cells``.
+
+    Args:
+        cells: The cells; those they need must be among them, earlier ones first.
+        out: The results folder.
+        compute: The function of each kind; importable, since workers are new processes.
+        jobs: Number of worker processes.
+        initialise: Called once in each worker.
+
+    Raises:
+        WorkerDied: A worker was killed; what was done stays done.
+    """
+    unique = list({cell.key: cell for cell in cells}.values())
+    done = {cell.key: record for cell in unique if _succeeded(record := cell.record(out))}
+    waiting = [cell for cell in unique if cell.key not in done]
+    if waiting:
+        _run_waiting(waiting, done, out, compute, jobs, initialise, len(unique))
+    return [done[cell.key]["line"] for cell in unique]
+
+
+def _succeeded(record: dict[str, Any] | None) -> bool:
+    return record is not None and record["line"]["status"] == "ok"
+
+
+def _run_waiting(
+    waiting: list[Cell],
+    done: dict[str, dict[str, Any]],
+    out: Path,
+    compute: Mapping[str, Compute],
+    jobs: int,
+    initialise: Callable[[], None],
+    total: int,
+) -> None:
+    context = multiprocessing.get_context("spawn")
+    with (
+        context.Manager() as manager,
+        ProcessPoolExecutor(
+            min(jobs, len(waiting)), mp_context=context, initializer=initialise
+        ) as pool,
+    ):
+        messages = manager.Queue()
+        running: dict[Future, Cell] = {}
+        bars = _Bars(total, len(done), messages)
+        try:
+            while waiting or running:
+                for cell in [c for c in waiting if all(n.key in done for n in c.needs.values())]:
+                    if len(running) >= jobs:
+                        break
+                    waiting.remove(cell)
+                    broken = [n for n in cell.needs.values() if not _succeeded(done[n.key])]
+                    if broken:
+                        error = f"needs {broken[0].label}, which failed"
+                        done[cell.key] = _finish(cell, out, None, error, 0.0)
+                        bars.finished()
+                        continue
+                    future = pool.submit(_work, compute[cell.kind], cell, out, messages)
+                    running[future] = cell
+                finished, _ = wait(running, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
+                bars.drain()
+                for future in finished:
+                    cell = running.pop(future)
+                    done[cell.key] = future.result()
+                    bars.finished(cell.key)
+        except BrokenProcessPool:
+            raise WorkerDied(
+                "a worker process was killed (out of memory?); run the same command again to resume"
+            ) from None
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+        finally:
+            bars.close()
+
+
+def _work(compute: Compute, cell: Cell, out: Path, messages: Any) -> dict[str, Any]:
+    """Compute one cell in a worker: an exception becomes a failed result line."""
+    folder = cell.folder(out)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    last = 0.0
+
+    def progress(step: int, total: int) -> None:
+        nonlocal last
+        if step >= total or time.monotonic() - last > REPORT_EVERY:
+            last = time.monotonic()
+            messages.put((cell.key, cell.label, step, total))
+
+    start = time.process_time()
+    line, error = None, None
+    try:
+        needs = {role: need.folder(out) for role, need in cell.needs.items()}
+        line = compute(dict(cell.config), folder, needs, progress)
+    except Exception as problem:
+        traceback.print_exc(file=(folder / "error.txt").open("w"))
+        error = f"{type(problem).__name__}: {problem}"
+    return _finish(cell, out, line, error, time.process_time() - start)
+
+
+def _finish(
+    cell: Cell, out: Path, line: dict[str, Any] | None, error: str | None, cpu_s: float
+) -> dict[str, Any]:
+    line = {
+        "schema": 1,
+        "cell": cell.key,
+        "status": "failed" if error else "ok",
+        "error": error,
+        "cpu_s": round(cpu_s, 2),
+        "metrics": {},
+        **_defaults(cell),
+        **(line or {}),
+    }
+    record = {"kind": cell.kind, "config": dict(cell.config), "line": line}
+    artefacts.save_record(cell.folder(out) / RECORD, record)
+    return record
+
+
+def _defaults(cell: Cell) -> dict[str, Any]:
+    """Return what a failed line must still say for its row to be counted."""
+    config = cell.config
+    return {
+        "task": config.get("task"),
+        "kind": config.get("line_kind"),
+        "row": config.get("row"),
+        "engine": config.get("engine"),
+        "seed": config.get("seed"),
+    }
+
+
+class _Bars:
+    """One bar for all cells and one for each running cell."""
+
+    def __init__(self, total: int, done: int, messages: Any) -> None:
+        self.messages = messages
+        self.all = tqdm(total=total, initial=done, desc="cells", unit="cell", mininterval=1)
+        self.running: dict[str, tqdm] = {}
+
+    def drain(self) -> None:
+        while not self.messages.empty():
+            key, label, step, total = self.messages.get()
+            if key not in self.running:
+                self.running[key] = tqdm(total=total, desc=f"  {label}", leave=False, mininterval=1)
+            bar = self.running[key]
+            bar.update(step - bar.n)
+
+    def finished(self, key: str | None = None) -> None:
+        self.all.update()
+        if key in self.running:
+            self.running.pop(key).close()
+
+    def close(self) -> None:
+        for bar in (*self.running.values(), self.all):
+            bar.close()

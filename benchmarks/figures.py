@@ -1,0 +1,287 @@
+"""The figures of a run, each made from its result lines and the files they name."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from orbits import laws
+from symreg import predictions
+from symreg.leaderboard import Row
+
+Line = Mapping[str, Any]
+COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
+ARM_STYLE = {"pretrained": "-", "scratch": "--"}
+TRUTH = "#222222"
+
+
+def draw_all(out: Path, lines: list[Line], rows: list[Row], law: str) -> dict[str, Path]:
+    """Draw every figure into ``out/figures`` and return the paths by name, in reading order."""
+    folder = out / "figures"
+    folder.mkdir(exist_ok=True)
+    predictors = [x for x in lines if x["kind"] == "predictor" and x["status"] == "ok"]
+    drawings: dict[str, Callable[[], Figure | None]] = {
+        "force_vectors": lambda: force_vectors(out, predictors),
+        "exponents": lambda: exponents(rows, law),
+        "label_efficiency": lambda: label_efficiency(predictors),
+        "magnitudes": lambda: magnitudes(out, predictors),
+        "loss_curves": lambda: loss_curves(out, lines),
+    }
+    paths = {}
+    for name, draw in drawings.items():
+        figure = draw()
+        if figure is not None:
+            paths[name] = folder / f"{name}.png"
+            figure.savefig(paths[name], dpi=110, facecolor="white")
+            plt.close(figure)
+    return paths
+
+
+def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
+    """True and predicted forces along one held-out orbit (LSSAR paper, Fig. 1).
+
+    One panel per model at its largest label budget. All panels show the same orbit, the one
+    whose answered steps go furthest around at a moderate eccentricity.
+    """
+    shown = [*_showcase(predictors), *(x for x in predictors if x["row"]["model"] == "k-NN oracle")]
+    if not shown:
+        return None
+    tables = [predictions.read(out / line["files"]["predictions"]) for line in shown]
+    sequence = _widest_orbit(tables[0])
+    chosen = [table.sequence_id == sequence for table in tables]
+    position = tables[0].vectors["position"][chosen[0]]
+    true = tables[0].vectors["force_vector"][chosen[0]]
+    longest = np.linalg.norm(true, axis=1).max()
+    panels: list[tuple[str, np.ndarray]] = [("true force", true)]
+    for line, table, rows in zip(shown, tables, chosen, strict=True):
+        title = f"{line['row']['model']}\n{line['row']['arm']}, {_labels(line)}"
+        panels.append((title, table.vectors["force_vector_predicted"][rows]))
+    columns = min(4, len(panels))
+    height = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        height, columns, figsize=(3.1 * columns, 3.6 * height), squeeze=False, layout="constrained"
+    )
+    span = np.abs(position).max()
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (title, force) in zip(axes.flat, panels, strict=False):
+        axis.plot(*position.T, ":", color="#999999", lw=1)
+        axis.plot(0, 0, "o", color="#d98e04", ms=8)
+        axis.quiver(
+            *position.T,
+            *(force / longest * span * 0.9).T,
+            color=TRUTH if title == "true force" else COLOURS[0],
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            width=0.008,
+        )
+        axis.set_title(title, fontsize=9)
+        axis.set_xlim(-1.25 * span, 1.25 * span)
+        axis.set_ylim(-1.25 * span, 1.25 * span)
+        axis.set_aspect("equal")
+        axis.tick_params(labelsize=7)
+    figure.supxlabel("position relative to the star (AU)", fontsize=9)
+    return figure
+
+
+def exponents(rows: list[Row], law: str) -> Figure | None:
+    """Fitted exponents and constant of every row with their 95% intervals."""
+    rows = [row for row in rows if row.exponents and row.constant]
+    truth = laws.get(law)
+    if not rows or truth.exponents is None:
+        return None
+    rows = rows[::-1]
+    names = [f"{row.model}, {row.arm}" + _budget(row.labels) for row in rows]
+    panels = [
+        (name, truth.exponents[name], [r.exponents[name] for r in rows])
+        for name in ("m1", "m2", "r")
+    ]
+    constants = [row.constant for row in rows if row.constant is not None]
+    panels.append(("constant", next(iter(truth.parameters.values())), constants))
+    figure, axes = plt.subplots(
+        1, 4, figsize=(12.5, 1.2 + 0.26 * len(rows)), sharey=True, layout="constrained"
+    )
+    for axis, (name, value, intervals) in zip(axes, panels, strict=True):
+        axis.axvline(value, color=TRUTH, lw=1, ls=":")
+        for height, (row, (mean, low, high)) in enumerate(zip(rows, intervals, strict=True)):
+            colour = "#888888" if row.is_control else COLOURS[0]
+            axis.plot([low, high], [height, height], color=colour, lw=2)
+            axis.plot(mean, height, "o", color=colour, ms=4)
+        axis.set_title(f"exponent of {name}" if name != "constant" else name, fontsize=9)
+        axis.grid(axis="x", alpha=0.3)
+        axis.tick_params(labelsize=8)
+    axes[0].set_yticks(range(len(rows)), names, fontsize=8)
+    figure.supxlabel("dotted: the true law; bars: 95% bootstrap over sequences", fontsize=9)
+    return figure
+
+
+def label_efficiency(predictors: list[Line]) -> Figure | None:
+    """R2 of log force against the number of labelled sequences, pre-trained and scratch."""
+    budgets = sorted({_order(x) for x in predictors if x["row"]["arm"] in ARM_STYLE})
+    if len(budgets) < 2:
+        return None
+    figure, axis = plt.subplots(figsize=(6.4, 4), layout="constrained")
+    models = list(
+        dict.fromkeys(x["row"]["model"] for x in predictors if x["row"]["arm"] in ARM_STYLE)
+    )
+    for model, colour in zip(models, COLOURS, strict=False):
+        for arm, style in ARM_STYLE.items():
+            mine = [x for x in predictors if (x["row"]["model"], x["row"]["arm"]) == (model, arm)]
+            by_budget = [
+                [x["metrics"]["r2_log"] for x in mine if _order(x) == budget] for budget in budgets
+            ]
+            places = [i for i, values in enumerate(by_budget) if values]
+            if not places:
+                continue
+            means = [np.mean(by_budget[i]) for i in places]
+            axis.plot(places, means, style, color=colour, label=f"{model}, {arm}")
+            for i in places:
+                axis.plot([i] * len(by_budget[i]), by_budget[i], "o", color=colour, ms=4)
+    ticks = ["unlimited" if np.isinf(b) else f"{b:g}" for b in budgets]
+    axis.set_xticks(range(len(budgets)), ticks)
+    axis.set_xlabel("labelled sequences")
+    axis.set_ylabel("held-out R² of log F")
+    axis.legend(fontsize=8)
+    axis.grid(alpha=0.3)
+    return figure
+
+
+def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
+    """Predicted against true magnitude on held-out sequences, one panel per model."""
+    names = ("k-NN oracle", "ceiling")
+    shown = [*_showcase(predictors), *(x for x in predictors if x["row"]["model"] in names)]
+    if not shown:
+        return None
+    columns = min(4, len(shown))
+    height = -(-len(shown) // columns)
+    figure, axes = plt.subplots(
+        height,
+        columns,
+        figsize=(3.1 * columns, 3.2 * height),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+    )
+    for axis in axes.flat[len(shown) :]:
+        axis.set_visible(False)
+    for axis, line in zip(axes.flat, shown, strict=False):
+        table = predictions.read(out / line["files"]["predictions"]).subsample(0, 3000)
+        positive = table.force_predicted > 0
+        axis.loglog(
+            table.force[positive],
+            table.force_predicted[positive],
+            ".",
+            ms=2,
+            alpha=0.4,
+            color=COLOURS[0],
+            rasterized=True,
+        )
+        ends = np.percentile(table.force, [0, 100])
+        axis.loglog(ends, ends, "-", color=TRUTH, lw=0.8)
+        r2 = line["metrics"]["r2_log"]
+        title = f"{line['row']['model']}\n{line['row']['arm']}, {_labels(line)}"
+        axis.set_title(f"{title}, R² {'-' if r2 is None else f'{r2:.3f}'}", fontsize=8)
+        axis.tick_params(labelsize=7)
+    figure.supxlabel("true F (solar mass AU / year²)", fontsize=9)
+    figure.supylabel("predicted F", fontsize=9)
+    return figure
+
+
+def loss_curves(out: Path, lines: list[Line]) -> Figure | None:
+    """Training (thin) and validation (thick) losses of every trained cell."""
+    phases = {
+        "pre-training: nats per row": [x for x in lines if x["kind"] == "pretraining"],
+        "force head: loss": [x for x in lines if x["kind"] == "predictor"],
+    }
+    phases = {
+        title: [x for x in members if "curves" in x.get("files", {})]
+        for title, members in phases.items()
+    }
+    if not any(phases.values()):
+        return None
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    models = list(dict.fromkeys(x["row"]["model"] for members in phases.values() for x in members))
+    for axis, (title, members) in zip(axes, phases.items(), strict=True):
+        seen = set()
+        for line in members:
+            row = line["row"]
+            colour = COLOURS[models.index(row["model"]) % len(COLOURS)]
+            style = ARM_STYLE.get(row["arm"], "-")
+            label = row["model"] if row["arm"] == "pretraining" else f"{row['model']}, {row['arm']}"
+            curves = _curves(out / line["files"]["curves"])
+            axis.plot(*curves["train_loss"], style, color=colour, lw=0.5, alpha=0.4)
+            axis.plot(
+                *curves["val_loss"],
+                style,
+                color=colour,
+                lw=1.4,
+                label=None if label in seen else label,
+            )
+            seen.add(label)
+        axis.set_title(title, fontsize=9)
+        axis.set_xlabel("step")
+        axis.grid(alpha=0.3)
+        if seen:
+            axis.legend(fontsize=7)
+    axes[1].set_yscale("log")
+    return figure
+
+
+def _showcase(predictors: Iterable[Line]) -> list[Line]:
+    """Return, for each model and trained arm, the first seed at its largest label budget."""
+    trained = [x for x in predictors if x["row"]["arm"] in ARM_STYLE]
+    best: dict[tuple[str, str], Line] = {}
+    for line in sorted(trained, key=lambda x: (-_order(x), x["row"]["seed"])):
+        best.setdefault((line["row"]["arm"], line["row"]["model"]), line)
+    return [best[name] for name in sorted(best, key=lambda name: name[0])]
+
+
+def _order(line: Line) -> float:
+    labels = line["row"]["labels"]
+    return float("inf") if labels == "unlimited" else float(labels)
+
+
+def _labels(line: Line) -> str:
+    labels = line["row"]["labels"]
+    return f"{labels} labels" if labels is not None else "no labels"
+
+
+def _budget(labels: str) -> str:
+    return "" if labels in ("-", "None", "") else f", {labels}"
+
+
+def _widest_orbit(table: predictions.Predictions, most: float = 2.0) -> Any:
+    """Return the sequence whose points go furthest around with r_max / r_min below ``most``."""
+    widest, answer = -1.0, table.sequence_id[0]
+    for sequence in np.unique(table.sequence_id)[:400]:
+        x, y = table.vectors["position"][table.sequence_id == sequence].T
+        r = np.hypot(x, y)
+        turned = abs(np.ptp(np.unwrap(np.arctan2(y, x))))
+        if r.max() / r.min() < most and 1.2 < r.max() / r.min() and widest < turned < 6.2:
+            widest, answer = turned, sequence
+    return answer
+
+
+def _curves(path: Path) -> dict[str, tuple[list[int], list[float]]]:
+    curves: dict[str, tuple[list[int], list[float]]] = {
+        "train_loss": ([], []),
+        "val_loss": ([], []),
+    }
+    with path.open(newline="") as file:
+        for entry in csv.DictReader(file):
+            for name, (steps, values) in curves.items():
+                if entry.get(name):
+                    steps.append(int(entry["step"]))
+                    values.append(float(entry[name]))
+    return curves

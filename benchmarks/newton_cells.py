@@ -1,0 +1,256 @@
+"""How each kind of the flagship's cells is computed; runs in worker processes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+from torch import Tensor
+
+import symreg
+from benchmarks.cells import Progress
+from orbits import artefacts
+from orbits.ceiling import ceiling_force
+from orbits.manifest import manifest
+from symreg import predictions
+from symreg.exponents import fit_exponents, prediction_metrics
+from worldmodel.callbacks import SharpenAfter, save_predictions
+from worldmodel.data import OrbitData
+from worldmodel.probes.knn_oracle import knn_oracle
+from worldmodel.probes.ridge import ridge_readout
+from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, prediction_columns, read_rows
+
+CHECKPOINT, PREDICTIONS, CURVES = "last.ckpt", "predictions.npz", "metrics.csv"
+FORCE_SEED_OFFSET = 1000
+"""Fine-tuning starts from another random state than pre-training with the same seed."""
+
+
+def initialise() -> None:
+    """Prepare a worker: one thread on a CPU (cells run side by side) and no chatter."""
+    if not torch.cuda.is_available():
+        torch.set_num_threads(1)
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    warnings.filterwarnings("ignore")
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+
+def pretrain(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Train a world model on orbits; keep its checkpoint and curves."""
+    lightning.seed_everything(config["seed"], verbose=False)
+    task = NextTokenTask(**_schedule(config), **config["model"])
+    data = OrbitData(**config["data"])
+    schedule = [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
+    trainer = _fit(task, data, folder, config["steps"], progress, schedule)
+    metrics = {"val_nll": float(trainer.callback_metrics["val_loss"])}
+    return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
+
+
+def force(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Train a force head, on a pre-trained backbone or from scratch, and predict the test set."""
+    lightning.seed_everything(config["seed"] + FORCE_SEED_OFFSET, verbose=False)
+    task = ForceTask(**_schedule(config), **config["model"])
+    inputs = {}
+    if "pretrained" in needs:
+        checkpoint = needs["pretrained"] / CHECKPOINT
+        task.load_backbone(checkpoint)
+        inputs["pretrained"] = artefacts.sha256(checkpoint)
+    data = OrbitData(**config["data"])
+    trainer = _fit(task, data, folder, config["steps"], progress, [])
+    batches = trainer.predict(task, dataloaders=data.test_dataloader())
+    assert batches is not None
+    columns = {name: torch.cat([b[name] for b in batches]) for name in batches[0]}  # type: ignore[call-overload,index]
+    return _predictor_line(config, folder, columns, inputs)
+
+
+def ridge(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Read an untrained backbone by ridge regression."""
+    lightning.seed_everything(config["seed"] + FORCE_SEED_OFFSET, verbose=False)
+    task = ForceTask(**config["model"])
+    data = OrbitData(**config["data"])
+    columns = ridge_readout(task, data.labelled_dataloader(), data.test_dataloader())
+    return _predictor_line(config, folder, columns)
+
+
+def control(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Answer without a model: the truth, the ceiling, the k-NN oracle or a power law."""
+    data = OrbitData(**config["data"])
+    compute = {
+        "true force": _truth,
+        "ceiling": _ceiling,
+        "k-NN oracle": lambda d: knn_oracle(d.labelled_dataloader(), d.test_dataloader()),
+        "power law": _power_law,
+    }[config["row"]["model"]]
+    return _predictor_line(config, folder, compute(data))
+
+
+def law(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Search a formula for one subset of a predictor's answers and score it against the law."""
+    source = needs["predictor"] / PREDICTIONS
+    everything = predictions.read(source)
+    subset = everything.subsample(config["seed"])
+    front = symreg.fit(
+        subset.X, subset.force_predicted, engine=config["engine"], seed=config["seed"]
+    )
+    best = front.best()
+    result = symreg.score(
+        best.expression, config["law"], X=everything.X, y=everything.force_predicted
+    )
+    inputs = {"predictions": artefacts.sha256(source)}
+    return {
+        "engine": f"{front.engine}@{front.version}",
+        "settings": artefacts.key(dict(front.settings)),
+        "expression": best.expression,
+        "metrics": result.record(),
+        "manifest": _manifest(config, inputs),
+    }
+
+
+COMPUTE = {"pretrain": pretrain, "force": force, "ridge": ridge, "control": control, "law": law}
+
+
+def _schedule(config: dict[str, Any]) -> dict[str, Any]:
+    return {"lr": config["lr"], "warmup_steps": max(1, min(50, config["steps"] // 10))}
+
+
+class _Report(Callback):
+    """Tell the main process how far training is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self.progress(trainer.global_step, trainer.max_steps)
+
+
+def _fit(
+    task: OrbitTask,
+    data: OrbitData,
+    folder: Path,
+    steps: int,
+    progress: Progress,
+    callbacks: list[Callback],
+) -> lightning.Trainer:
+    checkpoint = ModelCheckpoint(
+        folder, filename=CHECKPOINT.removesuffix(".ckpt"), every_n_train_steps=max(1, steps // 4)
+    )
+    trainer = lightning.Trainer(
+        accelerator="auto",
+        devices=1,
+        max_steps=steps,
+        val_check_interval=max(1, steps // 10),
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        gradient_clip_val=1.0,
+        log_every_n_steps=max(1, steps // 100),
+        logger=CSVLogger(folder, name="", version=""),
+        callbacks=[checkpoint, _Report(progress), *callbacks],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        deterministic="warn",
+    )
+    trainer.fit(task, datamodule=data)
+    trainer.save_checkpoint(folder / CHECKPOINT)
+    return trainer
+
+
+def _truth(data: OrbitData) -> dict[str, Tensor]:
+    return _from_batches(data, lambda batch: batch["force"].norm(dim=-1))
+
+
+def _ceiling(data: OrbitData) -> dict[str, Tensor]:
+    def best_fit(batch: dict[str, Tensor]) -> Tensor:
+        indices = batch["sequence_id"].numpy()
+        magnitude = ceiling_force(data.protocol, data.hparams["seed"], "test", indices)
+        return torch.from_numpy(magnitude)
+
+    return _from_batches(data, best_fit)
+
+
+def _power_law(data: OrbitData) -> dict[str, Tensor]:
+    labelled = [
+        _from_batch(batch, batch["force"].norm(dim=-1)) for batch in data.labelled_dataloader()
+    ]
+    known = {name: torch.cat([c[name] for c in labelled]).numpy() for name in ("r", "m1", "m2")}
+    target = torch.cat([c["force"] for c in labelled]).numpy()
+    fitted = fit_exponents(
+        np.stack([known[n] for n in ("r", "m1", "m2")], axis=1),
+        target,
+        np.arange(len(target)),
+        n_boot=2,
+    )
+
+    def predict(batch: dict[str, Tensor]) -> Tensor:
+        state = batch["state"]
+        r = state[..., :2].norm(dim=-1)
+        exponents = {name: interval[0] for name, interval in fitted.exponents.items()}
+        return (
+            fitted.constant[0]
+            * r ** exponents["r"]
+            * state[..., 4] ** exponents["m1"]
+            * state[..., 5] ** exponents["m2"]
+        )
+
+    return _from_batches(data, predict)
+
+
+def _from_batches(data: OrbitData, magnitude: Any) -> dict[str, Tensor]:
+    columns = [_from_batch(batch, magnitude(batch)) for batch in data.test_dataloader()]
+    return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
+
+
+def _from_batch(batch: dict[str, Tensor], magnitude: Tensor) -> dict[str, Tensor]:
+    """Return columns for magnitudes [B, T] that point to the star, as every control's do."""
+    rows = read_rows(batch)
+    towards_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
+    return prediction_columns(batch, magnitude[rows], magnitude[rows][:, None] * towards_star)
+
+
+def _predictor_line(
+    config: dict[str, Any],
+    folder: Path,
+    columns: dict[str, Tensor],
+    inputs: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """Write the prediction file and measure it."""
+    record = _manifest(config, inputs)
+    save_predictions(folder / PREDICTIONS, columns, record)
+    table = predictions.read(folder / PREDICTIONS)
+    fitted = fit_exponents(table.X, table.force_predicted, table.sequence_id)
+    metrics = {
+        **prediction_metrics(table.force, table.force_predicted),
+        "cosine": table.cosine(),
+        **fitted.record(),
+    }
+    return {"metrics": metrics, "manifest": record, "files": _files(folder)}
+
+
+def _files(folder: Path) -> dict[str, str]:
+    found = {"predictions": PREDICTIONS, "curves": CURVES}
+    return {
+        role: f"cells/{folder.name}/{name}"
+        for role, name in found.items()
+        if (folder / name).is_file()
+    }
+
+
+def _manifest(config: dict[str, Any], inputs: dict[str, str] | None = None) -> dict[str, Any]:
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return manifest(config, seed=config["seed"], device=device, inputs=inputs)

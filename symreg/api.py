@@ -1,0 +1,39 @@
+"""The one call that runs a symbolic search: :func:`fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy.typing as npt
+
+from symreg import engines, points
+from symreg.front import Front
+
+
+def fit(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    names: Sequence[str] = points.NAMES,
+    engine: str = "auto",
+    seed: int = 0,
+) -> Front:
+    """Search for formulas ``y = f(X)`` and return them from simple to accurate.
+
+    Args:
+        X: Inputs, shape [n, len(names)], in physical units (AU and solar masses for
+            ``r``, ``m1``, ``m2``).
+        y: Force magnitudes, shape [n], solar mass AU / year^2. Engines that search ln y drop
+            ``y <= 0`` and non-finite values and state the dropped share in the front.
+        names: The name of each column of ``X``.
+        engine: A name of :func:`symreg.engines.names`, or ``auto``: PySR if its Julia is ready,
+            else Operon. The front carries the name of the engine that ran.
+        seed: Seed of the search; one seed gives one front on one machine.
+
+    Raises:
+        ValueError: Shapes or names disagree, too few usable points remain, or there is no
+            such engine.
+        RuntimeError: The engine is known but cannot run here; the message gives its reason.
+    """
+    X, y = points.check(X, y, names)
+    chosen, _ = engines.resolve(engine)
+    return chosen.fit(X, y, names, seed)

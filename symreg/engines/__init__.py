@@ -1,0 +1,116 @@
+"""Search engines behind one protocol. One file per engine; a new file is found automatically."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy.typing as npt
+
+from symreg.front import Front
+
+State = Literal["ready", "not resolved", "absent", "unknown"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether an engine can run here.
+
+    Attributes:
+        state: ``ready``; ``not resolved``, one command away; ``absent``; or ``unknown``.
+        reason: One line: the version that is ready, or what to do.
+    """
+
+    state: State
+    reason: str
+
+
+class Engine(Protocol):
+    """What every file in this folder offers as ``ENGINE``.
+
+    Attributes:
+        name: The file's name; the same string in the command line, result rows and test ids.
+        settings: Everything that determines a search except the data and the seed, as JSON data.
+    """
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What determines a search, as JSON data."""
+
+    def version(self) -> str:
+        """Return the version of the package that searches."""
+
+    def status(self) -> Status:
+        """Tell whether the engine can run here, without importing it."""
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str], seed: int) -> Front:
+        """Search for y = f(X); see :func:`symreg.fit` for arguments and errors."""
+
+
+@functools.cache
+def _catalogue() -> dict[str, Engine]:
+    found: dict[str, Engine] = {}
+    for module in pkgutil.iter_modules(__path__):
+        engine = importlib.import_module(f"{__name__}.{module.name}").ENGINE
+        if engine.name != module.name:
+            raise ValueError(f"symreg/engines/{module.name}.py names its engine {engine.name!r}")
+        found[engine.name] = engine
+    return dict(sorted(found.items()))
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all engines, whether they can run here or not."""
+    return tuple(_catalogue())
+
+
+def get(name: str) -> Engine:
+    """Return the engine called ``name``.
+
+    Raises:
+        ValueError: There is no such engine; the message lists the choices.
+    """
+    try:
+        return _catalogue()[name]
+    except KeyError:
+        choices = ", ".join(("auto", *names()))
+        raise ValueError(f"unknown engine {name!r}; choose from {choices}") from None
+
+
+def resolve(name: str) -> tuple[Engine, str]:
+    """Return the engine that will run for ``name``, and one line that says why.
+
+    Args:
+        name: A name of :func:`names`, or ``auto``: PySR if it is ready, else Operon.
+
+    Raises:
+        ValueError: There is no such engine.
+        RuntimeError: The engine was asked for by name and cannot run here.
+    """
+    if name == "auto":
+        pysr = get("pysr").status()
+        if pysr.state == "ready":
+            return get("pysr"), f"auto: pysr, {pysr.reason}"
+        return get("operon"), f"auto: operon, because pysr is {pysr.state}: {pysr.reason}"
+    engine = get(name)
+    status = engine.status()
+    if status.state in ("absent", "not resolved"):
+        raise RuntimeError(f"engine {name} is {status.state}: {status.reason}")
+    return engine, f"{name}: {status.reason}"
+
+
+def package_status(package: str) -> Status:
+    """Return the status of an engine that needs nothing but an installed Python package."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Status("ready", f"{package} {version(package)}")
+    except PackageNotFoundError:
+        return Status("absent", f"not installed; run: pip install {package}")

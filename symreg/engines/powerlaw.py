@@ -1,0 +1,61 @@
+"""A power law by least squares on logarithms, in closed form.
+
+A baseline and a sanity bound, never a discovery: it can say nothing but power laws.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from symreg.engines import Status
+from symreg.front import Equation, Front
+from symreg.log_target import LogTarget
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """Ordinary least squares of ln y on the logarithms of the inputs."""
+
+    name: str = "powerlaw"
+    settings: dict[str, Any] = field(
+        default_factory=lambda: {"method": "log-linear least squares", "constant": "median"}
+    )
+
+    def version(self) -> str:
+        """Return the version of the method."""
+        return "1"
+
+    def status(self) -> Status:
+        """Return ready: the closed form needs only numpy."""
+        return Status("ready", "closed form")
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str], seed: int) -> Front:
+        """Return a front of one equation; see :func:`symreg.fit`. Nothing here is random."""
+        target = LogTarget.of(X, y, names)
+        start = time.process_time()
+        design = np.column_stack([np.ones(len(target.y)), np.log(target.inputs)])
+        solution = np.linalg.lstsq(design, target.values, rcond=None)[0]
+        loss = float(np.mean((target.values - design @ solution) ** 2))
+        terms = [
+            f"({float(value)!r})*log({name})"
+            for name, value in zip(target.names, solution[1:], strict=True)
+        ]
+        expression = target.physical(" + ".join([f"({float(solution[0])!r})", *terms]))
+        return Front(
+            equations=(Equation(2 * len(terms) + 1, loss, expression),),
+            engine=self.name,
+            version=self.version(),
+            settings=self.settings,
+            seed=seed,
+            seconds=time.process_time() - start,
+            dropped=target.dropped,
+        )
+
+
+ENGINE = PowerLaw()

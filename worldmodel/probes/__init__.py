@@ -1,0 +1,1 @@
+"""Read-outs and oracles that a trained force head is compared with."""
