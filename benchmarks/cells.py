@@ -96,15 +96,16 @@ def run(
         WorkerDied: A worker was killed; what was done stays done.
     """
     unique = list({cell.key: cell for cell in cells}.values())
-    done = {cell.key: record for cell in unique if _succeeded(record := cell.record(out))}
+    records = {cell.key: cell.record(out) for cell in unique}
+    done = {key: record for key, record in records.items() if record and _succeeded(record)}
     waiting = [cell for cell in unique if cell.key not in done]
     if waiting:
         _run_waiting(waiting, done, out, compute, jobs, initialise, len(unique))
     return [done[cell.key]["line"] for cell in unique]
 
 
-def _succeeded(record: dict[str, Any] | None) -> bool:
-    return record is not None and record["line"]["status"] == "ok"
+def _succeeded(record: dict[str, Any]) -> bool:
+    return record["line"]["status"] == "ok"
 
 
 def _run_waiting(

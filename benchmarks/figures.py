@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ ARM_STYLE = {"pretrained": "-", "scratch": "--"}
 TRUTH = "#222222"
 
 
-def draw_all(out: Path, lines: list[Line], rows: list[Row], law: str) -> dict[str, Path]:
+def draw_all(out: Path, lines: Sequence[Line], rows: list[Row], law: str) -> dict[str, Path]:
     """Draw every figure into ``out/figures`` and return the paths by name, in reading order."""
     folder = out / "figures"
     folder.mkdir(exist_ok=True)
@@ -198,7 +198,7 @@ def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
     return figure
 
 
-def loss_curves(out: Path, lines: list[Line]) -> Figure | None:
+def loss_curves(out: Path, lines: Sequence[Line]) -> Figure | None:
     """Training (thin) and validation (thick) losses of every trained cell."""
     phases = {
         "pre-training: nats per row": [x for x in lines if x["kind"] == "pretraining"],
@@ -268,7 +268,7 @@ def _widest_orbit(table: predictions.Predictions, most: float = 2.0) -> Any:
         x, y = table.vectors["position"][table.sequence_id == sequence].T
         r = np.hypot(x, y)
         turned = abs(np.ptp(np.unwrap(np.arctan2(y, x))))
-        if r.max() / r.min() < most and 1.2 < r.max() / r.min() and widest < turned < 6.2:
+        if r.max() / r.min() < most and r.max() / r.min() > 1.2 and widest < turned < 6.2:
             widest, answer = turned, sequence
     return answer
 

@@ -49,7 +49,9 @@ def pretrain(
     lightning.seed_everything(config["seed"], verbose=False)
     task = NextTokenTask(**_schedule(config), **config["model"])
     data = OrbitData(**config["data"])
-    schedule = [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
+    schedule: list[Callback] = []
+    if config["sharpen_after"]:
+        schedule.append(SharpenAfter(config["sharpen_after"]))
     trainer = _fit(task, data, folder, config["steps"], progress, schedule)
     metrics = {"val_nll": float(trainer.callback_metrics["val_loss"])}
     return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
@@ -70,7 +72,7 @@ def force(
     trainer = _fit(task, data, folder, config["steps"], progress, [])
     batches = trainer.predict(task, dataloaders=data.test_dataloader())
     assert batches is not None
-    columns = {name: torch.cat([b[name] for b in batches]) for name in batches[0]}  # type: ignore[call-overload,index]
+    columns = {name: torch.cat([b[name] for b in batches]) for name in batches[0]}
     return _predictor_line(config, folder, columns, inputs)
 
 

@@ -113,7 +113,9 @@ def prediction_metrics(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[str
     """
     true, predicted = np.asarray(y_true, np.float64), np.asarray(y_pred, np.float64)
     if true.ndim != 1 or true.shape != predicted.shape:
-        raise ValueError(f"y_true {true.shape} and y_pred {predicted.shape} must have one shape [n]")
+        raise ValueError(
+            f"y_true {true.shape} and y_pred {predicted.shape} must have one shape [n]"
+        )
     if not len(true) or not np.all(np.isfinite(true) & (true > 0)):
         raise ValueError("y_true must hold positive finite values")
     finite = np.isfinite(predicted)

@@ -125,7 +125,7 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise ValueError(f"the formula is nested more than {MAX_DEPTH} deep")
         match node:
-            case ast.Constant(value=value) if type(value) in (int, float):
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 return _number(value)
             case ast.Name(id=name):
                 if name not in self.symbols:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 RULES = ("best", "score", "accuracy")
@@ -51,7 +52,7 @@ class Front:
         if not self.equations:
             raise ValueError(f"{self.engine}: the search returned no equation")
         sizes = [equation.complexity for equation in self.equations]
-        if any(after <= before for before, after in zip(sizes, sizes[1:], strict=False)):
+        if any(after <= before for before, after in pairwise(sizes)):
             raise ValueError(f"{self.engine}: equations are not in order of complexity: {sizes}")
 
     def scores(self) -> tuple[float, ...]:
@@ -61,7 +62,7 @@ class Front:
         scores 0 and a loss of 0 scores infinity.
         """
         result = [0.0]
-        for before, after in zip(self.equations, self.equations[1:], strict=False):
+        for before, after in pairwise(self.equations):
             if after.loss > 0 and before.loss > 0:
                 steps = after.complexity - before.complexity
                 result.append(-math.log(after.loss / before.loss) / steps)

@@ -134,10 +134,13 @@ def _check(path: Path, arrays: Mapping[str, Any], vectors: Mapping[str, Any]) ->
 
 
 def _read_csv(path: Path) -> dict[str, npt.NDArray[Any]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        table = csv.DictReader(file)
-        _require(path, table.fieldnames or ())
-        rows = list(table)
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            table = csv.DictReader(file)
+            _require(path, table.fieldnames or ())
+            rows = list(table)
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path}: not a CSV text file") from None
     try:
         columns = {name: np.array([float(row[name]) for row in rows]) for name in COLUMNS[1:]}
     except (TypeError, ValueError):
@@ -146,6 +149,7 @@ def _read_csv(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def _require(path: Path, found: Iterable[str]) -> None:
+    found = set(found)
     missing = [name for name in COLUMNS if name not in found]
     if missing:
         raise ValueError(f"{path}: no column {', '.join(missing)}; needs {', '.join(COLUMNS)}")

@@ -216,10 +216,9 @@ class _Judge:
     def _intervals(self, alpha: Array, y: Array) -> dict[str, tuple[float, float]]:
         """Return the exponents' 95% intervals on y, for variables whose exponent is one number."""
         keep, _ = points.usable(self.X, y, at_least=2)
+        blocks = np.arange(keep.sum()) % 1000  # bounds the bootstrap; points are taken as alike
         try:
-            fit = fit_exponents(
-                self.X[keep], y[keep], np.arange(keep.sum()), self.names, n_boot=500
-            )
+            fit = fit_exponents(self.X[keep], y[keep], blocks, self.names, n_boot=500)
         except ValueError:
             return {}  # the points do not determine the exponents, so nothing may be snapped
         intervals = {}

@@ -88,8 +88,9 @@ def snap_exponents(expression: sympy.Expr, allowed: Mapping[str, Any]) -> sympy.
 
     Args:
         expression: A formula in positive symbols.
-        allowed: For each variable that may be snapped, the interval (low, high) of its exponent;
-            a half-integer counts only if it lies inside.
+        allowed: For each variable that may be snapped, the interval (low, high) of its exponent
+            on the data. Both the exponent and the half-integer must lie inside: only then can
+            the data not tell one from the other.
     """
     import sympy
 
@@ -99,7 +100,7 @@ def snap_exponents(expression: sympy.Expr, allowed: Mapping[str, Any]) -> sympy.
             return power
         nearest = sympy.Rational(round(2 * float(exponent)), 2)
         low, high = allowed[base.name]
-        inside = low <= float(nearest) <= high
+        inside = low <= float(nearest) <= high and low <= float(exponent) <= high
         return base**nearest if inside else power
 
     return expression.replace(lambda part: part.is_Pow and part.base.is_Symbol, snap)

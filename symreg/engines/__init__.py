@@ -101,7 +101,7 @@ def resolve(name: str) -> tuple[Engine, str]:
         return get("operon"), f"auto: operon, because pysr is {pysr.state}: {pysr.reason}"
     engine = get(name)
     status = engine.status()
-    if status.state in ("absent", "not resolved"):
+    if status.state != "ready":
         raise RuntimeError(f"engine {name} is {status.state}: {status.reason}")
     return engine, f"{name}: {status.reason}"
 

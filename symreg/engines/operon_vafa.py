@@ -1,9 +1,9 @@
 """Operon with the operators of Vafa et al. (2025): the less tuned figure beside ``operon``.
 
-Their PySR search allows +, *, sin, cos, exp and 1/x; division stands in for the last one. Target,
-scales and budget are those of ``operon``.
+Their PySR search allows +, *, sin, cos, exp and 1/x; division stands in for the last one, and log
+is added because the target is ln y. Target, scales and budget are those of ``operon``.
 """
 
 from symreg.engines.operon import Operon
 
-ENGINE = Operon("operon_vafa", "add,mul,div,sin,cos,exp,constant,variable")
+ENGINE = Operon("operon_vafa", "add,mul,div,sin,cos,exp,log,constant,variable")

@@ -1,0 +1,280 @@
+"""Result lines -> rows of a leaderboard.
+
+A line is one JSON object: a ``predictor`` line measures a model's force predictions, a ``law``
+line is one symbolic search on them. Lines of one protocol, model, arm and label budget make one
+row; protocols never share a table. A failed line stays in the denominator.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from symreg.exponents import Interval
+from symreg.points import NAMES
+
+SCHEMA = 1
+CONTROL = "control"
+METRICS = {  # what a table needs of each kind of line; lines carry more
+    "predictor": {"r2_log", "exponents", "constant"},
+    "law": {"verdict", "constant", "shape"},
+}
+MINIMUM_SEEDS = 3  # model seeds a row needs before anything is claimed from it
+Z95 = 1.959963984540054  # 97.5% quantile of the normal distribution
+
+
+@dataclass(frozen=True)
+class LawRate:
+    """What one engine found for one row.
+
+    Attributes:
+        engine: Engine and version.
+        found: Number of searches whose verdict is ``law``.
+        total: Number of searches, failed ones included.
+        failed: Number of searches that failed.
+        low: Lower end of the Wilson 95% interval of found / total.
+        high: Upper end of it.
+        constant: Median constant among the laws found.
+        shape: The most frequent shape of the formulas.
+        shape_count: How many formulas have it.
+    """
+
+    engine: str
+    found: int
+    total: int
+    failed: int
+    low: float
+    high: float
+    constant: float | None
+    shape: str | None
+    shape_count: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a leaderboard.
+
+    Attributes:
+        task: The benchmark that made the lines.
+        protocol: The data protocol; rows of two protocols are never compared.
+        model: The model.
+        arm: How it was trained; ``control`` rows stand in their own block.
+        labels: The label budget.
+        seeds: Number of model seeds that succeeded.
+        failed: Number of predictor lines that failed.
+        r2_log: (mean, smallest, largest) R2 of ln force over seeds; None if none succeeded.
+        exponents: For each variable the mean over seeds, and the lowest and highest end of the
+            seeds' 95% intervals.
+        constant: The fitted constant, likewise.
+        laws: One entry per engine.
+    """
+
+    task: str
+    protocol: str
+    model: str
+    arm: str
+    labels: str
+    seeds: int
+    failed: int
+    r2_log: Interval | None
+    exponents: Mapping[str, Interval]
+    constant: Interval | None
+    laws: tuple[LawRate, ...]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the row is a control and not a contestant."""
+        return self.arm == CONTROL
+
+
+def wilson(successes: int, total: int) -> tuple[float, float]:
+    """Return the Wilson 95% interval of a rate (Wilson 1927).
+
+    Raises:
+        ValueError: Not ``0 <= successes <= total`` with a positive total.
+    """
+    if not 0 <= successes <= total or total < 1:
+        raise ValueError(f"no rate: {successes} of {total}")
+    rate, z2 = successes / total, Z95**2
+    centre = (rate + z2 / (2 * total)) / (1 + z2 / total)
+    half = Z95 / (1 + z2 / total) * math.sqrt(rate * (1 - rate) / total + z2 / (4 * total**2))
+    # At a rate of 0 or 1 the end is exactly that, which rounding would miss by 1e-17.
+    low = 0.0 if successes == 0 else centre - half
+    return low, 1.0 if successes == total else centre + half
+
+
+def read_lines(path: str | Path) -> list[dict[str, Any]]:
+    """Read a file of result lines; blank lines are skipped.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: A line is not a result line of this schema; the message gives its number.
+    """
+    try:
+        texts = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file of result lines") from None
+    lines = []
+    for number, text in enumerate(texts, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+            valid = _is_result(line)
+        except (ValueError, KeyError, TypeError):
+            valid = False
+        if not valid:
+            raise ValueError(f"{path}, line {number}: not a result line of schema {SCHEMA}")
+        lines.append(line)
+    if not lines:
+        raise ValueError(f"{path}: no result lines")
+    return lines
+
+
+def rows(lines: Iterable[Mapping[str, Any]], law: str = "newton") -> list[Row]:
+    """Group result lines into rows, best first within a protocol.
+
+    Contestants come before controls. They are ranked by the law rate of their best engine, then
+    by the closeness of the exponents to the law's; rows without exponents come last.
+
+    Args:
+        lines: Result lines, in any order. A cell that occurs twice counts once, the later one.
+        law: The true law, a name of :mod:`orbits.laws`.
+
+    Raises:
+        ValueError: There is no such law.
+    """
+    from orbits import laws
+
+    truth = laws.get(law).exponents or {}
+    latest = {line["cell"]: line for line in lines}
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for line in latest.values():
+        groups.setdefault(_group(line), []).append(line)
+    found = [_row(group, members) for group, members in groups.items()]
+
+    def rank(row: Row) -> tuple[Any, ...]:
+        rate = max((entry.found / entry.total for entry in row.laws), default=0.0)
+        gaps = [abs(row.exponents[x][0] - truth[x]) for x in truth if x in row.exponents]
+        distance = max(gaps, default=math.inf)
+        return row.task, row.protocol, row.is_control, -rate, distance, row.model, row.arm
+
+    return sorted(found, key=rank)
+
+
+def separated(row_a: Row, row_b: Row, metric: str) -> bool:
+    """Tell whether two rows' 95% intervals are disjoint, the only basis for "they differ".
+
+    An interval of one model seed says nothing about the next seed, so both rows need
+    ``MINIMUM_SEEDS``. The Wilson interval takes searches as independent, though those of one
+    model share its predictions: a claim from law rates alone is the weaker one.
+
+    Args:
+        row_a: One row.
+        row_b: Another row of the same task and protocol.
+        metric: ``constant``, a variable's name for its exponent, or ``law@<engine>`` for the
+            rate of an engine. R2 has no interval here, so nothing may be claimed from it.
+
+    Returns:
+        False also where a row lacks the metric or has too few seeds.
+
+    Raises:
+        ValueError: The rows are of two protocols or tasks, or there is no such metric.
+    """
+    if (row_a.task, row_a.protocol) != (row_b.task, row_b.protocol):
+        raise ValueError("rows of different protocols or tasks are not compared")
+    one, other = _metric(row_a, metric), _metric(row_b, metric)
+    if one is None or other is None or min(row_a.seeds, row_b.seeds) < MINIMUM_SEEDS:
+        return False
+    return one[0] > other[1] or other[0] > one[1]
+
+
+def _metric(row: Row, metric: str) -> tuple[float, float] | None:
+    if metric.startswith("law@"):
+        for entry in row.laws:
+            if entry.engine == metric.removeprefix("law@"):
+                return entry.low, entry.high
+        return None
+    if metric in NAMES:
+        value = row.exponents.get(metric)
+    elif metric == "constant":
+        value = row.constant
+    else:
+        choices = ", ".join((*NAMES, "constant", "law@<engine>"))
+        raise ValueError(f"unknown metric {metric!r}; choose from {choices}")
+    return None if value is None else value[1:]
+
+
+def _is_result(line: Mapping[str, Any]) -> bool:
+    """Tell whether a line has what a row is made of; missing keys may raise KeyError."""
+    if line["schema"] != SCHEMA or line["kind"] not in METRICS or not line["cell"]:
+        return False
+    if line["status"] == "ok" and not METRICS[line["kind"]] <= set(line["metrics"]):
+        return False
+    return line["status"] in ("ok", "failed") and "seed" in line["row"] and bool(_group(line))
+
+
+def _group(line: Mapping[str, Any]) -> tuple[str, ...]:
+    row = line["row"]
+    return line["task"], row["protocol"], row["model"], row["arm"], str(row["labels"])
+
+
+def _row(group: tuple[str, ...], lines: Sequence[Mapping[str, Any]]) -> Row:
+    predictors = [line for line in lines if line["kind"] == "predictor"]
+    metrics = [line["metrics"] for line in predictors if line["status"] == "ok"]
+    seeds = {line["row"]["seed"] for line in predictors if line["status"] == "ok"}
+    r2 = [entry["r2_log"] for entry in metrics if entry["r2_log"] is not None]
+    fits = [entry["exponents"] or {} for entry in metrics]
+    constants = [entry["constant"] for entry in metrics if entry["constant"] is not None]
+    variables = sorted({name for fit in fits for name in fit})
+    searches = [line for line in lines if line["kind"] == "law"]
+    engines = sorted({str(line.get("engine")) for line in searches})
+    task, protocol, model, arm, labels = group
+    return Row(
+        task=task,
+        protocol=protocol,
+        model=model,
+        arm=arm,
+        labels="-" if labels == "None" else labels,
+        seeds=len(seeds),
+        failed=sum(line["status"] == "failed" for line in predictors),
+        r2_log=(fmean(r2), min(r2), max(r2)) if r2 else None,
+        exponents={x: _envelope([fit[x] for fit in fits if x in fit]) for x in variables},
+        constant=_envelope(constants) if constants else None,
+        laws=tuple(
+            _law_rate(engine, [line for line in searches if str(line.get("engine")) == engine])
+            for engine in engines
+        ),
+    )
+
+
+def _envelope(intervals: Sequence[Sequence[float]]) -> Interval:
+    """Return the mean of the values, the lowest low and the highest high."""
+    values, lows, highs = zip(*intervals, strict=True)
+    return fmean(values), min(lows), max(highs)
+
+
+def _law_rate(engine: str, lines: Sequence[Mapping[str, Any]]) -> LawRate:
+    scores = [line["metrics"] for line in lines if line["status"] == "ok"]
+    found = [score for score in scores if score["verdict"] == "law"]
+    low, high = wilson(len(found), len(lines))
+    # Ties go to the shape that sorts first, so that the order of lines does not matter.
+    counts = Counter(score["shape"] for score in scores)
+    shape = min(counts, key=lambda name: (-counts[name], name)) if counts else None
+    return LawRate(
+        engine=engine,
+        found=len(found),
+        total=len(lines),
+        failed=len(lines) - len(scores),
+        low=low,
+        high=high,
+        constant=median(score["constant"] for score in found) if found else None,
+        shape=shape,
+        shape_count=counts[shape] if shape else 0,
+    )

@@ -1,0 +1,133 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from orbits import artefacts
+from symreg.__main__ import main
+
+FORMULA = "39.4784176044*m1*m2/r**2"
+
+
+@pytest.fixture
+def predictions_file(tmp_path, sample):
+    r, m1, m2 = sample.X.T
+    arrays = {"sequence_id": np.arange(1000) // 10, "step": np.arange(1000) % 10}
+    arrays |= {"r": r, "m1": m1, "m2": m2, "force": sample.newton}
+    arrays["force_predicted"] = sample.noisy(sample.newton, 0.02)
+    path = tmp_path / "predictions.npz"
+    artefacts.save_arrays(path, arrays, {})
+    return path
+
+
+def test_fit_writes_a_checked_record(tmp_path, predictions_file, capsys):
+    out = tmp_path / "front.json"
+    assert main(["fit", str(predictions_file), "--engine", "powerlaw", "--out", str(out)]) == 0
+    record = artefacts.load_record(out)
+    assert record["front"]["engine"] == "powerlaw"
+    assert record["score"]["verdict"] == "law"
+    assert record["chosen"] == record["front"]["equations"][0]["expression"]
+    assert record["predictor"]["exponents"]["r"][0] == pytest.approx(-2, abs=0.01)
+    assert record["manifest"]["seed"] == 0
+    assert record["manifest"]["inputs"] == {"predictions": artefacts.sha256(predictions_file)}
+    assert "verdict    law (newton)" in capsys.readouterr().out
+
+
+def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, capsys):
+    out = tmp_path / "front.json"
+    out.write_text("precious")
+    call = ["fit", str(predictions_file), "--engine", "powerlaw", "--out", str(out)]
+    assert main(call) == 2
+    assert out.read_text() == "precious"
+    assert "--overwrite" in capsys.readouterr().err
+    assert main([*call, "--overwrite"]) == 0
+    assert artefacts.load_record(out)["rule"] == "best"
+
+
+def test_score_and_ls(predictions_file, capsys):
+    assert main(["score", FORMULA, str(predictions_file)]) == 0
+    out = capsys.readouterr().out
+    assert "verdict    law (newton)" in out
+    assert "symbolic   yes" in out
+    assert main(["ls"]) == 0
+    out = capsys.readouterr().out
+    assert "operon" in out
+    assert "newton" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["fit", "FILE", "--engine", "eureqa"], "unknown engine 'eureqa'; choose from auto"),
+        (["fit", "FILE", "--law", "aristotle"], "unknown law 'aristotle'; choose from"),
+        (["fit", "FILE", "--rule", "worst"], "unknown rule 'worst'; choose from best"),
+        (["fit", "FILE", "--seed", "-1"], "--seed"),
+        (["fit", "FILE", "--points", "0"], "--points"),
+        (["fit", "FILE", "--sed", "1"], "--sed"),
+        (["fit", "missing.npz"], "missing.npz: no such file"),
+        (["fit", "FILE.txt"], "FILE.txt"),
+        (["fit", "DAMAGED"], "damaged.npz: sha256 mismatch"),
+        (["fit", "BARE"], "bare.npz"),
+        (["score", "m1 +", "FILE"], "not a formula: m1 +"),
+        (["score", "q", "FILE"], "'q'"),
+        (["score", FORMULA, "FILE", "--law", "aristotle"], "aristotle"),
+        (["leaderboard", "missing.jsonl"], "missing.jsonl"),
+        (["leaderboard", "FILE"], "predictions.npz"),
+        (["ponder"], "ponder"),
+        ([], "required"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    tmp_path, predictions_file, capsys, arguments, named
+):
+    damaged, bare = tmp_path / "damaged.npz", tmp_path / "bare.npz"
+    data, manifest = artefacts.load_file(predictions_file)
+    artefacts.save_file(damaged, data, manifest)
+    damaged.write_bytes(data[:-1] + b"x")
+    bare.write_bytes(data)
+    known = {"FILE": predictions_file, "DAMAGED": damaged, "BARE": bare}
+    arguments = [str(known.get(argument, argument)) for argument in arguments]
+    if arguments[:1] == ["fit"]:
+        arguments += ["--out", str(tmp_path / "out" / "front.json")]
+    before = sorted(tmp_path.iterdir())
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    captured = capsys.readouterr()
+    assert len(captured.err.splitlines()) == 1
+    assert named in captured.err
+    assert captured.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_missing_column_is_named(tmp_path, capsys):
+    path = tmp_path / "p.npz"
+    artefacts.save_arrays(path, {"r": np.ones(3)}, {})
+    assert main(["fit", str(path)]) == 2
+    assert "sequence_id" in capsys.readouterr().err
+
+
+def test_help_is_cheap():
+    """No engine, no sympy, no torch: only what it takes to print."""
+    program = (
+        "import sys; from symreg.__main__ import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'sympy', 'pyoperon', 'sklearn', 'pandas', 'pysr', 'torch', 'scipy'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert child.returncode == 0, child.stderr
+    assert "leaderboard" in child.stdout
+    assert child.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_a_broken_pipe_is_no_error():
+    child = subprocess.run(
+        f"{sys.executable} -m symreg ls | head -n 1", shell=True, capture_output=True, text=True
+    )
+    assert child.stdout == "engines\n"
+    assert "Traceback" not in child.stderr

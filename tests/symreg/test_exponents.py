@@ -1,0 +1,121 @@
+import numpy as np
+import pytest
+
+from symreg.exponents import fit_exponents, prediction_metrics
+
+G = 39.4784176044
+
+
+def naive_bootstrap(X, y, groups, n_boot, seed):
+    """The plain twin: rebuild each resampled data set and solve it by lstsq."""
+    rng = np.random.default_rng(seed)
+    labels = np.unique(groups)
+    members = [np.flatnonzero(groups == label) for label in labels]
+    solutions = []
+    for _ in range(n_boot):
+        counts = rng.multinomial(len(labels), np.full(len(labels), 1 / len(labels)))
+        rows = np.concatenate([np.repeat(m, c) for m, c in zip(members, counts, strict=True)])
+        design = np.column_stack([np.ones(len(rows)), np.log(X[rows])])
+        solutions.append(np.linalg.lstsq(design, np.log(y[rows]), rcond=None)[0])
+    solutions = np.array(solutions)
+    solutions[:, 0] = np.exp(solutions[:, 0])
+    return np.percentile(solutions, [2.5, 97.5], axis=0).T
+
+
+def sequences(make, seed, n_sequences=40, length=10, noise=0.1):
+    """Points in sequences: masses and one error are shared by the points of a sequence."""
+    points = make(seed, n_sequences * length)
+    groups = np.repeat(np.arange(n_sequences), length)
+    X = points.X.copy()
+    X[:, 1:] = X[::length, 1:][groups]
+    shared = np.random.default_rng(seed).normal(size=n_sequences)[groups]
+    return X, G * X[:, 1] * X[:, 2] / X[:, 0] ** 2 * np.exp(noise * shared), groups
+
+
+def test_recovers_a_power_law_exactly(sample):
+    r, m1, m2 = sample.X.T
+    fit = fit_exponents(sample.X, 7.5 * m1**0.5 * m2**-1.25 / r**3, np.arange(1000))
+    for name, truth in {"r": -3.0, "m1": 0.5, "m2": -1.25}.items():
+        assert fit.exponents[name] == pytest.approx((truth,) * 3, abs=1e-10)
+    assert fit.constant == pytest.approx((7.5,) * 3, rel=1e-10)
+    assert (fit.n_points, fit.n_sequences, fit.dropped) == (1000, 1000, 0.0)
+
+
+def test_bootstrap_equals_the_naive_loop(make):
+    X, y, groups = sequences(make, seed=3)
+    fit = fit_exponents(X, y, groups, n_boot=200, seed=5)
+    expected = naive_bootstrap(X, y, groups, n_boot=200, seed=5)
+    got = np.array([fit.constant, *fit.exponents.values()])[:, 1:]
+    np.testing.assert_allclose(got, expected, rtol=1e-8)
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says(make):
+    covered = []
+    for seed in range(120):
+        X, y, groups = sequences(make, seed)
+        fit = fit_exponents(X, y, groups, n_boot=300, seed=seed)
+        truth = {"r": -2.0, "m1": 1.0, "m2": 1.0}
+        covered += [fit.exponents[x][1] <= truth[x] <= fit.exponents[x][2] for x in ("m1", "m2")]
+    # 240 draws at a nominal 0.95: percentile intervals of 40 groups run a little short.
+    assert 0.87 < np.mean(covered) < 0.99
+
+
+def test_resampling_points_instead_of_sequences_would_be_too_narrow(make):
+    X, y, groups = sequences(make, seed=1)
+    by_sequence = fit_exponents(X, y, groups).exponents["m1"]
+    by_point = fit_exponents(X, y, np.arange(len(y))).exponents["m1"]
+    assert by_sequence[0] == pytest.approx(by_point[0], rel=1e-12)
+    assert by_sequence[2] - by_sequence[1] > 1.5 * (by_point[2] - by_point[1])
+
+
+def test_the_seed_decides(make):
+    X, y, groups = sequences(make, seed=2)
+    assert fit_exponents(X, y, groups, seed=1) == fit_exponents(X, y, groups, seed=1)
+    assert fit_exponents(X, y, groups, seed=1) != fit_exponents(X, y, groups, seed=2)
+
+
+def test_points_without_a_logarithm_are_dropped_and_stated(sample):
+    y = sample.newton
+    y[:100] = -1.0
+    y[100:150] = np.nan
+    y[150:200] = 0.0
+    fit = fit_exponents(sample.X, y, np.arange(1000), n_boot=10)
+    assert fit.dropped == pytest.approx(0.2)
+    assert fit.exponents["r"][0] == pytest.approx(-2)
+
+
+def test_bad_points_are_refused(sample):
+    groups = np.arange(1000)
+    with pytest.raises(ValueError, match=r"X must have shape \[n, 3\]"):
+        fit_exponents(sample.X[:, :2], sample.newton, groups)
+    with pytest.raises(ValueError, match="groups must have shape"):
+        fit_exponents(sample.X, sample.newton, groups[:5])
+    with pytest.raises(ValueError, match="only 0 of 1000"):
+        fit_exponents(sample.X, -sample.newton, groups)
+    X = sample.X.copy()
+    X[:, 1] = 1.0
+    with pytest.raises(ValueError, match="do not determine"):
+        fit_exponents(X, sample.newton, groups)
+
+
+def test_prediction_metrics_by_hand():
+    true = np.array([1.0, np.e, np.e**2])
+    metrics = prediction_metrics(true, true * np.e)
+    assert metrics["rms_log_error"] == pytest.approx(1.0)
+    assert metrics["r2_log"] == pytest.approx(1 - 3 / 2)
+    assert metrics["median_relative_error"] == pytest.approx(np.e - 1)
+    residual, total = np.sum((true * (np.e - 1)) ** 2), np.sum((true - true.mean()) ** 2)
+    assert metrics["r2"] == pytest.approx(1 - residual / total)
+    assert metrics["dropped"] == 0.0
+
+
+def test_prediction_metrics_with_unusable_predictions():
+    metrics = prediction_metrics([1.0, 2.0, 4.0, 8.0], [1.0, 2.0, -4.0, np.nan])
+    assert metrics["dropped"] == 0.5
+    assert metrics["r2_log"] == pytest.approx(1.0)
+    assert metrics["median_relative_error"] == 0.0
+    assert prediction_metrics([1.0, 2.0], [-1.0, -1.0])["r2_log"] is None
+    with pytest.raises(ValueError, match="positive finite"):
+        prediction_metrics([1.0, 0.0], [1.0, 1.0])
+    with pytest.raises(ValueError, match="one shape"):
+        prediction_metrics([1.0, 2.0], [1.0])
