@@ -45,7 +45,9 @@ class Options:
         for name in preset.attentions:
             get_attention(name)
         for name in preset.engines:
-            engines.get(name)
+            status = engines.get(name).status()
+            if status.state != "ready":
+                raise ValueError(f"engine {name!r} is {status.state}: {status.reason}")
         for budget in preset.labels:
             if budget != UNLIMITED and not (isinstance(budget, int) and budget >= 3):
                 raise ValueError(f"a label budget is a number >= 3 or unlimited, got {budget!r}")

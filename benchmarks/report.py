@@ -14,6 +14,7 @@ import jinja2
 from benchmarks import figures, results
 from orbits import artefacts, laws
 from symreg.leaderboard import Row, rows, separated, to_markdown, to_text
+from symreg.result_rows import MINIMUM_SEEDS
 
 CAPTIONS = {
     "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale).",
@@ -35,7 +36,7 @@ def report(out: Path) -> str:
     """
     lines, manifest = results.load(out)
     law = next(line["manifest"]["config"]["law"] for line in lines if line["kind"] == "law")
-    table = rows([line for line in lines if line["kind"] != "pretraining"], law)
+    table = rows(lines, law)
     statements = [*answers(table, law), *comparisons(table)]
     pictures = figures.draw_all(out, lines, table, law)
     markdown = to_markdown(table)
@@ -81,7 +82,7 @@ def comparisons(table: list[Row]) -> list[str]:
             metrics += [f"law@{entry.engine}" for entry in one.laws]
             apart = [metric for metric in metrics if separated(one, other, metric)]
             pair = f"{one.model} and {other.model}, {one.arm}, {one.labels} labels"
-            if min(one.seeds, other.seeds) < 3:
+            if min(one.seeds, other.seeds) < MINIMUM_SEEDS:
                 verdict = f"no claim: {_seeds(one)} each, and training varies between seeds"
             elif apart:
                 verdict = f"intervals are disjoint in {', '.join(apart)}"

@@ -21,7 +21,8 @@ from symreg.points import NAMES
 
 SCHEMA = 1
 CONTROL = "control"
-METRICS = {  # what a table needs of each kind of line; lines carry more
+METRICS: dict[str, set[str]] = {  # what a table needs of each kind of line; lines carry more
+    "pretraining": set(),  # belongs to no row of the leaderboard
     "predictor": {"r2_log", "exponents", "constant"},
     "law": {"verdict", "constant", "shape"},
 }
@@ -153,7 +154,7 @@ def rows(lines: Iterable[Mapping[str, Any]], law: str = "newton") -> list[Row]:
     from orbits import laws
 
     truth = laws.get(law).exponents or {}
-    latest = {line["cell"]: line for line in lines}
+    latest = {line["cell"]: line for line in lines if METRICS[line["kind"]]}
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for line in latest.values():
         groups.setdefault(_group(line), []).append(line)

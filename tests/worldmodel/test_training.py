@@ -1,0 +1,239 @@
+"""Training: optimiser, resume, reload as the same variant, divergence, predictions."""
+
+import warnings
+
+import lightning
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+
+import attention
+from orbits import artefacts
+from worldmodel import optim
+from worldmodel.callbacks import PredictionWriter, SharpenAfter
+from worldmodel.data import OrbitData
+from worldmodel.probes.knn_oracle import knn_oracle
+from worldmodel.probes.ridge import ridge_readout
+from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss
+
+ARGS = {"n_points": 16, "n_bins": 32}
+SMALL = {"protocol_args": ARGS, "n_layer": 1, "n_head": 2, "head_dim": 8}
+
+
+def data(**changes):
+    return OrbitData(**{"protocol_args": ARGS, "batch_size": 8, "n_val": 8, "n_test": 20} | changes)
+
+
+def trainer(folder, steps, callbacks=(), **changes):
+    options = {
+        "max_steps": steps,
+        "accelerator": "cpu",
+        "logger": CSVLogger(folder),
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+        "check_val_every_n_epoch": None,
+        "val_check_interval": 4,
+        "log_every_n_steps": 1,
+        "callbacks": list(callbacks),
+    }
+    return lightning.Trainer(**options | changes)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    warnings.simplefilter("ignore")
+    lightning.seed_everything(0, verbose=False)
+
+
+def weights(task):
+    return {name: value.clone() for name, value in task.state_dict().items()}
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adamw"])
+@pytest.mark.parametrize("n_train", [None, 20])
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer, n_train):
+    task = NextTokenTask(optimizer=optimizer, warmup_steps=2, **SMALL)
+    start = weights(task)
+    whole = trainer(tmp_path / "a", 8)
+    whole.fit(task, data(n_train=n_train))
+
+    half = NextTokenTask(optimizer=optimizer, warmup_steps=2, **SMALL)
+    half.load_state_dict(start)
+    keep = ModelCheckpoint(tmp_path, filename="half", every_n_train_steps=4, save_top_k=-1)
+    stopped = trainer(tmp_path / "b", 8, [keep, _StopAt(4)])
+    with pytest.raises(_Stopped):
+        stopped.fit(half, data(n_train=n_train))
+    resumed = NextTokenTask(optimizer=optimizer, warmup_steps=2, **SMALL)
+    again = trainer(tmp_path / "c", 8)
+    again.fit(
+        resumed, data(n_train=n_train), ckpt_path=tmp_path / "half.ckpt", weights_only=True
+    )
+    assert again.global_step == 8
+    for name, value in weights(task).items():
+        torch.testing.assert_close(weights(resumed)[name], value, rtol=0, atol=0, msg=name)
+
+
+class _Stopped(Exception):
+    pass
+
+
+class _StopAt(lightning.Callback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if trainer.global_step >= self.step:
+            raise _Stopped
+
+
+@pytest.mark.parametrize("name", attention.names())
+def test_a_checkpoint_reloads_as_the_same_variant(tmp_path, name):
+    args = {"p": 3.0} if attention.get(name).p is not None else None
+    task = NextTokenTask(attention=name, attention_args=args, **SMALL)
+    run = trainer(tmp_path, 2)
+    run.fit(task, data())
+    run.save_checkpoint(tmp_path / "model.ckpt")
+    again = NextTokenTask.load_from_checkpoint(tmp_path / "model.ckpt", weights_only=True)
+    assert again.gpt.blocks[0].attention.spec == task.gpt.blocks[0].attention.spec
+    batch = next(iter(data().test_dataloader()))
+    torch.testing.assert_close(again.eval()(batch), task.eval()(batch), rtol=0, atol=0)
+
+    force = ForceTask(attention=name, attention_args=args, **SMALL)
+    force.load_backbone(tmp_path / "model.ckpt")
+    torch.testing.assert_close(force.eval().hidden(batch), task.hidden(batch), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"attention": "lssa"}, {"n_layer": 2}, {"protocol_args": {"n_points": 16, "n_bins": 64}}],
+)
+def test_a_backbone_of_another_kind_is_refused(tmp_path, changes):
+    run = trainer(tmp_path, 1)
+    run.fit(NextTokenTask(**SMALL), data())
+    run.save_checkpoint(tmp_path / "model.ckpt")
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        ForceTask(**SMALL | changes).load_backbone(tmp_path / "model.ckpt")
+
+
+def test_divergence_stops_with_the_step_and_keeps_the_last_checkpoint(tmp_path):
+    task = NextTokenTask(lr=1e-3, **SMALL)
+    keep = ModelCheckpoint(tmp_path, filename="good", every_n_train_steps=2)
+
+    class Poison(lightning.Callback):
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+            if trainer.global_step == 3:
+                pl_module.head.logits.bias.data.fill_(torch.nan)
+
+    with pytest.raises(NonFiniteLoss, match=r"nan at step 3; head\.logits\.bias.*learning rate"):
+        trainer(tmp_path, 6, [keep, Poison()]).fit(task, data())
+    kept = torch.load(tmp_path / "good.ckpt", weights_only=True)
+    assert kept["global_step"] == 2
+    assert all(value.isfinite().all() for value in kept["state_dict"].values())
+
+
+def test_sharpening_starts_at_its_step_and_travels_in_the_checkpoint(tmp_path):
+    task = NextTokenTask(attention="lssar", **SMALL)
+    switch = task.gpt.blocks[0].attention
+    states = []
+
+    class Watch(lightning.Callback):
+        def on_train_batch_end(self, *_):
+            states.append(bool(switch.sharpen))
+
+    run = trainer(tmp_path, 4, [SharpenAfter(2), Watch()])
+    run.fit(task, data())
+    assert states == [False, False, True, True]
+    switch.sharpen.fill_(False)
+    run.save_checkpoint(tmp_path / "off.ckpt")
+    again = NextTokenTask.load_from_checkpoint(tmp_path / "off.ckpt", weights_only=True)
+    assert not again.gpt.blocks[0].attention.sharpen
+    with pytest.raises(ValueError, match="-1"):
+        SharpenAfter(-1)
+
+
+def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
+    torch.manual_seed(0)
+    module = torch.nn.ModuleDict({"blocks": torch.nn.Linear(6, 4), "rest": torch.nn.Linear(4, 2)})
+    twin = torch.nn.ModuleDict({"blocks": torch.nn.Linear(6, 4), "rest": torch.nn.Linear(4, 2)})
+    twin.load_state_dict(module.state_dict())
+    ours, schedule = optim.configure(
+        module, "muon", lr=0.1, weight_decay=0.01, warmup_steps=2, total_steps=10
+    )
+    muon = torch.optim.Muon(
+        [twin["blocks"].weight], lr=0.1, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+    )
+    adamw = torch.optim.AdamW(
+        [twin["blocks"].bias, *twin["rest"].parameters()],
+        lr=0.1, weight_decay=0.01, betas=(0.9, 0.95),
+    )
+    for factor in (0.5, 1.0, 1.0):
+        for part in (muon, adamw):
+            for group in part.param_groups:
+                group["lr"] = 0.1 * factor
+        x = torch.randn(3, 6)
+        for model, steppers in ((module, (ours,)), (twin, (muon, adamw))):
+            model.zero_grad()
+            model["rest"](model["blocks"](x)).square().sum().backward()
+            for stepper in steppers:
+                stepper.step()
+        schedule.step()
+    for name, value in module.state_dict().items():
+        torch.testing.assert_close(twin.state_dict()[name], value, rtol=0, atol=0)
+
+
+def test_a_schedule_needs_a_number_of_steps(tmp_path):
+    with pytest.raises(ValueError, match="max_steps"):
+        trainer(tmp_path, -1, max_epochs=1).fit(NextTokenTask(**SMALL), data())
+
+
+def test_the_writer_makes_a_file_that_symreg_reads_and_never_overwrites(tmp_path):
+    from symreg import predictions
+
+    path = tmp_path / "p.npz"
+    task, source = ForceTask(**SMALL), data(population="force")
+    run = trainer(tmp_path, 1, [PredictionWriter(str(path))])
+    run.fit(task, source)
+    run.predict(task, source)
+    table = predictions.read(path)
+    assert len(table) == 20 * 4
+    assert table.manifest["config"]["model"]["attention"] == "softmax"
+    assert set(table.vectors) == {"position", "force_vector", "force_vector_predicted"}
+    with pytest.raises(FileExistsError, match=r"p\.npz"):
+        run.predict(task, source)
+    data_bytes = bytearray(path.read_bytes())
+    data_bytes[200] ^= 1
+    path.write_bytes(data_bytes)
+    with pytest.raises(artefacts.CorruptArtefact, match=r"p\.npz"):
+        predictions.read(path)
+
+
+def test_ridge_recovers_what_is_linear_in_the_features():
+    source = data(population="force", n_train=60)
+    task = ForceTask(**SMALL)
+
+    def features(batch):
+        """Put the answer itself, linearly mixed, in the hidden states."""
+        force = batch["force"].nan_to_num(1.0)
+        magnitude = force.norm(dim=-1, keepdim=True)
+        truth = torch.cat([magnitude.log(), force / magnitude], dim=-1)
+        return truth @ torch.tensor([[1.0, 2, 0, 1], [0, 1, 1, 3], [2, 0, 1, 0]])
+
+    task.hidden = features
+    columns = ridge_readout(task, source.labelled_dataloader(), source.test_dataloader())
+    error = columns["force_predicted"].log() - columns["force"].log()
+    assert error.abs().max() < 1e-2
+
+
+def test_the_oracle_improves_with_labels_and_averages_the_two_nearest():
+    errors = []
+    for n in (20, 2000):
+        source = data(population="force", n_train=n)
+        columns = knn_oracle(source.labelled_dataloader(), source.test_dataloader())
+        errors.append((columns["force_predicted"].log() - columns["force"].log()).std().item())
+    assert errors[1] < 0.6 * errors[0]
+    source = data(population="force", n_train=20)
+    known = knn_oracle(source.labelled_dataloader(), source.labelled_dataloader(), k=1)
+    np.testing.assert_allclose(known["force_predicted"], known["force"], rtol=1e-5)
