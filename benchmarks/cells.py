@@ -8,7 +8,9 @@ was killed finishes by running again: done cells are skipped, an unfinished one 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cached_property
+from multiprocessing.connection import wait as wait_for_sentinels
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +124,10 @@ def _run_waiting(
     with (
         context.Manager() as manager,
         ProcessPoolExecutor(
-            min(jobs, len(waiting)), mp_context=context, initializer=initialise
+            min(jobs, len(waiting)),
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(initialise,),
         ) as pool,
     ):
         messages = manager.Queue()
@@ -157,6 +163,22 @@ def _run_waiting(
             raise
         finally:
             bars.close()
+
+
+def _start_worker(initialise: Callable[[], None]) -> None:
+    """Prepare a worker, and end it should the main process be killed.
+
+    An orphan would go on with its cell and collide with the run that resumes.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        wait_for_sentinels([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    initialise()
 
 
 def _work(compute: Compute, cell: Cell, out: Path, messages: Any) -> dict[str, Any]:

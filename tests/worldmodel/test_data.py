@@ -42,9 +42,7 @@ def test_batches_are_those_of_the_protocol():
     expected = protocols.get("identifiable").batch(0, "test", np.arange(30), "force")
     assert batch["tokens"].dtype == torch.int64
     np.testing.assert_array_equal(batch["tokens"].numpy(), expected["tokens"])
-    np.testing.assert_allclose(
-        batch["force"].numpy(), expected["force"], rtol=1e-6, equal_nan=True
-    )
+    np.testing.assert_allclose(batch["force"].numpy(), expected["force"], rtol=1e-6, equal_nan=True)
 
 
 def test_force_statistics_come_from_the_labelled_sequences_alone():

@@ -86,9 +86,7 @@ def test_a_perfect_head_has_no_loss_and_answers_in_physical_units(target):
     head.std.fill_(1.9)
     force = torch.tensor([[3.0, 4.0], [-0.01, 0.02]])
     magnitude = force.norm(dim=-1)
-    perfect = torch.cat(
-        [head.standardise(magnitude)[:, None], force / magnitude[:, None]], dim=-1
-    )
+    perfect = torch.cat([head.standardise(magnitude)[:, None], force / magnitude[:, None]], dim=-1)
     assert head.loss(perfect, force, 0.3) < 1e-12
     answered, vector = head.physical(perfect)
     torch.testing.assert_close(answered, magnitude)

@@ -68,9 +68,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer,
         stopped.fit(half, data(n_train=n_train))
     resumed = NextTokenTask(optimizer=optimizer, warmup_steps=2, **SMALL)
     again = trainer(tmp_path / "c", 8)
-    again.fit(
-        resumed, data(n_train=n_train), ckpt_path=tmp_path / "half.ckpt", weights_only=True
-    )
+    again.fit(resumed, data(n_train=n_train), ckpt_path=tmp_path / "half.ckpt", weights_only=True)
     assert again.global_step == 8
     for name, value in weights(task).items():
         torch.testing.assert_close(weights(resumed)[name], value, rtol=0, atol=0, msg=name)
@@ -167,7 +165,9 @@ def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
     )
     adamw = torch.optim.AdamW(
         [twin["blocks"].bias, *twin["rest"].parameters()],
-        lr=0.1, weight_decay=0.01, betas=(0.9, 0.95),
+        lr=0.1,
+        weight_decay=0.01,
+        betas=(0.9, 0.95),
     )
     for factor in (0.5, 1.0, 1.0):
         for part in (muon, adamw):

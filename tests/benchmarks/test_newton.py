@@ -1,0 +1,210 @@
+"""The flagship: its grid, its refusals, and the whole way at the size `tiny`."""
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import newton, presets, results
+from benchmarks.__main__ import main
+
+ROOT = Path(__file__).parents[2]
+
+
+def options(preset="small", protocol="identifiable", sharpen_after=0, **changes):
+    size = dataclasses.replace(presets.get(preset), **changes)
+    return newton.Options(protocol, size, sharpen_after)
+
+
+def test_every_model_stands_beside_its_controls():
+    rows = [c.config["row"] for c in newton.cells(options()) if c.kind not in ("law", "pretrain")]
+    kinds = {(row["model"], row["arm"], row["labels"]) for row in rows}
+    for model in ("softmax", "lssar p=15"):
+        for arm in ("pretrained", "scratch"):
+            assert {(model, arm, 300), (model, arm, "unlimited")} <= kinds
+        assert (model, "untrained + ridge", 4000) in kinds
+    for control in ("true force", "ceiling", "k-NN oracle", "power law"):
+        assert any(row["model"] == control for row in rows)
+
+
+def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
+    grid = [c for c in newton.cells(options()) if c.kind == "force"]
+    steps = {c.config["row"]["arm"]: c.config["steps"] for c in grid}
+    preset = presets.get("small")
+    assert steps["scratch"] == steps["pretrained"] + preset.pretrain_steps
+    for cell in grid:
+        budget = cell.config["row"]["labels"]
+        assert cell.config["data"]["n_train"] == (None if budget == "unlimited" else budget)
+        assert bool(cell.needs) == (cell.config["row"]["arm"] == "pretrained")
+
+
+def test_every_predictor_is_searched_by_every_engine_and_seed():
+    grid = newton.cells(options(seeds=(0, 1), law_seeds=4))
+    predictors = [c for c in grid if c.kind not in ("law", "pretrain")]
+    laws = [c for c in grid if c.kind == "law"]
+    assert len(laws) == len(predictors) * 2 * 4
+    assert len({c.key for c in grid}) == len(grid)
+
+
+def test_a_schedule_adds_a_row_for_reweighted_variants_alone():
+    added = {c.config["row"]["model"] for c in newton.cells(options(sharpen_after=100))} - {
+        c.config["row"]["model"] for c in newton.cells(options())
+    }
+    assert added == {"lssar p=15, off to step 100"}
+
+
+@pytest.mark.parametrize("preset", presets.names())
+@pytest.mark.parametrize("protocol", ["identifiable", "paper"])
+def test_every_preset_describes_a_run(preset, protocol):
+    grid = newton.cells(options(preset, protocol))
+    json.dumps([dict(cell.config) for cell in grid])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nwton"], "newton"),
+        (["newton", "--preset", "large"], "tiny, small, gpu, paper"),
+        (["newton", "--protocol", "fixd"], "identifiable, paper"),
+        (["newton", "--attention", "softmax,linear"], "choose from softmax"),
+        (["newton", "--engines", "eureqa"], "operon"),
+        (["newton", "--labels", "300,many"], "'many'"),
+        (["newton", "--labels", "2"], "2"),
+        (["newton", "--seeds", ""], "seeds must not be empty"),
+        (["newton", "--jobs", "0"], "--jobs"),
+        (["newton", "--law-seeds", "0"], "--law-seeds"),
+        (["newton", "--sharpen-after", "750"], "[0, 750)"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, arguments, message):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as refused:
+        main(["run", *arguments, "--out", str(out)])
+    assert refused.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert not out.exists()
+
+
+def test_a_folder_of_another_configuration_is_refused(tmp_path):
+    config = options().config()
+    results.claim(tmp_path / "out", config, resume=False, overwrite=False)
+    results.claim(tmp_path / "out", config, resume=False, overwrite=False)
+    other = options(seeds=(0, 1)).config()
+    with pytest.raises(ValueError, match=r"preset\.seeds.*--resume.*--overwrite"):
+        results.claim(tmp_path / "out", other, resume=False, overwrite=False)
+    results.claim(tmp_path / "out", other, resume=True, overwrite=False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match="not results"):
+        results.claim(tmp_path / "mine", config, resume=True, overwrite=True)
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("content", ["folder", "unfinished"])
+def test_a_report_needs_a_finished_run(tmp_path, capsys, content):
+    if content == "unfinished":
+        results.claim(tmp_path, options().config(), resume=False, overwrite=False)
+    with pytest.raises(SystemExit) as refused:
+        main(["report", str(tmp_path)])
+    assert refused.value.code == 2
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+def command(out, *arguments):
+    return [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "run",
+        "newton",
+        "--preset",
+        "tiny",
+        "--out",
+        str(out),
+        *arguments,
+    ]
+
+
+def measured(out):
+    """Return what a run found, without what differs from run to run."""
+    lines, _ = results.load(out)
+    return [{k: line.get(k) for k in ("cell", "metrics", "expression")} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tiny") / "out"
+    subprocess.run(command(out), cwd=ROOT, check=True, capture_output=True)
+    return out
+
+
+def test_the_whole_way_ends_in_a_report(tiny, capsys):
+    lines, _ = results.load(tiny)
+    assert all(line["status"] == "ok" for line in lines)
+    main(["report", str(tiny)])
+    text = capsys.readouterr().out
+    assert "softmax, pretrained, unlimited labels (1 seed)" in text
+    assert "no claim: 1 seed each" in text
+    page = (tiny / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "http" not in page.split("<h2>Provenance")[0], "the page must be self-contained"
+    assert "C*m1*m2/r**2" in (tiny / "leaderboard.md").read_text()
+    by_model = {
+        (line["row"]["model"], line["row"]["arm"]): line["metrics"]
+        for line in lines
+        if line["kind"] == "predictor"
+    }
+    truth = by_model["true force", "control"]
+    assert truth["r2_log"] == pytest.approx(1.0)
+    assert truth["constant"][0] == pytest.approx(39.4784, rel=1e-4)
+    scratch = by_model["softmax", "scratch"]
+    assert scratch["r2_log"] > by_model["softmax", "untrained + ridge"]["r2_log"]
+    assert scratch["exponents"]["r"][0] < -1
+    law = next(
+        line for line in lines if line["kind"] == "law" and line["row"]["model"] == "true force"
+    )
+    assert law["metrics"]["verdict"] == "law"
+    pretraining = [line["metrics"]["val_nll"] for line in lines if line["kind"] == "pretraining"]
+    assert all(nll < 9.0 for nll in pretraining), "below the uniform guess of 2 ln 128 = 9.70"
+
+
+def test_an_edited_result_is_refused_by_name(tiny, capsys):
+    path = tiny / results.LINES
+    original = path.read_bytes()
+    path.write_bytes(original.replace(b'"r2_log": 0', b'"r2_log": 1', 1))
+    try:
+        with pytest.raises(SystemExit) as refused:
+            main(["report", str(tiny)])
+    finally:
+        path.write_bytes(original)
+    assert refused.value.code == 2
+    assert "results.jsonl" in capsys.readouterr().err
+
+
+def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, tmp_path):
+    out = tmp_path / "out"
+    softmax = command(out, "--attention", "softmax")
+    with subprocess.Popen(
+        softmax, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while len(list(out.glob("cells/*/cell.json"))) < 3:
+            assert process.poll() is None
+            time.sleep(0.05)
+        # The main process alone: its workers must notice and stop.
+        process.send_signal(signal.SIGKILL)
+    assert not (out / results.LINES).exists()
+    done = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/cell.json")}
+    assert len(done) < 15
+    subprocess.run(softmax, cwd=ROOT, check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
+    uninterrupted = {line["cell"]: line for line in measured(tiny)}
+    again = measured(out)
+    assert len(again) == 15
+    assert again == [uninterrupted[line["cell"]] for line in again]

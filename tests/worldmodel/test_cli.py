@@ -1,0 +1,103 @@
+"""The LightningCLI end to end: fit -> finetune -> predict -> test, and its refusals."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from worldmodel.cli import main
+
+CONFIGS = Path(__file__).parents[2] / "worldmodel" / "configs"
+TINY = [
+    "--trainer.accelerator=cpu",
+    "--trainer.max_steps=2",
+    "--trainer.val_check_interval=2",
+    "--trainer.enable_progress_bar=false",
+    "--data.protocol_args={n_points: 16, n_bins: 32}",
+    "--data.batch_size=4",
+    "--data.n_val=4",
+    "--model.attention=lssar",
+    "--model.attention_args.p=3",
+    "--model.n_layer=1",
+    "--model.head_dim=8",
+]
+
+
+def run(command, config, out, *more):
+    arguments = ["-c", str(CONFIGS / config), f"--trainer.logger.init_args.save_dir={out}"]
+    main([command, *arguments, *TINY, *more])
+
+
+def test_the_whole_way_from_orbits_to_a_prediction_file(tmp_path, capsys):
+    from symreg import predictions
+
+    run("fit", "pretrain.yaml", tmp_path)
+    folder = tmp_path / "pretrain" / "version_0"
+    assert (folder / "metrics.csv").is_file()
+    pretrained = folder / "checkpoints" / "last.ckpt"
+    file = tmp_path / "predictions.npz"
+    writer = f"--trainer.callbacks.path={file}"
+    run("finetune", "force.yaml", tmp_path, f"--pretrained={pretrained}", "--data.n_train=8")
+    folder = tmp_path / "force" / "version_0"
+    tuned, saved = folder / "checkpoints" / "last.ckpt", folder / "config.yaml"
+    main(["predict", "-c", str(saved), f"--ckpt_path={tuned}", writer, "--data.n_test=6"])
+    table = predictions.read(file)
+    assert len(table) == 6 * 4
+    assert table.manifest["config"]["model"]["attention_args"] == {"p": 3}
+    assert table.manifest["inputs"]["checkpoint"]
+    main(["test", "-c", str(saved), f"--ckpt_path={tuned}"])
+    assert "test_loss" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as refused:
+        main(["predict", "-c", str(saved), f"--ckpt_path={tuned}", writer])
+    assert refused.value.code == 2
+
+
+def test_finetune_resumes_its_own_checkpoint(tmp_path):
+    run("finetune", "force.yaml", tmp_path)
+    last = tmp_path / "force" / "version_0" / "checkpoints" / "last.ckpt"
+    run("finetune", "force.yaml", tmp_path, f"--ckpt_path={last}", "--trainer.max_steps=4")
+    curves = (tmp_path / "force" / "version_1" / "metrics.csv").read_text()
+    assert "\n0,3," in curves
+    assert "\n0,1," not in curves
+
+
+@pytest.mark.parametrize(
+    ("argument", "choice"),
+    [
+        ("--model.attention=lsar", "softmax, lssa, lssar"),
+        ("--data.protocol=kepler", "identifiable, paper"),
+        ("--data.population=none", "force"),
+        ("--model.nheads=3", "n_head"),
+        ("--data.batchsize=3", "batch_size"),
+        ("--steps=3", "trainer"),
+        ("--model.attention_args.q=3", "'q'"),
+        ("--data.n_val=0", "n_val must be at least 1"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, argument, choice):
+    with pytest.raises(SystemExit) as refused:
+        run("fit", "pretrain.yaml", tmp_path / "out", argument)
+    assert refused.value.code == 2
+    errors = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
+    assert len(errors) == 1
+    assert choice in errors[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_variant_than_the_pretrained_one_is_refused(tmp_path, capsys):
+    run("fit", "pretrain.yaml", tmp_path)
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    other = [f"--pretrained={last}", "--model.attention=lssa", "--model.attention_args=null"]
+    with pytest.raises(SystemExit) as refused:
+        run("finetune", "force.yaml", tmp_path, *other)
+    assert refused.value.code == 2
+    assert "attention='lssar'" in capsys.readouterr().err
+
+
+def test_plain_help_does_not_load_torch():
+    code = "import sys; sys.argv = ['worldmodel', '--help']; from worldmodel.__main__ import main"
+    check = f"{code}; main(); assert 'torch' not in sys.modules"
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "finetune" in result.stdout
