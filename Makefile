@@ -8,7 +8,7 @@ OUT ?= runs/demo
 .PHONY: demo test lint clean
 
 demo: $(VENV)/runtime
-	$(BIN)/python -m benchmarks run newton --preset demo --out $(OUT)
+	$(BIN)/python -m benchmarks run newton --preset small --out $(OUT)
 	$(BIN)/python -m benchmarks report $(OUT)
 
 test: $(VENV)/dev

@@ -10,6 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+import signal
+import sys
 import threading
 import time
 import traceback
@@ -121,16 +123,13 @@ def _run_waiting(
     total: int,
 ) -> None:
     context = multiprocessing.get_context("spawn")
-    with (
-        context.Manager() as manager,
-        ProcessPoolExecutor(
-            min(jobs, len(waiting)),
-            mp_context=context,
-            initializer=_start_worker,
-            initargs=(initialise,),
-        ) as pool,
-    ):
-        messages = manager.Queue()
+    messages = context.Queue()
+    with ProcessPoolExecutor(
+        min(jobs, len(waiting)),
+        mp_context=context,
+        initializer=_start_worker,
+        initargs=(initialise, messages),
+    ) as pool:
         running: dict[Future, Cell] = {}
         bars = _Bars(total, len(done), messages)
         try:
@@ -145,7 +144,7 @@ def _run_waiting(
                         done[cell.key] = _finish(cell, out, None, error, 0.0)
                         bars.finished()
                         continue
-                    future = pool.submit(_work, compute[cell.kind], cell, out, messages)
+                    future = pool.submit(_work, compute[cell.kind], cell, out)
                     running[future] = cell
                 finished, _ = wait(running, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
                 bars.drain()
@@ -165,11 +164,18 @@ def _run_waiting(
             bars.close()
 
 
-def _start_worker(initialise: Callable[[], None]) -> None:
+_messages: Any = None
+"""In a worker: the queue of progress messages. A queue can only be handed over at its start."""
+
+
+def _start_worker(initialise: Callable[[], None], messages: Any) -> None:
     """Prepare a worker, and end it should the main process be killed.
 
     An orphan would go on with its cell and collide with the run that resumes.
     """
+    global _messages
+    _messages = messages
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process answers Ctrl-C for all
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -181,7 +187,7 @@ def _start_worker(initialise: Callable[[], None]) -> None:
     initialise()
 
 
-def _work(compute: Compute, cell: Cell, out: Path, messages: Any) -> dict[str, Any]:
+def _work(compute: Compute, cell: Cell, out: Path) -> dict[str, Any]:
     """Compute one cell in a worker: an exception becomes a failed result line."""
     folder = cell.folder(out)
     shutil.rmtree(folder, ignore_errors=True)
@@ -192,7 +198,7 @@ def _work(compute: Compute, cell: Cell, out: Path, messages: Any) -> dict[str, A
         nonlocal last
         if step >= total or time.monotonic() - last > REPORT_EVERY:
             last = time.monotonic()
-            messages.put((cell.key, cell.label, step, total))
+            _messages.put((cell.key, cell.label, step, total))
 
     start = time.process_time()
     line, error = None, None
@@ -240,14 +246,20 @@ class _Bars:
 
     def __init__(self, total: int, done: int, messages: Any) -> None:
         self.messages = messages
-        self.all = tqdm(total=total, initial=done, desc="cells", unit="cell", mininterval=1)
+        # A log file gets a line now and then, a terminal a moving bar.
+        self.interval = 1 if sys.stderr.isatty() else 30
+        self.all = tqdm(
+            total=total, initial=done, desc="cells", unit="cell", mininterval=self.interval
+        )
         self.running: dict[str, tqdm] = {}
 
     def drain(self) -> None:
         while not self.messages.empty():
             key, label, step, total = self.messages.get()
             if key not in self.running:
-                self.running[key] = tqdm(total=total, desc=f"  {label}", leave=False, mininterval=1)
+                self.running[key] = tqdm(
+                    total=total, desc=f"  {label}", leave=False, mininterval=self.interval
+                )
             bar = self.running[key]
             bar.update(step - bar.n)
 

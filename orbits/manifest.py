@@ -35,7 +35,7 @@ def manifest(
         and input hashes. Package versions are read from metadata: nothing is imported.
     """
     return {
-        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "argv": [*_program(), *sys.argv[1:]],
         "config": dict(config),
         "git": git_state(),
         "versions": versions(),
@@ -45,6 +45,14 @@ def manifest(
         "utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "inputs": dict(inputs or {}),
     }
+
+
+def _program() -> list[str]:
+    """Return how this program was started, without the machine's paths."""
+    path = Path(sys.argv[0])
+    if path.name == "__main__.py":
+        return ["python", "-m", path.parent.name]
+    return [path.name]
 
 
 @functools.cache
@@ -66,7 +74,7 @@ def git_state() -> dict[str, Any]:
     try:
         commit = _git(root, "rev-parse", "HEAD")
         dirty = bool(_git(root, "status", "--porcelain", "--untracked-files=no"))
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):
         return {"commit": None, "dirty": None}
     return {"commit": commit, "dirty": dirty}
 
