@@ -40,6 +40,8 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.spec = get(name, **args)
+        if head_dim % 2:
+            raise ValueError(f"RoPE needs an even head_dim, got {head_dim}")
         self.n_head, self.head_dim = n_head, head_dim
         self.rope_base, self.backend = rope_base, backend
         width = n_head * head_dim
@@ -72,7 +74,7 @@ def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Attention:
     """Return the module of a variant, for example ``build("lssar", n_head=4, head_dim=32, p=15)``.
 
     Raises:
-        ValueError: Unknown variant or an argument out of range.
+        ValueError: Unknown variant, an argument out of range, or an odd head_dim.
         TypeError: An argument the variant does not take.
     """
     return Attention(name, n_head, head_dim, **args)

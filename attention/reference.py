@@ -1,8 +1,9 @@
 """The eager implementation of every variant, driven by AttnSpec: the mathematical specification.
 
-Numerics (spec, Eq. 5): the re-weighting divides by the row's largest entry before the power,
-which cancels in the l1 norm and cannot overflow. A row in which nothing survives (equal scores)
-is dead: its output and its gradient are zero.
+Numerics: the re-weighting (Eq. 5) divides by the row's largest entry before the power, which
+cancels in the l1 norm and cannot overflow. A row in which nothing survives (equal scores) is
+dead: its output and its gradient are zero. Half precision is computed in float32: it can hold
+neither a row number above 2048 (float16) or 256 (bfloat16) nor the distance to the mean weight.
 """
 
 from __future__ import annotations
@@ -30,12 +31,16 @@ def weights(q: Tensor, k: Tensor, spec: AttnSpec) -> Tensor:
         k: Keys [B, H, Lk, D], Lk >= Lq.
         spec: The variant.
     """
+    given, dtype = q.dtype, torch.promote_types(q.dtype, torch.float32)
+    q, k = q.to(dtype), k.to(dtype)
     rows = torch.arange(k.shape[-2] - q.shape[-2] + 1, k.shape[-2] + 1, device=q.device)
     mask = torch.arange(1, k.shape[-2] + 1, device=q.device) <= rows[:, None]
     count = rows.to(q.dtype)[:, None]
     scores = _scores(q, k, spec, count)
     stage1 = _normalised(scores, mask, spec)
-    return stage1 if spec.p is None else _reweighted(stage1, mask, rows[:, None], count, spec.p)
+    if spec.p is not None:
+        stage1 = _reweighted(stage1, mask, rows[:, None], count, spec.p)
+    return stage1.to(given)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec) -> Tensor:

@@ -65,6 +65,8 @@ class AttnSpec:
             if argument not in self.arguments:
                 takes = ", ".join(self.arguments) or "no arguments"
                 raise TypeError(f"{self.name} takes {takes}, not {argument!r}")
+            if arguments[argument] is None:
+                raise ValueError(f"{argument} of {self.name} must be a number, got None")
         return dataclasses.replace(self, **arguments)
 
     def without_reweighting(self) -> AttnSpec:

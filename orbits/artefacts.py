@@ -8,12 +8,13 @@ a file that disagrees with its sidecar is refused by name.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,13 @@ def write_bytes(path: str | Path, data: bytes) -> None:
     Raises:
         OSError: The disk is full or the folder cannot be written; ``path`` is then unchanged.
     """
-    path = Path(path)
+    with _staged(Path(path), data) as temporary:
+        os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def _staged(path: Path, data: bytes) -> Iterator[Path]:
+    """Yield a complete temporary file beside ``path``, to be renamed by the caller."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
     try:
@@ -49,7 +56,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        yield temporary
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -98,9 +105,14 @@ def is_done(path: str | Path) -> bool:
 
 
 def save_file(path: str | Path, data: bytes, manifest: Mapping[str, Any]) -> None:
-    """Write a data file and then the sidecar that makes it count."""
-    sidecar(path).unlink(missing_ok=True)
-    write_bytes(path, data)
+    """Write a data file and then the sidecar that makes it count.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written; an older file is then unchanged.
+    """
+    with _staged(Path(path), data) as temporary:
+        sidecar(path).unlink(missing_ok=True)
+        os.replace(temporary, path)
     digest = hashlib.sha256(data).hexdigest()
     save_record(sidecar(path), {"sha256": digest, "bytes": len(data), "manifest": dict(manifest)})
 

@@ -6,8 +6,9 @@ A dataset is a folder::
     train/00000.npz (+ .json)  the first 4096 sequences of the split, checksummed
     train/00001.npz ...
 
-Every array of ``Protocol.batch`` is stored under its own name. A shard that is done is skipped
-when an interrupted export runs again; the result is the same bytes.
+Every array of ``Protocol.batch`` is stored under its own name. When an export runs again, shards
+that are done and match their checksum are skipped, and the others are made; the result is the
+same bytes.
 """
 
 from __future__ import annotations
@@ -50,18 +51,15 @@ def generate(
         The folder.
 
     Raises:
-        ValueError: A count is not positive, or the folder holds something else.
+        ValueError: A count, split, population or seed is impossible, or the folder holds
+            something else.
     """
     out = Path(out)
     for split, count in counts.items():
         if count < 1:
             raise ValueError(f"number of {split} sequences must be at least 1, got {count}")
-        if split not in protocols.SPLITS:
-            raise ValueError(f"unknown split {split!r}; choose from {', '.join(protocols.SPLITS)}")
-    if population not in protocols.POPULATIONS:
-        raise ValueError(
-            f"unknown population {population!r}; choose from {', '.join(protocols.POPULATIONS)}"
-        )
+        # Refuses a bad split, population or seed before any file is touched.
+        protocol.systems(seed, split, [], population)
     config = {
         "protocol": protocol.config(),
         "population": population,
@@ -81,7 +79,7 @@ def generate(
     ]
     for split, number in tqdm(shards, desc="shards", disable=not progress):
         path = out / split / f"{number:05d}.npz"
-        if artefacts.is_done(path):
+        if _is_intact(path):
             continue
         indices = np.arange(number * SHARD, min((number + 1) * SHARD, counts[split]))
         batch = protocol.batch(seed, split, indices, population)
@@ -97,6 +95,14 @@ def generate(
         {"schema": 1, "sha256": hashes, "manifest": manifest(config, seed=seed, inputs={})},
     )
     return out
+
+
+def _is_intact(path: Path) -> bool:
+    try:
+        artefacts.load_file(path)
+    except (FileNotFoundError, artefacts.CorruptArtefact):
+        return False
+    return True
 
 
 def read_index(path: str | Path) -> dict[str, Any]:

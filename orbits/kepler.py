@@ -20,9 +20,8 @@ Array = npt.NDArray[np.float64]
 def eccentric_anomaly(mean_anomaly: npt.ArrayLike, eccentricity: npt.ArrayLike) -> Array:
     """Solve Kepler's equation M = E - e sin E.
 
-    Markley's (1995) non-iterative starter followed by one fifth-order correction, and one Newton
-    step that removes the rounding left at large eccentricities. The number of operations is
-    fixed, so the result of an element never depends on its neighbours.
+    Markley's (1995) non-iterative starter followed by one fifth-order correction. The number of
+    operations is fixed, so the result of an element never depends on its neighbours.
 
     Args:
         mean_anomaly: M in radians, any real value.
@@ -59,9 +58,7 @@ def eccentric_anomaly(mean_anomaly: npt.ArrayLike, eccentricity: npt.ArrayLike) 
     d3 = -f0 / (f1 - 0.5 * f0 * sine / f1)
     d4 = -f0 / (f1 + 0.5 * d3 * sine + d3**2 * cosine / 6)
     d5 = -f0 / (f1 + 0.5 * d4 * sine + d4**2 * cosine / 6 - d4**3 * sine / 24)
-    anomaly = start + d5
-    anomaly -= (anomaly - ecc * np.sin(anomaly) - m) / (1 - ecc * np.cos(anomaly))
-    return np.asarray(np.copysign(anomaly, wrapped) + 2 * np.pi * turns)
+    return np.asarray(np.copysign(start + d5, wrapped) + 2 * np.pi * turns)
 
 
 def period(semi_major_axis: npt.ArrayLike, total_mass: npt.ArrayLike) -> Array:

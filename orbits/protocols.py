@@ -22,6 +22,7 @@ from orbits.tokens import TokenLayout, interleave
 
 SPLITS = ("train", "val", "test")
 POPULATIONS = ("pretrain", "force")
+TARGETS = ("log", "raw")
 DT_ROW, STAR = -1, 0
 """Body numbers of the time-step row and of the star; planet k has number k = 1, 2, ..."""
 
@@ -55,6 +56,8 @@ class Protocol:
     def __post_init__(self) -> None:
         if self.n_points < 2:
             raise ValueError(f"n_points must be at least 2, got {self.n_points}")
+        if self.target not in TARGETS:
+            raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
         _ = self.tokens  # refuses an impossible vocabulary
 
     @property

@@ -1,7 +1,9 @@
 """Samplers of planetary systems, and the counter-based random numbers they draw from.
 
 A system is a pure function of (seed, stream, index): every quantity owns a fixed draw number, so
-systems can be made in any order, in any batch, on any machine, with the same result.
+systems can be made in any order and in any batch with the same result, bit for bit. Between
+machines the last bits of a float may differ, because numpy chooses its exp, log, sin and cos by
+the CPU; that reaches a token only when a coordinate lies within rounding of a bin's edge.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from orbits import kepler
 
 Array = npt.NDArray[np.float64]
 
-# Exoplanet catalogue fits of Vafa et al. (2025), as published constants: see spec of each sampler.
+# Exoplanet catalogue fits of Vafa et al. (2025), as published constants.
 STAR_MASS_LOGNORMAL = (0.20045013044608198, -0.6793606241621234, 1.6271508907813628)
 PLANET_MASS_GAMMA = (0.3202016451781988, 6.009814999999999e-08, 0.001105594954623053)
 ECCENTRICITY_BETA = (0.867, 3.03)  # Kipping (2013), arXiv:1306.4982
@@ -114,7 +116,8 @@ def uniforms(seed: int, stream: int, indices: npt.ArrayLike, n: int) -> Array:
     words = philox4x32(counter, (seed & 0xFFFFFFFF, seed >> 32)).reshape(-1, 2 * blocks, 2)
     high, low = (words[..., i].astype(np.uint64) for i in range(2))
     mantissa = (high >> np.uint64(5)) * np.uint64(2**26) + (low >> np.uint64(6))
-    return ((mantissa.astype(np.float64) + 0.5) * 2.0**-53)[:, :n]
+    # The largest mantissa plus a half rounds to 2^53: without the bound, one draw in 2^53 is 1.
+    return np.minimum((mantissa.astype(np.float64) + 0.5) * 2.0**-53, 1 - 2.0**-53)[:, :n]
 
 
 def identifiable(seed: int, stream: int, indices: npt.ArrayLike, dts: tuple[float, ...]) -> Systems:

@@ -74,8 +74,8 @@ def _tables(table: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 def _cells(row: Row) -> list[list[str]]:
     """Return one line per engine; the row's own cells are written once."""
     seeds = "1 seed" if row.seeds == 1 else f"{row.seeds} seeds"
-    if row.is_control:
-        seeds = "-"
+    if not row.seeds:
+        seeds = "-"  # a control without a model, or a row whose every seed failed
     own = [row.model, row.arm, row.labels]
     own.append(seeds + (f", {row.failed} failed" if row.failed else ""))
     own.append(_r2(row))

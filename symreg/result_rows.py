@@ -67,7 +67,7 @@ class Row:
         model: The model.
         arm: How it was trained; ``control`` rows stand in their own block.
         labels: The label budget.
-        seeds: Number of model seeds that succeeded.
+        seeds: Number of model seeds that succeeded; 0 where a row has no model.
         failed: Number of predictor lines that failed.
         r2_log: (mean, smallest, largest) R2 of ln force over seeds; None if none succeeded.
         exponents: For each variable the mean over seeds, and the lowest and highest end of the
@@ -229,7 +229,7 @@ def _group(line: Mapping[str, Any]) -> tuple[str, ...]:
 def _row(group: tuple[str, ...], lines: Sequence[Mapping[str, Any]]) -> Row:
     predictors = [line for line in lines if line["kind"] == "predictor"]
     metrics = [line["metrics"] for line in predictors if line["status"] == "ok"]
-    seeds = {line["row"]["seed"] for line in predictors if line["status"] == "ok"}
+    seeds = {line["row"]["seed"] for line in predictors if line["status"] == "ok"} - {None}
     r2 = [entry["r2_log"] for entry in metrics if entry["r2_log"] is not None]
     fits = [entry["exponents"] or {} for entry in metrics]
     constants = [entry["constant"] for entry in metrics if entry["constant"] is not None]

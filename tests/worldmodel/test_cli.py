@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from worldmodel.cli import main
 
@@ -57,9 +58,13 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
     run("finetune", "force.yaml", tmp_path)
     last = tmp_path / "force" / "version_0" / "checkpoints" / "last.ckpt"
     run("finetune", "force.yaml", tmp_path, f"--ckpt_path={last}", "--trainer.max_steps=4")
-    curves = (tmp_path / "force" / "version_1" / "metrics.csv").read_text()
-    assert "\n0,3," in curves
-    assert "\n0,1," not in curves
+    first, second = (
+        torch.load(path, weights_only=True)
+        for path in (last, last.parents[2] / "version_1" / "checkpoints" / "last.ckpt")
+    )
+    assert (first["global_step"], second["global_step"]) == (2, 4)
+    rate = [state["lr_schedulers"][0]["last_epoch"] for state in (first, second)]
+    assert rate == [2, 4], "the schedule goes on where it stood"
 
 
 @pytest.mark.parametrize(
