@@ -12,7 +12,7 @@ demo: $(VENV)/runtime
 	$(BIN)/python -m benchmarks report $(OUT)
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
