@@ -50,6 +50,8 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, width, bias=False)
         self.project = nn.Linear(width, width, bias=False)
         self.register_buffer("sharpen", torch.tensor(True))
+        self.register_load_state_dict_post_hook(lambda module, _: module.set_sharpen())
+        self._sharpen = True
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, L, n_head * head_dim] to the same shape."""
@@ -60,10 +62,17 @@ class Attention(nn.Module):
         positions = torch.arange(x.shape[1], device=x.device)
         q, k = rope(q, positions, self.rope_base), rope(k, positions, self.rope_base)
         spec = self.spec
-        if spec.p is not None and not self.sharpen:
+        if not self._sharpen and spec.p is not None:
             spec = spec.without_reweighting()
         mixed = attend_spec(q, k, v, spec, self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
+
+    def set_sharpen(self, on: bool | None = None) -> None:
+        """Switch the second stage on or off; None takes the state of the buffer."""
+        if on is not None:
+            self.sharpen.fill_(on)
+        # A mirror on the host: reading the buffer at every call would wait for the device.
+        self._sharpen = bool(self.sharpen)
 
     def extra_repr(self) -> str:
         """Name the variant, so that printing a model shows it."""

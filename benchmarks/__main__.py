@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
@@ -91,18 +91,21 @@ def _run(options: argparse.Namespace) -> None:
     if jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}")
     out = Path(options.out or f"runs/{options.benchmark}-{options.preset}-{options.protocol}")
-    results.claim(out, settings.config(), resume=options.resume, overwrite=options.overwrite)
+    mode = {"resume": options.resume, "overwrite": options.overwrite}
+    results.check(out, settings.config(), **mode)
 
     from benchmarks import cells, newton_cells
 
-    lines = cells.run(
-        newton.cells(settings),
-        out,
-        newton_cells.COMPUTE,
-        jobs=jobs,
-        initialise=newton_cells.initialise,
-    )
-    path = results.save(out, lines)
+    with results.lock(out):
+        results.claim(out, settings.config(), **mode)
+        lines = cells.run(
+            newton.cells(settings),
+            out,
+            newton_cells.COMPUTE,
+            jobs=jobs,
+            initialise=newton_cells.initialise,
+        )
+        path = results.save(out, lines)
     failed = [line for line in lines if line["status"] == "failed"]
     print(f"{len(lines)} cells, {len(failed)} failed: {path}")
     for line in failed:
@@ -130,7 +133,8 @@ def _preset(options: argparse.Namespace) -> presets.Preset:
             for item in _names(options.labels)
         )
     if options.seeds is not None:
-        changes["seeds"] = tuple(_number(item, "--seeds") for item in _names(options.seeds))
+        seeds = [_number(item, "--seeds") for item in _names(options.seeds)]
+        changes["seeds"] = tuple(dict.fromkeys(seeds))
     if options.law_seeds is not None:
         if options.law_seeds < 1:
             raise ValueError(f"--law-seeds must be at least 1, got {options.law_seeds}")
@@ -161,7 +165,10 @@ def _number(text: str, option: str) -> int:
 def _default_jobs() -> int:
     import torch
 
-    return 1 if torch.cuda.is_available() else min(8, os.cpu_count() or 1)
+    if torch.cuda.is_available():
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(8, cores or 1)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from typing import Any
 from tqdm import tqdm
 
 from orbits import artefacts
+from orbits.manifest import manifest
+from symreg.result_rows import SCHEMA
 
 VERSION = 1
 """Raised when cells computed by older code must not be reused."""
@@ -69,11 +71,17 @@ class Cell:
         return out / "cells" / self.key
 
     def record(self, out: Path) -> dict[str, Any] | None:
-        """Return the finished record, or None; a damaged one counts as unfinished."""
+        """Return the finished record, or None; one with a damaged file counts as unfinished."""
+        folder = self.folder(out)
         try:
-            return artefacts.load_record(self.folder(out) / RECORD)
+            record = artefacts.load_record(folder / RECORD)
+            intact = all(
+                artefacts.sha256(folder / name) == digest
+                for name, digest in record["sha256"].items()
+            )
         except (FileNotFoundError, artefacts.CorruptArtefact):
             return None
+        return record if intact else None
 
 
 class WorkerDied(RuntimeError):
@@ -98,9 +106,15 @@ def run(
         initialise: Called once in each worker.
 
     Raises:
+        ValueError: A cell needs one that is not among ``cells``.
         WorkerDied: A worker was killed; what was done stays done.
     """
     unique = list({cell.key: cell for cell in cells}.values())
+    known = {cell.key for cell in unique}
+    for cell in unique:
+        for role, need in cell.needs.items():
+            if need.key not in known:
+                raise ValueError(f"{cell.label} needs a {role} cell that is not in the run")
     records = {cell.key: cell.record(out) for cell in unique}
     done = {key: record for key, record in records.items() if record and _succeeded(record)}
     waiting = [cell for cell in unique if cell.key not in done]
@@ -206,7 +220,7 @@ def _work(compute: Compute, cell: Cell, out: Path) -> dict[str, Any]:
         needs = {role: need.folder(out) for role, need in cell.needs.items()}
         line = compute(dict(cell.config), folder, needs, progress)
     except Exception as problem:
-        traceback.print_exc(file=(folder / "error.txt").open("w"))
+        (folder / "error.txt").write_text(traceback.format_exc())
         error = f"{type(problem).__name__}: {problem}"
     return _finish(cell, out, line, error, time.process_time() - start)
 
@@ -215,30 +229,33 @@ def _finish(
     cell: Cell, out: Path, line: dict[str, Any] | None, error: str | None, cpu_s: float
 ) -> dict[str, Any]:
     line = {
-        "schema": 1,
+        "schema": SCHEMA,
         "cell": cell.key,
         "status": "failed" if error else "ok",
         "error": error,
         "cpu_s": round(cpu_s, 2),
         "metrics": {},
-        **_defaults(cell),
+        # What a failed line must still say for its row to be counted.
+        "task": cell.config.get("task"),
+        "kind": cell.config.get("line_kind"),
+        "row": cell.config.get("row"),
+        "engine": cell.config.get("engine_version"),
+        "seed": cell.config.get("seed"),
+        "manifest": manifest(cell.config, seed=cell.config.get("seed")),
         **(line or {}),
     }
-    record = {"kind": cell.kind, "config": dict(cell.config), "line": line}
-    artefacts.save_record(cell.folder(out) / RECORD, record)
-    return record
-
-
-def _defaults(cell: Cell) -> dict[str, Any]:
-    """Return what a failed line must still say for its row to be counted."""
-    config = cell.config
-    return {
-        "task": config.get("task"),
-        "kind": config.get("line_kind"),
-        "row": config.get("row"),
-        "engine": config.get("engine"),
-        "seed": config.get("seed"),
+    folder = cell.folder(out)
+    record = {
+        "kind": cell.kind,
+        "line": line,
+        "sha256": {
+            path.name: artefacts.sha256(path)
+            for path in sorted(folder.glob("*"))
+            if path.is_file() and path.name != RECORD
+        },
     }
+    artefacts.save_record(folder / RECORD, record)
+    return record
 
 
 class _Bars:

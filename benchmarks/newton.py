@@ -20,8 +20,11 @@ from symreg import engines
 
 ABOUT = "Do models that predict orbits learn Newton's law? Two attentions, controls, leaderboard."
 
-ORACLE_SEQUENCES = 4000
-"""Labelled sequences of the k-NN oracle where the models' budget is unlimited."""
+CLOSED_FORM_SEQUENCES = 4000
+"""Labelled sequences of the k-NN oracle and the ridge read-out where the budget is unlimited."""
+
+
+UNTRAINED = "untrained + ridge"
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class _Grid:
 
     def __init__(self, options: Options) -> None:
         self.options, self.preset = options, options.preset
+        self.world = protocols.get(options.protocol, options.protocol_args).config()
         self.variants = [Variant(name) for name in self.preset.attentions]
         if options.sharpen_after:
             self.variants += [
@@ -125,18 +129,17 @@ class _Grid:
             for budget in self.preset.labels:
                 for variant in self.variants:
                     yield self._force("pretrained", variant, seed, budget)
-                    if not variant.sharpen_after:
-                        yield self._force("scratch", variant, seed, budget)
+                    yield self._force("scratch", variant, seed, budget)
             for variant in self.variants:
                 if not variant.sharpen_after:
-                    row = self._row(variant.label, "untrained + ridge", ORACLE_SEQUENCES, seed)
-                    yield self._cell("ridge", row, model=self._model(variant, seed))
+                    row = self._row(variant.label, UNTRAINED, CLOSED_FORM_SEQUENCES, seed)
+                    yield self._cell("ridge", row, model=self._model(variant))
 
     def controls(self) -> Iterable[Cell]:
         """Yield the rows that need no model."""
         for control in ("true force", "ceiling"):
             yield self._cell("control", self._row(control, "control", None, None))
-        budgets = [b if b != UNLIMITED else ORACLE_SEQUENCES for b in self.preset.labels]
+        budgets = [b if b != UNLIMITED else CLOSED_FORM_SEQUENCES for b in self.preset.labels]
         for budget in dict.fromkeys(budgets):
             yield self._cell("control", self._row("k-NN oracle", "control", budget, None))
         row = self._row("power law", "control", min(int(b) for b in budgets), None)
@@ -156,6 +159,7 @@ class _Grid:
                             "line_kind": "law",
                             "row": row,
                             "engine": engine,
+                            "engine_version": f"{engine}@{engines.get(engine).version()}",
                             "settings": dict(engines.get(engine).settings),
                             "law": law,
                             "seed": seed,
@@ -171,11 +175,12 @@ class _Grid:
             "line_kind": "pretraining",
             "row": row,
             "seed": seed,
-            "model": self._model(variant, seed),
+            "model": self._model(variant),
             "lr": self.preset.lr,
             "steps": self.preset.pretrain_steps,
             "sharpen_after": variant.sharpen_after,
-            "data": self._data("pretrain", None),
+            "data": self._data("pretrain", None, seed),
+            "world": self.world,
         }
         return Cell("pretrain", config, label=f"pretrain {variant.label}, seed {seed}")
 
@@ -186,9 +191,11 @@ class _Grid:
             "force",
             self._row(variant.label, arm, budget, seed),
             needs={"pretrained": self.pretraining[variant, seed]} if pretrained else {},
-            model=self._model(variant, seed),
+            model=self._model(variant),
+            direction_weight=0.3,
+            sharpen_after=0 if pretrained else variant.sharpen_after,
             lr=preset.finetune_lr if pretrained else preset.lr,
-            # The scratch arm is compute-matched: it takes the steps of both phases.
+            # The scratch arm is matched in steps and sequences: it takes those of both phases.
             steps=preset.finetune_steps + (0 if pretrained else preset.pretrain_steps),
         )
 
@@ -201,7 +208,8 @@ class _Grid:
             "line_kind": "predictor",
             "row": row,
             "seed": row["seed"],
-            "data": self._data("force", budget),
+            "data": self._data("force", budget, row["seed"]),
+            "world": self.world,
             **config,
         }
         label = f"{row['model']}, {row['arm']}, {row['labels']} labels, seed {row['seed']}"
@@ -216,20 +224,26 @@ class _Grid:
             "seed": seed,
         }
 
-    def _model(self, variant: Variant, seed: int) -> dict[str, Any]:
+    def _model(self, variant: Variant) -> dict[str, Any]:
         spec = get_attention(variant.attention)
         return {
             "protocol": self.options.protocol,
             "protocol_args": self.options.protocol_args or None,
+            "input": "bin_centres",
             "attention": variant.attention,
             "attention_args": None if spec.p is None else {"p": spec.p},
             "n_layer": self.preset.n_layer,
             "n_head": self.preset.n_head,
             "head_dim": self.preset.head_dim,
+            "optimizer": "muon",
+            "weight_decay": 0.0,
         }
 
-    def _data(self, population: str, n_train: int | None) -> dict[str, Any]:
+    def _data(self, population: str, n_train: int | None, seed: int | None) -> dict[str, Any]:
+        # A model seed draws its own training sequences; arms and variants share them, and all
+        # seeds share the held-out ones.
         return {
+            "train_seed": seed,
             "protocol": self.options.protocol,
             "protocol_args": self.options.protocol_args or None,
             "population": population,

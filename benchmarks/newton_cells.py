@@ -49,10 +49,7 @@ def pretrain(
     lightning.seed_everything(config["seed"], verbose=False)
     task = NextTokenTask(**_schedule(config), **config["model"])
     data = OrbitData(**config["data"])
-    schedule: list[Callback] = []
-    if config["sharpen_after"]:
-        schedule.append(SharpenAfter(config["sharpen_after"]))
-    trainer = _fit(task, data, folder, config["steps"], progress, schedule)
+    trainer = _fit(task, data, folder, config["steps"], progress, _sharpening(config))
     metrics = {"val_nll": float(trainer.callback_metrics["val_loss"])}
     return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
 
@@ -62,14 +59,16 @@ def force(
 ) -> dict[str, Any]:
     """Train a force head, on a pre-trained backbone or from scratch, and predict the test set."""
     lightning.seed_everything(config["seed"] + FORCE_SEED_OFFSET, verbose=False)
-    task = ForceTask(**_schedule(config), **config["model"])
+    task = ForceTask(
+        direction_weight=config["direction_weight"], **_schedule(config), **config["model"]
+    )
     inputs = {}
     if "pretrained" in needs:
         checkpoint = needs["pretrained"] / CHECKPOINT
         task.load_backbone(checkpoint)
         inputs["pretrained"] = artefacts.sha256(checkpoint)
     data = OrbitData(**config["data"])
-    trainer = _fit(task, data, folder, config["steps"], progress, [])
+    trainer = _fit(task, data, folder, config["steps"], progress, _sharpening(config))
     batches = trainer.predict(task, dataloaders=data.test_dataloader())
     assert batches is not None
     columns = {name: torch.cat([b[name] for b in batches]) for name in batches[0]}
@@ -117,11 +116,10 @@ def law(
     )
     inputs = {"predictions": artefacts.sha256(source)}
     return {
-        "engine": f"{front.engine}@{front.version}",
         "settings": artefacts.key(dict(front.settings)),
         "expression": best.expression,
         "metrics": result.record(),
-        "manifest": _manifest(config, inputs),
+        "manifest": manifest(config, seed=config["seed"], inputs=inputs),
     }
 
 
@@ -130,6 +128,10 @@ COMPUTE = {"pretrain": pretrain, "force": force, "ridge": ridge, "control": cont
 
 def _schedule(config: dict[str, Any]) -> dict[str, Any]:
     return {"lr": config["lr"], "warmup_steps": max(1, min(50, config["steps"] // 10))}
+
+
+def _sharpening(config: dict[str, Any]) -> list[Callback]:
+    return [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
 
 
 class _Report(Callback):
@@ -232,7 +234,8 @@ def _predictor_line(
     inputs: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write the prediction file and measure it."""
-    record = _manifest(config, inputs)
+    trained = "steps" in config
+    record = _manifest(config, inputs) if trained else manifest(config, seed=config["seed"])
     save_predictions(folder / PREDICTIONS, columns, record)
     table = predictions.read(folder / PREDICTIONS)
     fitted = fit_exponents(table.X, table.force_predicted, table.sequence_id)

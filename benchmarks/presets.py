@@ -21,8 +21,7 @@ class Preset:
         head_dim: Channels per head.
         batch_size: Sequences per step.
         pretrain_steps: Steps of next-token prediction.
-        finetune_steps: Steps on labelled sequences. The compute-matched scratch arm takes the sum
-            of both.
+        finetune_steps: Steps on labelled sequences. The scratch arm takes the sum of both.
         lr: Learning rate of pre-training and of the scratch arm.
         finetune_lr: Learning rate of fine-tuning.
         n_test: Held-out test sequences.
@@ -106,7 +105,7 @@ _PRESETS = (
     ),
     Preset(
         name="paper",
-        about="the published size (109M parameters, 8 GPUs); ready to run, not run yet",
+        about="the published size (109M parameters), one device a cell; not run yet",
         n_layer=12,
         n_head=12,
         head_dim=64,

@@ -7,9 +7,11 @@ from these and from the files that the lines name.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +21,56 @@ from orbits.manifest import manifest
 CLAIM, LINES = "run.json", "results.jsonl"
 
 
-def claim(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
-    """Take a folder for a configuration, before any work is done.
+@contextlib.contextmanager
+def lock(out: Path) -> Iterator[None]:
+    """Keep a second run out of the folder for as long as this process lives.
+
+    Raises:
+        ValueError: Another process is running in the folder.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another run is using {out}; wait for it or stop it") from None
+        yield
+
+
+def check(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that is not for this configuration; nothing is written.
 
     The same configuration continues. Another one is refused unless ``resume`` (keep the cells
     the two share) or ``overwrite`` (start again) is set.
 
     Raises:
         ValueError: The folder holds another configuration, or files that are not results.
+        CorruptArtefact: Its claim was edited or damaged, and ``overwrite`` is not set.
     """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; choose another --out")
     if not (out / CLAIM).exists():
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        # Names with a dot are what a killed run may leave behind at its very start.
+        if out.exists() and any(not path.name.startswith(".") for path in out.iterdir()):
             raise ValueError(f"{out} holds files that are not results; choose another --out")
-    else:
+    elif not (resume or overwrite):
         held = artefacts.load_record(out / CLAIM)["config"]
-        if held != json.loads(json.dumps(config)):
-            changed = ", ".join(_differences(held, config)) or "nothing visible"
-            if not (resume or overwrite):
-                raise ValueError(
-                    f"{out} holds another configuration (differs in {changed}); use --resume to "
-                    "continue with this one, --overwrite to start again, or another --out"
-                )
-        if overwrite:
-            shutil.rmtree(out / "cells", ignore_errors=True)
+        if changed := ", ".join(_differences(held, config)):
+            raise ValueError(
+                f"{out} holds another configuration (differs in {changed}); use --resume to "
+                "continue with this one, --overwrite to start again, or another --out"
+            )
+
+
+def claim(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
+    """Take a folder for a configuration, before any work is done.
+
+    Raises:
+        ValueError: As :func:`check`.
+    """
+    check(out, config, resume=resume, overwrite=overwrite)
+    if overwrite:
+        shutil.rmtree(out / "cells", ignore_errors=True)
     for stale in (LINES, f"{LINES}.json"):
         (out / stale).unlink(missing_ok=True)
     artefacts.save_record(

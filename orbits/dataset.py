@@ -70,7 +70,7 @@ def generate(
     if claim.exists():
         if artefacts.load_record(claim) != config:
             raise ValueError(f"{out} holds another dataset; choose another folder")
-    elif out.exists() and any(out.iterdir()):
+    elif out.exists() and any(not path.name.startswith(".") for path in out.iterdir()):
         raise ValueError(f"{out} is not empty; choose another folder")
     artefacts.save_record(claim, config)
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, Callback
 
+from attention.layer import Attention
 from orbits import artefacts
 from orbits.manifest import manifest
 
@@ -98,8 +99,7 @@ class SharpenAfter(Callback):
         batch_idx: int,
     ) -> None:
         """Set the layers' switch, which is a buffer and so part of the checkpoint."""
-        on = trainer.global_step >= self.step
-        for module in pl_module.modules():
-            switch = getattr(module, "sharpen", None)
-            if isinstance(switch, torch.Tensor) and bool(switch) != on:
-                switch.fill_(on)
+        if trainer.global_step in (0, self.step):
+            for module in pl_module.modules():
+                if isinstance(module, Attention):
+                    module.set_sharpen(trainer.global_step >= self.step)

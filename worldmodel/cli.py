@@ -38,10 +38,13 @@ class Trainer(lightning.Trainer):
             ckpt_path: Checkpoint of an interrupted fine-tuning run, to resume it.
 
         Raises:
-            ValueError: The model is not a ForceTask, or the checkpoint holds another variant.
+            ValueError: The model is not a ForceTask, the data have no labels, or the checkpoint
+                holds another variant.
         """
         if not isinstance(model, ForceTask):
             raise ValueError(f"finetune trains a ForceTask, got {type(model).__name__}")
+        if datamodule.hparams["population"] != "force":
+            raise ValueError("finetune needs labelled sequences: set data.population=force")
         if pretrained and not ckpt_path:
             model.load_backbone(pretrained)
         self.fit(model, datamodule=datamodule, ckpt_path=ckpt_path, weights_only=True)

@@ -104,7 +104,10 @@ class OrbitData(lightning.LightningDataModule):
         n_val: Number of validation sequences.
         n_test: Number of held-out test sequences.
         batch_size: Sequences per step and device.
+        eval_batch_size: Sequences per validation, test and prediction batch.
         seed: Seed of the data (the model's seed is ``seed_everything``).
+        train_seed: Another seed for the training sequences and their order, so that repeated runs
+            draw new training data and share the validation and test sequences; None for ``seed``.
         num_workers: DataLoader workers; 0 makes batches in the training process.
     """
 
@@ -117,11 +120,18 @@ class OrbitData(lightning.LightningDataModule):
         n_val: int = 256,
         n_test: int = 1000,
         batch_size: int = 64,
+        eval_batch_size: int = 250,
         seed: int = 0,
+        train_seed: int | None = None,
         num_workers: int = 0,
     ) -> None:
         super().__init__()
-        for label, value in (("n_val", n_val), ("n_test", n_test), ("batch_size", batch_size)):
+        for label, value in (
+            ("n_val", n_val),
+            ("n_test", n_test),
+            ("batch_size", batch_size),
+            ("eval_batch_size", eval_batch_size),
+        ):
             if value < 1:
                 raise ValueError(f"{label} must be at least 1, got {value}")
         if n_train is not None and n_train < 1:
@@ -131,8 +141,14 @@ class OrbitData(lightning.LightningDataModule):
 
     def sequences(self, split: str, length: int) -> OrbitSequences:
         """Return the first ``length`` sequences of a split."""
-        h = self.hparams
-        return OrbitSequences(self.protocol, h["population"], split, h["seed"], length)
+        seed = self.train_seed if split == "train" else self.hparams["seed"]
+        return OrbitSequences(self.protocol, self.hparams["population"], split, seed, length)
+
+    @property
+    def train_seed(self) -> int:
+        """Seed of the training sequences and of their order."""
+        given = self.hparams["train_seed"]
+        return self.hparams["seed"] if given is None else given
 
     def force_statistics(self) -> tuple[float, float]:
         """Return mean and standard deviation of the labelled magnitudes, log or raw.
@@ -140,7 +156,7 @@ class OrbitData(lightning.LightningDataModule):
         They come from the labelled training sequences alone (the first 4096 of them).
         """
         n = min(self.hparams["n_train"] or 4096, 4096)
-        labelled = self.protocol.batch(self.hparams["seed"], "train", np.arange(n), "force")
+        labelled = self.protocol.batch(self.train_seed, "train", np.arange(n), "force")
         magnitude = np.linalg.norm(labelled["force"], axis=-1)
         magnitude = magnitude[np.isfinite(magnitude)]
         value = np.log(magnitude) if self.protocol.target == "log" else magnitude
@@ -152,7 +168,7 @@ class OrbitData(lightning.LightningDataModule):
         sampler = StepSampler(
             self.hparams["batch_size"],
             n_train,
-            self.hparams["seed"],
+            self.train_seed,
             first_step=lambda: trainer.global_step if trainer else 0,
             rank=trainer.global_rank if trainer else 0,
             world_size=trainer.world_size if trainer else 1,
@@ -189,7 +205,7 @@ class OrbitData(lightning.LightningDataModule):
     def _ordered(self, split: str, length: int) -> DataLoader:
         return DataLoader(
             self.sequences(split, length),
-            batch_size=max(self.hparams["batch_size"], 250),
+            batch_size=self.hparams["eval_batch_size"],
             num_workers=self.hparams["num_workers"],
             collate_fn=_already_collated,
         )

@@ -38,7 +38,7 @@ class OrbitEmbedding(nn.Module):
             self.time_step = nn.Embedding(len(layout.dts), width)
             octaves = max(1, math.ceil(math.log2(layout.n_bins)))
             box = layout.high - layout.low
-            # Half a wave over the box, then octaves down to two bins a wave.
+            # Half a wave over the box, then octaves down to waves of about four bins.
             frequencies = math.pi / box * 2.0 ** torch.arange(octaves)
             self.register_buffer("frequencies", frequencies, persistent=False)
             self.features = nn.Linear(2 * (1 + 2 * octaves), width)

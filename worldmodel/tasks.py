@@ -6,6 +6,7 @@ variant and checkpoints load with ``weights_only=True``.
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -94,6 +95,20 @@ class OrbitTask(lightning.LightningModule):
         )
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]
 
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Stop before a gradient that is not finite reaches the weights and a checkpoint.
+
+        Raises:
+            NonFiniteLoss: A gradient is NaN or infinite.
+        """
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
+            raise NonFiniteLoss(
+                f"gradient is not finite at step {self.global_step}; the backward pass overflowed: "
+                f"the learning rate {self.hparams['lr']} is likely too high. "
+                "The last checkpoint is kept"
+            )
+
     def finite(self, loss: Tensor) -> Tensor:
         """Return the loss, or stop training if it is not a number.
 
@@ -168,10 +183,13 @@ class ForceTask(OrbitTask):
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: The checkpoint holds another variant, protocol or shape.
+            ValueError: It is not a checkpoint, or holds another variant, protocol or shape.
         """
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        theirs = checkpoint["hyper_parameters"]
+        try:
+            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+            theirs = checkpoint["hyper_parameters"]
+        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError):
+            raise ValueError(f"{path}: not a checkpoint of a world model") from None
         for name in (*BACKBONE, *SHAPE):
             if (theirs.get(name) or None) != (self.hparams[name] or None):
                 raise ValueError(
@@ -188,8 +206,8 @@ class ForceTask(OrbitTask):
             getattr(self, part).load_state_dict(state)
 
     def on_fit_start(self) -> None:
-        """Set the head's scale from the labelled training sequences, unless it was restored."""
-        if self.global_step == 0:
+        """Set the head's scale from the labelled training sequences, unless it is restored."""
+        if not self.trainer.ckpt_path:
             mean, std = self.trainer.datamodule.force_statistics()  # type: ignore[attr-defined]
             self.head.mean.fill_(mean)
             self.head.std.fill_(std)

@@ -46,18 +46,18 @@ def test_switch_off_leaves_the_first_stage(name, first):
     plain = twin(module, first)
     assert bool(module.sharpen)
     assert not torch.allclose(module(x), plain(x), atol=1e-4)
-    module.sharpen.fill_(False)
+    module.set_sharpen(False)
     torch.testing.assert_close(module(x), plain(x), rtol=0, atol=1e-6)
-    module.sharpen.fill_(True)
+    module.set_sharpen(True)
     assert not torch.allclose(module(x), plain(x), atol=1e-4)
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_switch_travels_in_the_state(on):
     module, x = build("lssar", n_head=2, head_dim=8), inputs()
-    module.sharpen.fill_(on)
+    module.set_sharpen(on)
     other = build("lssar", n_head=2, head_dim=8)
-    other.sharpen.fill_(not on)
+    other.set_sharpen(not on)
     other.load_state_dict(module.state_dict())
     assert bool(other.sharpen) is on
     assert torch.equal(module(x), other(x))

@@ -144,7 +144,7 @@ def test_sharpening_starts_at_its_step_and_travels_in_the_checkpoint(tmp_path):
     run = trainer(tmp_path, 4, [SharpenAfter(2), Watch()])
     run.fit(task, data())
     assert states == [False, False, True, True]
-    switch.sharpen.fill_(False)
+    switch.set_sharpen(False)
     run.save_checkpoint(tmp_path / "off.ckpt")
     again = NextTokenTask.load_from_checkpoint(tmp_path / "off.ckpt", weights_only=True)
     assert not again.gpt.blocks[0].attention.sharpen
