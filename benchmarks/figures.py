@@ -121,7 +121,10 @@ def exponents(rows: list[Row], law: str) -> Figure | None:
         axis.grid(axis="x", alpha=0.3)
         axis.tick_params(labelsize=8)
     axes[0].set_yticks(range(len(rows)), names, fontsize=8)
-    figure.supxlabel("dotted: the true law; bars: 95% bootstrap over sequences", fontsize=9)
+    figure.supxlabel(
+        "dotted: the true law; bars: envelope of the seeds' 95% bootstrap intervals over sequences",
+        fontsize=9,
+    )
     return figure
 
 
@@ -134,7 +137,8 @@ def label_efficiency(predictors: list[Line]) -> Figure | None:
     models = list(
         dict.fromkeys(x["row"]["model"] for x in predictors if x["row"]["arm"] in ARM_STYLE)
     )
-    for model, colour in zip(models, COLOURS, strict=False):
+    for number, model in enumerate(models):
+        colour = COLOURS[number % len(COLOURS)]
         for arm, style in ARM_STYLE.items():
             mine = [x for x in predictors if (x["row"]["model"], x["row"]["arm"]) == (model, arm)]
             by_budget = [

@@ -12,16 +12,19 @@ from typing import Any
 import jinja2
 
 from benchmarks import figures, results
-from orbits import artefacts, laws
+from orbits import artefacts, laws, protocols
 from symreg.leaderboard import Row, rows, separated, to_markdown, to_text
 from symreg.result_rows import MINIMUM_SEEDS
 
+ARMS = ("pretrained", "scratch")
+COMPARED = ("m1", "m2", "r", "constant")
 CAPTIONS = {
     "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale).",
     "exponents": "Exponents and constant of each row's predictions. Trained rows blue, controls "
     "grey.",
-    "label_efficiency": "What pre-training is worth: accuracy against the label budget. Lines join "
-    "means, dots are seeds.",
+    "label_efficiency": "What pre-training is worth: accuracy against the label budget, both arms "
+    "at equal numbers of steps. Lines join means; dots are seeds, each with its own labelled "
+    "sequences. Unlimited: every step is new, so the longer scratch arm sees more labels.",
     "magnitudes": "Predicted against true magnitude on held-out sequences.",
     "loss_curves": "Training (thin) and validation (thick) losses.",
 }
@@ -35,7 +38,7 @@ def report(out: Path) -> str:
         CorruptArtefact: A result file was edited or damaged.
     """
     lines, manifest = results.load(out)
-    law = next(line["manifest"]["config"]["law"] for line in lines if line["kind"] == "law")
+    law = protocols.get(manifest["config"]["protocol"]).law
     table = rows(lines, law)
     statements = [*answers(table, law), *comparisons(table)]
     pictures = figures.draw_all(out, lines, table, law)
@@ -50,44 +53,50 @@ def report(out: Path) -> str:
 
 
 def answers(table: list[Row], law: str) -> list[str]:
-    """Say for each trained row at its largest budget how close its predictions are to the law."""
-    truth = laws.get(law)
-    if truth.exponents is None:
-        return []
+    """Say for each trained row at its largest budget what its predictions and formulas are."""
+    parameters = laws.get(law).parameters
     sentences = []
     for row in _largest_budget(table):
         if row.r2_log is None or row.constant is None:
             sentences.append(f"{_name(row)}: failed.")
             continue
-        gap = max(abs(row.exponents[x][0] - truth.exponents[x]) for x in truth.exponents)
-        constant = row.constant[0] / next(iter(truth.parameters.values())) - 1
-        found = sum(entry.found for entry in row.laws)
-        tried = sum(entry.total for entry in row.laws)
+        fitted = ", ".join(f"{x} {_interval(value)}" for x, value in row.exponents.items())
+        away = row.constant[0] / next(iter(parameters.values())) - 1
+        found = ", ".join(f"{entry.engine} {entry.found} of {entry.total}" for entry in row.laws)
+        dropped = f" on the {1 - row.dropped:.0%} that are positive" if row.dropped else ""
         sentences.append(
-            f"{_name(row)} ({_seeds(row)}): R² of log F {row.r2_log[0]:.3f}, exponents within "
-            f"{gap:.3f} of the law's, constant {constant:+.1%}; the symbolic law was found in "
-            f"{found} of {tried} searches."
+            f"{_name(row)} ({_seeds(row)}): R² of log F {row.r2_log[0]:.3f}{dropped}; exponents "
+            f"{fitted}; constant {_interval(row.constant)}, {away:+.1%} from the law's; the law "
+            f"was found by {found} searches."
         )
     return sentences
 
 
 def comparisons(table: list[Row]) -> list[str]:
-    """Say which pairs of attentions, trained alike, the intervals tell apart, and which not."""
+    """Say which pairs of attentions, trained alike, the intervals tell apart, and which not.
+
+    With n seeds a side and no difference, all of one side lie above or below the other in
+    2 / C(2n, n) of the cases, for each metric looked at; the sentence gives that chance.
+    """
     sentences = []
-    trained = [row for row in table if row.arm in ("pretrained", "scratch")]
+    trained = [row for row in table if row.arm in ARMS]
     trained.sort(key=lambda row: (row.arm, row.labels))
     for _, group in itertools.groupby(trained, key=lambda row: (row.arm, row.labels)):
         for one, other in itertools.combinations(sorted(group, key=lambda r: r.model), 2):
-            metrics = ["m1", "m2", "r", "constant"]
-            metrics += [f"law@{entry.engine}" for entry in one.laws]
-            apart = [metric for metric in metrics if separated(one, other, metric)]
+            apart = [metric for metric in COMPARED if separated(one, other, metric)]
             pair = f"{one.model} and {other.model}, {one.arm}, {one.labels} labels"
+            seeds = f"{_seeds(one)} and {_seeds(other)}"
             if min(one.seeds, other.seeds) < MINIMUM_SEEDS:
-                verdict = f"no claim: {_seeds(one)} each, and training varies between seeds"
+                verdict = f"no claim ({seeds}; training varies between seeds)"
             elif apart:
-                verdict = f"intervals are disjoint in {', '.join(apart)}"
+                chance = 2 / math.comb(one.seeds + other.seeds, one.seeds)
+                verdict = (
+                    f"intervals are disjoint in {', '.join(apart)} ({seeds}; seeds alone would "
+                    f"separate a metric in {chance:.0%} of comparisons, and {len(COMPARED)} "
+                    "were made)"
+                )
             else:
-                verdict = "no difference is shown (all intervals overlap)"
+                verdict = f"no difference is shown ({seeds}; all intervals overlap)"
             sentences.append(f"{pair}: {verdict}.")
     return sentences
 
@@ -124,6 +133,8 @@ def _render(
         searches=[line for line in lines if line["kind"] == "law"],
         failures=[line for line in lines if line["status"] == "failed"],
         manifest=manifest,
+        commits=sorted({str(line["manifest"]["git"]["commit"])[:10] for line in lines}),
+        devices=sorted({line["manifest"]["device"] for line in lines}),
         cpu_minutes=sum(line["cpu_s"] for line in lines) / 60,
     )
 
@@ -132,7 +143,7 @@ def _largest_budget(table: list[Row]) -> list[Row]:
     def size(row: Row) -> float:
         return math.inf if row.labels == "unlimited" else float(row.labels)
 
-    trained = [row for row in table if row.arm in ("pretrained", "scratch")]
+    trained = [row for row in table if row.arm in ARMS]
     largest = max((size(row) for row in trained), default=0.0)
     return [row for row in trained if size(row) == largest]
 
@@ -143,6 +154,10 @@ def _name(row: Row) -> str:
 
 def _seeds(row: Row) -> str:
     return "1 seed" if row.seeds == 1 else f"{row.seeds} seeds"
+
+
+def _interval(value: tuple[float, float, float]) -> str:
+    return "{:.3g} [{:.3g}, {:.3g}]".format(*value)
 
 
 def _number(value: float | None, digits: int = 3) -> str:

@@ -27,6 +27,7 @@ _MODEL = ("model", "arm", "labels", "seeds", "R2 log F")
 _ENGINE = ("engine", "law", "c of law", "shape")
 HEADINGS = (*_MODEL, *NAMES, "c", *_ENGINE)
 NOTES = (
+    "R2: share dropped = predictions that are not positive, which have no logarithm.",
     "Exponents and c: mean over seeds [envelope of the seeds' 95% bootstrap intervals].",
     "law: searches whose formula is the law / searches, failed ones included [Wilson 95%].",
 )
@@ -101,7 +102,8 @@ def _r2(row: Row) -> str:
     if row.r2_log is None:
         return "-"
     mean, low, high = row.r2_log
-    return f"{mean:.4f}" if row.seeds < 2 else f"{mean:.4f} ({low:.4f}..{high:.4f})"
+    text = f"{mean:.4f}" if row.seeds < 2 else f"{mean:.4f} ({low:.4f}..{high:.4f})"
+    return f"{text}, {row.dropped:.0%} dropped" if row.dropped else text
 
 
 def _interval(value: Interval | None) -> str:

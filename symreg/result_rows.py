@@ -20,7 +20,7 @@ from symreg.exponents import Interval
 from symreg.points import NAMES
 
 SCHEMA = 1
-CONTROL = "control"
+CONTROLS = ("control", "untrained + ridge")
 METRICS: dict[str, set[str]] = {  # what a table needs of each kind of line; lines carry more
     "pretraining": set(),  # belongs to no row of the leaderboard
     "predictor": {"r2_log", "exponents", "constant"},
@@ -65,10 +65,11 @@ class Row:
         task: The benchmark that made the lines.
         protocol: The data protocol; rows of two protocols are never compared.
         model: The model.
-        arm: How it was trained; ``control`` rows stand in their own block.
+        arm: How it was trained; the arms in ``CONTROLS`` stand in their own block.
         labels: The label budget.
         seeds: Number of model seeds that succeeded; 0 where a row has no model.
         failed: Number of predictor lines that failed.
+        dropped: Mean share of predictions that are not positive, which no figure here covers.
         r2_log: (mean, smallest, largest) R2 of ln force over seeds; None if none succeeded.
         exponents: For each variable the mean over seeds, and the lowest and highest end of the
             seeds' 95% intervals.
@@ -83,6 +84,7 @@ class Row:
     labels: str
     seeds: int
     failed: int
+    dropped: float
     r2_log: Interval | None
     exponents: Mapping[str, Interval]
     constant: Interval | None
@@ -91,7 +93,7 @@ class Row:
     @property
     def is_control(self) -> bool:
         """Whether the row is a control and not a contestant."""
-        return self.arm == CONTROL
+        return self.arm in CONTROLS
 
 
 def wilson(successes: int, total: int) -> tuple[float, float]:
@@ -141,8 +143,8 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 def rows(lines: Iterable[Mapping[str, Any]], law: str = "newton") -> list[Row]:
     """Group result lines into rows, best first within a protocol.
 
-    Contestants come before controls. They are ranked by the law rate of their best engine, then
-    by the closeness of the exponents to the law's; rows without exponents come last.
+    Contestants come before controls. They are ranked by the primary metric, the distance of the
+    exponents from the law's, then by the law rate; rows without exponents come last.
 
     Args:
         lines: Result lines, in any order. A cell that occurs twice counts once, the later one.
@@ -161,10 +163,10 @@ def rows(lines: Iterable[Mapping[str, Any]], law: str = "newton") -> list[Row]:
     found = [_row(group, members) for group, members in groups.items()]
 
     def rank(row: Row) -> tuple[Any, ...]:
-        rate = max((entry.found / entry.total for entry in row.laws), default=0.0)
         gaps = [abs(row.exponents[x][0] - truth[x]) for x in truth if x in row.exponents]
         distance = max(gaps, default=math.inf)
-        return row.task, row.protocol, row.is_control, -rate, distance, row.model, row.arm
+        rate = max((entry.found / entry.total for entry in row.laws), default=0.0)
+        return row.task, row.protocol, row.is_control, distance, -rate, row.model, row.arm
 
     return sorted(found, key=rank)
 
@@ -245,6 +247,7 @@ def _row(group: tuple[str, ...], lines: Sequence[Mapping[str, Any]]) -> Row:
         labels="-" if labels == "None" else labels,
         seeds=len(seeds),
         failed=sum(line["status"] == "failed" for line in predictors),
+        dropped=fmean([entry.get("dropped", 0.0) for entry in metrics] or [0.0]),
         r2_log=(fmean(r2), min(r2), max(r2)) if r2 else None,
         exponents={x: _envelope([fit[x] for fit in fits if x in fit]) for x in variables},
         constant=_envelope(constants) if constants else None,

@@ -72,6 +72,15 @@ def test_an_unfinished_or_damaged_cell_is_made_again(tmp_path):
     lines = run(wanted, tmp_path / "out")
     assert [line["metrics"]["value"] for line in lines] == [1, 1]
     assert calls(tmp_path) == "aabb"
+    (wanted[0].folder(tmp_path / "out") / "value").write_text("7")
+    run(wanted, tmp_path / "out")
+    assert calls(tmp_path) == "aaabb", "a cell is done only with its files intact"
+
+
+def test_a_need_that_is_not_in_the_run_is_refused(tmp_path):
+    a = cell(tmp_path, "a")
+    with pytest.raises(ValueError, match="input"):
+        run([cell(tmp_path, "b", needs={"input": a})], tmp_path / "out")
 
 
 def test_a_failed_cell_stays_as_a_line_and_stops_what_needs_it_alone(tmp_path):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import newton, presets, results
+from benchmarks import cells, newton, presets, results
 from benchmarks.__main__ import main
+from symreg import engines
 
 ROOT = Path(__file__).parents[2]
 
@@ -151,7 +153,7 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     main(["report", str(tiny)])
     text = capsys.readouterr().out
     assert "softmax, pretrained, unlimited labels (1 seed)" in text
-    assert "no claim: 1 seed each" in text
+    assert "no claim (1 seed and 1 seed" in text
     page = (tiny / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert "http" not in page.split("<h2>Provenance")[0], "the page must be self-contained"
@@ -173,6 +175,51 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert law["metrics"]["verdict"] == "law"
     pretraining = [line["metrics"]["val_nll"] for line in lines if line["kind"] == "pretraining"]
     assert all(nll < 9.0 for nll in pretraining), "below the uniform guess of 2 ln 128 = 9.70"
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "predictor", "law"])
+def test_a_failed_cell_stays_in_the_report(tiny, tmp_path, kind, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(tiny, out)
+    lines, _ = results.load(out)
+    broken = next(line for line in lines if line["kind"] == kind)
+    broken |= {"status": "failed", "error": "ValueError: no such orbit", "metrics": {}}
+    broken.pop("files", None)
+    results.save(out, lines)
+    main(["report", str(out)])
+    assert "no such orbit" in (out / "report.html").read_text()
+    if kind == "law":
+        assert "0/1 [0.00, 0.79], 1 failed" in capsys.readouterr().out
+
+
+def test_a_failed_search_counts_under_the_version_of_its_engine(tmp_path):
+    law = next(c for c in newton.cells(options("tiny")) if c.kind == "law")
+    line = cells._finish(law, tmp_path, None, "ValueError: none", 0.0)["line"]
+    assert line["engine"] == f"operon@{engines.get('operon').version()}"
+    assert line["manifest"]["config"] == dict(law.config)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with (
+        results.lock(tmp_path / "out"),
+        pytest.raises(ValueError, match="another run is using"),
+        results.lock(tmp_path / "out"),
+    ):
+        pass
+    with results.lock(tmp_path / "out"):
+        pass
+
+
+def test_a_run_killed_at_its_very_start_continues(tmp_path):
+    (tmp_path / ".run.json.123.abc").touch()
+    results.claim(tmp_path, options().config(), resume=False, overwrite=False)
+
+
+def test_seeds_draw_their_own_labels_and_share_the_test_set():
+    grid = [c for c in newton.cells(options(seeds=(0, 5))) if c.kind == "force"]
+    drawn = {(c.config["row"]["seed"], c.config["data"]["train_seed"]) for c in grid}
+    assert drawn == {(0, 0), (5, 5)}
+    assert not any("seed" in c.config["data"] for c in grid)
 
 
 def test_an_edited_result_is_refused_by_name(tiny, capsys):

@@ -114,13 +114,13 @@ def test_engines_protocols_arms_and_labels_are_not_mixed():
     assert leaderboard.to_markdown(rows).count("### newton, protocol") == 2
 
 
-def test_ranked_by_law_rate_then_exponents_with_controls_last():
+def test_ranked_by_exponents_then_law_rate_with_controls_last():
     lines = [
         predictor("truth", arm="control"),
         law(model="truth", arm="control"),
         predictor("far", r=-1.2),
         predictor("near", r=-1.9),
-        predictor("best", r=-1.0),
+        predictor("best", r=-1.9),
         law(model="best"),
         law(model="silent", verdict="no law found"),
     ]

@@ -90,6 +90,13 @@ def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, argument
     assert not (tmp_path / "out").exists()
 
 
+def test_finetune_without_labels_is_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit) as refused:
+        run("finetune", "force.yaml", tmp_path, "--data.population=pretrain")
+    assert refused.value.code == 2
+    assert "data.population=force" in capsys.readouterr().err
+
+
 def test_another_variant_than_the_pretrained_one_is_refused(tmp_path, capsys):
     run("fit", "pretrain.yaml", tmp_path)
     last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"

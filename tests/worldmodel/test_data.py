@@ -54,6 +54,15 @@ def test_force_statistics_come_from_the_labelled_sequences_alone():
     assert few != pytest.approx(many)
 
 
+def test_another_train_seed_changes_the_training_sequences_alone():
+    one, other = (OrbitData(n_train=6, n_test=6, train_seed=seed) for seed in (None, 9))
+    for split in ("val", "test"):
+        a, b = (next(iter(getattr(d, f"{split}_dataloader")()))["tokens"] for d in (one, other))
+        assert torch.equal(a, b)
+    a, b = (next(iter(d.labelled_dataloader()))["tokens"] for d in (one, other))
+    assert not torch.equal(a, b)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -132,6 +132,43 @@ def test_divergence_stops_with_the_step_and_keeps_the_last_checkpoint(tmp_path):
     assert all(value.isfinite().all() for value in kept["state_dict"].values())
 
 
+def test_a_gradient_that_is_not_finite_never_reaches_a_checkpoint(tmp_path):
+    keep = ModelCheckpoint(tmp_path, filename="good", every_n_train_steps=1)
+
+    class Poison(lightning.Callback):
+        def on_after_backward(self, trainer, pl_module):
+            if trainer.global_step == 3:
+                pl_module.head.logits.bias.grad[0] = torch.inf
+
+    with pytest.raises(NonFiniteLoss, match=r"gradient is not finite at step 3.*learning rate"):
+        trainer(tmp_path, 6, [keep, Poison()]).fit(NextTokenTask(**SMALL), data())
+    kept = torch.load(tmp_path / "good.ckpt", weights_only=True)
+    assert kept["global_step"] == 3
+    assert all(value.isfinite().all() for value in kept["state_dict"].values())
+
+
+def test_a_file_that_is_no_checkpoint_is_refused_by_name(tmp_path):
+    for content in (b"", b"not a checkpoint"):
+        (tmp_path / "x.ckpt").write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.ckpt: not a checkpoint"):
+            ForceTask(**SMALL).load_backbone(tmp_path / "x.ckpt")
+
+
+def test_a_resumed_head_keeps_its_scale(tmp_path):
+    task = ForceTask(**SMALL)
+    first = trainer(tmp_path, 2)
+    first.fit(task, data(population="force", n_train=6))
+    first.save_checkpoint(tmp_path / "x.ckpt")
+    again = ForceTask(**SMALL)
+    trainer(tmp_path, 4).fit(
+        again,
+        data(population="force", n_train=50),
+        ckpt_path=tmp_path / "x.ckpt",
+        weights_only=True,
+    )
+    assert again.head.std == task.head.std != 1
+
+
 def test_sharpening_starts_at_its_step_and_travels_in_the_checkpoint(tmp_path):
     task = NextTokenTask(attention="lssar", **SMALL)
     switch = task.gpt.blocks[0].attention
