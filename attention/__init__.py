@@ -1,7 +1,8 @@
 """Attention variants: one specification each, one reference, several backends."""
 
-from attention.api import attend, explain, weights
+from attention.api import attend, explain, stages, weights
+from attention.catalogue import get, names
 from attention.layer import build
-from attention.spec import AttnSpec, get, names
+from attention.spec import AttnSpec
 
-__all__ = ["AttnSpec", "attend", "build", "explain", "get", "names", "weights"]
+__all__ = ["AttnSpec", "attend", "build", "explain", "get", "names", "stages", "weights"]

@@ -1,30 +1,66 @@
-"""The attention module of a transformer block."""
+"""The attention module of a transformer block, with its learned parameters and its cache."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention.api import attend_spec
-from attention.positions import rope
-from attention.spec import get
+from attention import reference
+from attention.api import attend_spec, check_complete
+from attention.catalogue import get
+from attention.positions import dynamic_ntk_base, rope
+from attention.spec import AttnSpec
+
+
+@dataclass
+class KeyValueCache:
+    """Keys (before rotation) and values of the positions seen so far, for decoding.
+
+    Keys are kept unrotated, so that a rotary base that changes with the length stays right.
+    """
+
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    @property
+    def length(self) -> int:
+        """Number of positions seen."""
+        return 0 if self.keys is None else self.keys.shape[-2]
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add positions [B, H_kv, L, D] and return all keys and values."""
+        if self.keys is not None and self.values is not None:
+            keys = torch.cat([self.keys, keys], dim=-2)
+            values = torch.cat([self.values, values], dim=-2)
+        self.keys, self.values = keys, values
+        return keys, values
 
 
 class Attention(nn.Module):
-    """Causal multi-head self-attention of any variant, with RoPE.
+    """Causal multi-head self-attention of any variant.
 
     Args:
         name: A name of :func:`attention.names`.
         n_head: Number of heads.
         head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
-        rope_base: Base of the rotary positions.
+        n_kv_head: Key and value heads, each shared by ``n_head / n_kv_head`` query heads
+            (grouped-query attention); None for ``n_head``.
+        rope_base: Base of the rotary positions, or None for none. ALiBi never rotates.
+        ntk_train_length: With a number, the base grows for longer sequences (dynamic NTK).
         backend: As in :func:`attention.attend`.
         **args: Arguments of the variant.
 
-    The buffer ``sharpen`` says whether the second stage of a re-weighted variant is on. It is
-    True unless a training schedule starts without it, and travels in the checkpoint.
+    Learned parameters of a variant (tau, sink, bias, gates) live here. The buffer ``sharpen``
+    says how far the second stage of a re-weighted variant is on: 1 fully, 0 not at all, and f
+    between them with the exponent 1 + f (p - 1). It is 1 unless a training schedule changes it,
+    and travels in the checkpoint.
+
+    Raises:
+        ValueError: Unknown variant, a bad size, or a length that the variant needs is missing.
+        TypeError: An argument the variant does not take.
     """
 
     sharpen: Tensor
@@ -34,56 +70,129 @@ class Attention(nn.Module):
         name: str,
         n_head: int,
         head_dim: int,
-        rope_base: float = 10_000.0,
+        n_kv_head: int | None = None,
+        rope_base: float | None = 10_000.0,
+        ntk_train_length: int | None = None,
         backend: str = "auto",
         **args: Any,
     ) -> None:
         super().__init__()
         self.spec = get(name, **args)
-        if head_dim % 2:
+        check_complete(self.spec)
+        n_kv_head = n_head if n_kv_head is None else n_kv_head
+        if n_kv_head < 1 or n_head % n_kv_head:
+            raise ValueError(f"n_head {n_head} is not a multiple of n_kv_head {n_kv_head}")
+        self.rope_base = None if self.spec.bias == "alibi" else rope_base
+        if self.rope_base is not None and head_dim % 2:
             raise ValueError(f"RoPE needs an even head_dim, got {head_dim}")
-        self.n_head, self.head_dim = n_head, head_dim
-        self.rope_base, self.backend = rope_base, backend
-        width = n_head * head_dim
+        if self.rope_base is not None and ntk_train_length is not None:
+            dynamic_ntk_base(self.rope_base, head_dim, 1, ntk_train_length)  # refuses bad sizes
+        self.n_head, self.n_kv_head, self.head_dim = n_head, n_kv_head, head_dim
+        self.ntk_train_length, self.backend = ntk_train_length, backend
+        width, kv_width = n_head * head_dim, n_kv_head * head_dim
         self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, kv_width, bias=False)
+        self.value = nn.Linear(width, kv_width, bias=False)
         self.project = nn.Linear(width, width, bias=False)
-        self.register_buffer("sharpen", torch.tensor(True))
-        self.register_load_state_dict_post_hook(lambda module, _: module.set_sharpen())
-        self._sharpen = True
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, L, n_head * head_dim] to the same shape."""
-        q, k, v = (
-            layer(x).unflatten(-1, (self.n_head, self.head_dim)).transpose(1, 2)
-            for layer in (self.query, self.key, self.value)
+        sizes = {"head": n_head, "distance": self.spec.max_distance}
+        starts = {"tau": self.spec.tau, "sink": 0.0, "bias": 0.0}
+        self.learned = nn.ParameterDict(
+            {
+                parameter: torch.full([sizes[d] for d in dimensions], starts[parameter])
+                for parameter, dimensions in self.spec.learned.items()
+            }
         )
-        positions = torch.arange(x.shape[1], device=x.device)
-        q, k = rope(q, positions, self.rope_base), rope(k, positions, self.rope_base)
-        spec = self.spec
-        if not self._sharpen and spec.p is not None:
-            spec = spec.without_reweighting()
-        mixed = attend_spec(q, k, v, spec, self.backend)
+        if self.spec.gated:
+            self.gates = nn.Linear(width, 2 * n_head, bias=False)
+        self.register_buffer("sharpen", torch.tensor(1.0))
+        self.register_load_state_dict_post_hook(_read_sharpen)
+        self._sharpen = 1.0
+
+    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Mix a sequence, or the next positions of one.
+
+        Args:
+            x: [B, L, n_head * head_dim].
+            cache: What came before; L new positions are added to it.
+
+        Returns:
+            [B, L, n_head * head_dim].
+        """
+        q, k, v = self._heads(x, cache)
+        mixed = attend_spec(q, k, v, self._active(), self._parameters_of(x), self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
-    def set_sharpen(self, on: bool | None = None) -> None:
-        """Switch the second stage on or off; None takes the state of the buffer."""
-        if on is not None:
-            self.sharpen.fill_(on)
+    def weights(self, x: Tensor) -> Tensor:
+        """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""
+        q, k, _ = self._heads(x, None)
+        return reference.weights(q, k, self._active(), self._parameters_of(x))
+
+    def set_sharpen(self, fraction: float | None = None) -> None:
+        """Set how far the second stage is on, 0 to 1; None takes the state of the buffer.
+
+        Raises:
+            ValueError: The fraction is outside [0, 1].
+        """
+        if fraction is not None:
+            if not 0 <= fraction <= 1:
+                raise ValueError(f"sharpen must be in [0, 1], got {fraction}")
+            self.sharpen.fill_(fraction)
         # A mirror on the host: reading the buffer at every call would wait for the device.
-        self._sharpen = bool(self.sharpen)
+        self._sharpen = float(self.sharpen)
 
     def extra_repr(self) -> str:
         """Name the variant, so that printing a model shows it."""
-        return str({"name": self.spec.name, "p": self.spec.p})
+        arguments = {name: getattr(self.spec, name) for name in self.spec.arguments}
+        return str({"name": self.spec.name, **arguments})
+
+    def _active(self) -> AttnSpec:
+        """Return the variant as its schedule stands."""
+        if self._sharpen == 1 or not self.spec.reweights:
+            return self.spec
+        if self._sharpen == 0:
+            return self.spec.without_reweighting()
+        return self.spec.with_arguments(p=1 + self._sharpen * (self.spec.p - 1))
+
+    def _heads(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rotated queries [B, H, L, D], and keys and values [B, H, cached + L, D]."""
+        q, k, v = (
+            layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        if cache is not None:
+            k, v = cache.append(k, v)
+        q, k = self._rotated(q, k)
+        if self.n_kv_head != self.n_head:
+            shared = self.n_head // self.n_kv_head
+            k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
+        return q, k, v
+
+    def _rotated(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        if self.rope_base is None:
+            return q, k
+        base, total = self.rope_base, k.shape[-2]
+        if self.ntk_train_length is not None:
+            base = dynamic_ntk_base(base, self.head_dim, total, self.ntk_train_length)
+        positions = torch.arange(total, device=q.device)
+        return rope(q, positions[total - q.shape[-2] :], base), rope(k, positions, base)
+
+    def _parameters_of(self, x: Tensor) -> dict[str, Tensor]:
+        parameters: dict[str, Tensor] = dict(self.learned.items())
+        if self.spec.gated:
+            gates = torch.sigmoid(self.gates(x))
+            parameters["gates"] = gates.unflatten(-1, (self.n_head, 2)).transpose(1, 2)
+        return parameters
+
+
+def _read_sharpen(module: nn.Module, incompatible_keys: object) -> None:
+    """Follow the buffer after loading (a named function, so that modules can be pickled)."""
+    assert isinstance(module, Attention)
+    module.set_sharpen()
 
 
 def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Attention:
     """Return the module of a variant, for example ``build("lssar", n_head=4, head_dim=32, p=15)``.
 
-    Raises:
-        ValueError: Unknown variant, an argument out of range, or an odd head_dim.
-        TypeError: An argument the variant does not take.
+    Arguments and errors are those of :class:`Attention`.
     """
     return Attention(name, n_head, head_dim, **args)

@@ -1,9 +1,11 @@
-"""Position encodings applied to queries and keys."""
+"""Position encodings: of queries and keys, of inputs, and as biases of the scores."""
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
@@ -28,3 +30,105 @@ def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
+
+
+def dynamic_ntk_base(
+    base: float, head_dim: int, length: int, train_length: int, factor: float = 1.0
+) -> float:
+    """Return the RoPE base of dynamic NTK scaling for a sequence longer than those trained on.
+
+    base' = base (s L / L_train - (s - 1))^(D / (D - 2)) for L > L_train, else ``base``.
+
+    Args:
+        base: The trained base.
+        head_dim: D, more than 2.
+        length: L, the current length.
+        train_length: L_train.
+        factor: s.
+
+    Raises:
+        ValueError: A length is not positive, or ``head_dim`` is not above 2.
+    """
+    if length < 1 or train_length < 1:
+        raise ValueError(f"lengths must be positive, got {length} and {train_length}")
+    if head_dim <= 2:
+        raise ValueError(f"dynamic NTK needs head_dim > 2, got {head_dim}")
+    if length <= train_length:
+        return base
+    stretch = factor * length / train_length - (factor - 1)
+    return base * stretch ** (head_dim / (head_dim - 2))
+
+
+def sinusoidal(length: int, width: int, base: float = 10_000.0) -> Tensor:
+    """Return absolute sine and cosine positions, [length, width] (Vaswani et al. 2017).
+
+    Raises:
+        ValueError: ``width`` is odd.
+    """
+    if width % 2:
+        raise ValueError(f"sinusoidal positions need an even width, got {width}")
+    exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
+    angles = torch.arange(length, dtype=torch.float32)[:, None] * base**-exponents
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+
+
+class LearnedPositions(nn.Module):
+    """One learned vector per absolute position, as in GPT-2.
+
+    Args:
+        max_length: Positions there are.
+        width: Channels.
+    """
+
+    def __init__(self, max_length: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(max_length, width)
+        nn.init.normal_(self.table.weight, std=0.02)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        """Return vectors [L, width] of absolute positions [L].
+
+        Raises:
+            ValueError: A position is beyond the table.
+        """
+        longest = self.table.num_embeddings
+        if positions.numel() and int(positions.max()) >= longest:
+            raise ValueError(f"position {int(positions.max())} is beyond the {longest} learned")
+        return self.table(positions)
+
+
+def alibi_slopes(n_head: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return ALiBi's slope of each head, [n_head] (Press et al. 2021).
+
+    2^(-8 h / H), h = 1..H, for a power of two; otherwise the series of the next lower power of
+    two, filled up with every other slope of twice as many heads, as published.
+    """
+    power = 2 ** math.floor(math.log2(n_head))
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (n_head - power), 2)]
+    return torch.tensor(slopes, dtype=dtype)
+
+
+def distance_bias(table: Tensor, distance: Tensor, beyond: str) -> Tensor:
+    """Look up a learned bias per head and distance.
+
+    Args:
+        table: [H, max_distance].
+        distance: Non-negative distances, [Lq, Lk].
+        beyond: Rule for larger distances: ``zero``, that of the ``last``, or ``refuse``.
+
+    Returns:
+        [H, Lq, Lk].
+
+    Raises:
+        ValueError: A distance is beyond the table and the rule is ``refuse``.
+    """
+    longest = table.shape[-1]
+    outside = distance >= longest
+    if beyond == "refuse" and bool(outside.any()):
+        raise ValueError(
+            f"a distance of {int(distance.max())} is beyond the {longest} learned biases; set "
+            "beyond to zero or last, or raise max_distance"
+        )
+    found = table[:, distance.clamp_max(longest - 1)]
+    return found.masked_fill(outside, 0.0) if beyond == "zero" else found

@@ -2,68 +2,243 @@
 
 Numerics: the re-weighting (Eq. 5) divides by the row's largest entry before the power, which
 cancels in the l1 norm and cannot overflow. A row in which nothing survives (equal scores) is
-dead: its output and its gradient are zero. Half precision is computed in float32: it can hold
-neither a row number above 2048 (float16) or 256 (bfloat16) nor the distance to the mean weight.
+dead: its output and its gradient are zero. The mask is applied after every function that does
+not keep zero at zero. Half precision is computed in float32: it can hold neither a row number
+above 2048 (float16) or 256 (bfloat16) nor the distance to the mean weight.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attention.positions import alibi_slopes, distance_bias
+from attention.projections import entmax15, sparsemax
 from attention.spec import AttnSpec
 
 DEAD_BELOW = 1e-5
-"""A row is dead when no key exceeds the mean weight 1/i by more than this relative amount."""
+"""A row is dead when no key exceeds the mean weight 1/i by more than this relative amount (in
+``recentre_l1``: when none differs from it by more)."""
 
-OFFSET_FREE_ROWS = 3
-"""Algorithm 1: the first three rows keep every key."""
+UNTOUCHED_ROWS = 3
+"""The first three rows keep every key (Algorithm 1) and are not re-centred (Table A4)."""
+
+Parameters = Mapping[str, Tensor]
+"""Learned numbers of a variant: ``tau`` [H], ``sink`` [H], ``bias`` [H, max_distance], and the
+``gates`` [B, H, Lq, 2] of zeros_sm, which come from the layer's input."""
+
+PHI = {
+    "identity": lambda s: s,
+    "exp": torch.exp,
+    "relu": functional.relu,
+    "relu2": lambda s: functional.relu(s).square(),
+    "relu6": functional.relu6,
+    "gelu": functional.gelu,
+    "sigmoid": torch.sigmoid,
+    "softplus": functional.softplus,
+    "mish": functional.mish,
+}
 
 
-def weights(q: Tensor, k: Tensor, spec: AttnSpec) -> Tensor:
-    """Return the attention matrix [B, H, Lq, Lk]; queries are the last Lq positions.
+@dataclass(frozen=True)
+class Stages:
+    """The matrices of each stage, [B, H, Lq, Lk], zero (scores: as computed) outside the mask."""
+
+    scores: Tensor
+    normalised: Tensor
+    weights: Tensor
+
+
+def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Stages:
+    """Return every stage's matrix; queries are the last Lq of the Lk positions.
 
     Args:
         q: Queries [B, H, Lq, D].
         k: Keys [B, H, Lk, D], Lk >= Lq.
         spec: The variant.
+        parameters: Its learned numbers, if it has any.
     """
-    given, dtype = q.dtype, torch.promote_types(q.dtype, torch.float32)
+    # Autocast would compute the scores in half precision.
+    with torch.autocast(q.device.type, enabled=False):
+        return _stages(q, k, spec, parameters or {})
+
+
+def _stages(q: Tensor, k: Tensor, spec: AttnSpec, given: Parameters) -> Stages:
+    dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.to(dtype), k.to(dtype)
-    rows = torch.arange(k.shape[-2] - q.shape[-2] + 1, k.shape[-2] + 1, device=q.device)
-    mask = torch.arange(1, k.shape[-2] + 1, device=q.device) <= rows[:, None]
-    count = rows.to(q.dtype)[:, None]
-    scores = _scores(q, k, spec, count)
-    stage1 = _normalised(scores, mask, spec)
-    if spec.p is not None:
-        stage1 = _reweighted(stage1, mask, rows[:, None], count, spec.p)
-    return stage1.to(given)
+    learned = {name: value.to(dtype) for name, value in given.items()}
+    first = k.shape[-2] - q.shape[-2] + 1
+    rows = torch.arange(first, k.shape[-2] + 1, device=q.device)[:, None]
+    keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
+    mask = _mask(rows, keys, spec)
+    count = rows.to(dtype)
+    scores = _scores(q, k, spec, count) + _shift(spec, count)
+    if spec.bias != "none":
+        scores = scores - _bias(rows - keys, spec, learned, q)
+    normalised = _normalised(scores, mask, spec, count, learned)
+    changed = _modified(normalised, scores, mask, rows, spec, learned)
+    return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec) -> Tensor:
-    """Return the attention output [B, H, Lq, D]."""
-    return weights(q, k, spec) @ v
+def weights(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Tensor:
+    """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``."""
+    return stages(q, k, spec, parameters).weights.to(q.dtype)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    chunk: int | None = None,
+) -> Tensor:
+    """Return the attention output [B, H, Lq, D].
+
+    Args:
+        q: Queries [B, H, Lq, D].
+        k: Keys [B, H, Lk, D], Lk >= Lq.
+        v: Values [B, H, Lk, D].
+        spec: The variant.
+        parameters: Its learned numbers, if it has any.
+        chunk: Rows at a time, for O(Lk chunk) memory; None for all.
+    """
+    length, total = q.shape[-2], k.shape[-2]
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk must be a positive number of rows, got {chunk}")
+    if chunk is None or chunk >= length:
+        return weights(q, k, spec, parameters) @ v
+    outputs = []
+    for start in range(0, length, chunk):
+        stop = min(start + chunk, length)
+        seen = total - length + stop  # later keys are masked for all of these rows
+        part = dict(parameters or {})
+        if "gates" in part:
+            part["gates"] = part["gates"][..., start:stop, :]
+        rows = weights(q[..., start:stop, :], k[..., :seen, :], spec, part)
+        outputs.append(rows @ v[..., :seen, :])
+    return torch.cat(outputs, dim=-2)
+
+
+def _mask(rows: Tensor, keys: Tensor, spec: AttnSpec) -> Tensor:
+    causal = keys <= rows
+    if spec.mask == "causal":
+        return causal
+    near = keys > rows - spec.window
+    if spec.mask == "streaming":
+        near = near | (keys <= spec.sinks)
+    return causal & near
 
 
 def _scores(q: Tensor, k: Tensor, spec: AttnSpec, count: Tensor) -> Tensor:
+    root = math.sqrt(q.shape[-1])
     if spec.scale == "inverse_sqrt_dim":
-        return (q / math.sqrt(q.shape[-1])) @ k.transpose(-1, -2)
-    q, k = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1)
-    return (math.log(q.shape[-1]) * torch.log(count) * q) @ k.transpose(-1, -2)
+        return (q / root) @ k.transpose(-1, -2)
+    if spec.scale == "log_length":
+        assert spec.length is not None
+        return (math.log(spec.length) * q / root) @ k.transpose(-1, -2)
+    q, k = unit(q), unit(k)
+    scale = spec.g if spec.scale == "cosine" else math.log(q.shape[-1]) * torch.log(count)
+    return (scale * q) @ k.transpose(-1, -2)
 
 
-def _normalised(scores: Tensor, mask: Tensor, spec: AttnSpec) -> Tensor:
-    if spec.phi == "exp":
-        return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
-    positive = functional.softplus(scores).masked_fill(~mask, 0.0)
-    return positive / positive.sum(dim=-1, keepdim=True)
+def _shift(spec: AttnSpec, count: Tensor) -> Tensor | float:
+    if spec.shift == "minus_log_length":
+        assert spec.length is not None
+        return -math.log(spec.length)
+    return -torch.log(count) if spec.shift == "minus_log_row" else 0.0
+
+
+def _bias(distance: Tensor, spec: AttnSpec, learned: Parameters, q: Tensor) -> Tensor:
+    """Return what is subtracted from the scores, [H, Lq, Lk]."""
+    distance = distance.clamp_min(0)
+    if spec.bias == "alibi":
+        slopes = alibi_slopes(q.shape[1], q.dtype).to(q.device)
+        return slopes[:, None, None] * distance.to(q.dtype)
+    return distance_bias(learned["bias"], distance, spec.beyond)
+
+
+def _normalised(
+    scores: Tensor, mask: Tensor, spec: AttnSpec, count: Tensor, learned: Parameters
+) -> Tensor:
+    if spec.normalise in ("sparsemax", "entmax15"):
+        project = sparsemax if spec.normalise == "sparsemax" else entmax15
+        return project(scores.masked_fill(~mask, -math.inf)).masked_fill(~mask, 0.0)
+    if spec.phi == "exp" and spec.normalise == "l1":
+        scores = scores.masked_fill(~mask, -math.inf)
+        if not spec.sink:
+            return torch.softmax(scores, dim=-1)
+        sink = learned["sink"][:, None, None].expand(*scores.shape[:-1], 1)
+        return torch.softmax(torch.cat([scores, sink], dim=-1), dim=-1)[..., :-1]
+    # Masked scores may overflow phi; zero is safe, and what it gives is masked again.
+    values = PHI[spec.phi](scores.masked_fill(~mask, 0.0)).masked_fill(~mask, 0.0)
+    if spec.normalise == "l1":
+        return _l1(values)
+    if spec.normalise == "length":
+        assert spec.length is not None
+        return values / spec.length
+    if spec.normalise == "sqrt_half_row":
+        return values / (spec.gamma * torch.sqrt(count / 2))
+    return values
+
+
+def _modified(
+    weight: Tensor,
+    scores: Tensor,
+    mask: Tensor,
+    rows: Tensor,
+    spec: AttnSpec,
+    learned: Parameters,
+) -> Tensor:
+    if spec.modify == "none":
+        return weight
+    if spec.modify == "negate":
+        return -weight
+    mean = 1 / mask.sum(dim=-1, keepdim=True).to(weight.dtype)
+    if spec.modify == "zero_sum":
+        # ZeroS A.1.6: softmax = 1/i + first order + the rest; the zeroth order is dropped.
+        average = scores.masked_fill(~mask, 0.0).sum(dim=-1, keepdim=True) * mean
+        linear = (mean * (scores - average)).masked_fill(~mask, 0.0)
+        rest = (weight - mean - linear).masked_fill(~mask, 0.0)
+        gates = learned["gates"]
+        return gates[..., :1] * linear + gates[..., 1:] * rest
+    centred = (weight - mean).masked_fill(~mask, 0.0)
+    if spec.modify == "recentre_l1":
+        # Equal scores leave nothing but rounding, which must not be scaled up.
+        dead = centred.abs().amax(dim=-1, keepdim=True) <= DEAD_BELOW * mean
+        centred = _l1(centred.masked_fill(dead, 0.0))
+    return torch.where(rows <= UNTOUCHED_ROWS, weight, centred)
+
+
+def _sharpened(
+    weight: Tensor,
+    mask: Tensor,
+    rows: Tensor,
+    count: Tensor,
+    spec: AttnSpec,
+    learned: Parameters,
+) -> Tensor:
+    if spec.sharpen == "none":
+        return weight
+    if spec.sharpen == "reweight":
+        return _reweighted(weight, mask, rows, count, spec.p)
+    tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
+    if spec.sharpen == "elastic_row":
+        tau = tau / count
+    elif spec.sharpen == "elastic_length":
+        assert spec.length is not None
+        tau = tau / spec.length
+    # A negative offset lifts masked keys above zero: the mask comes after the ReLU.
+    return functional.relu(weight - tau).masked_fill(~mask, 0.0)
 
 
 def _reweighted(weight: Tensor, mask: Tensor, rows: Tensor, count: Tensor, p: float) -> Tensor:
-    offset = (rows > OFFSET_FREE_ROWS).to(weight.dtype)
+    offset = (rows > UNTOUCHED_ROWS).to(weight.dtype)
     excess = functional.relu(weight * count - offset).masked_fill(~mask, 0.0)
     # The result does not change with the scale of a row, so neither does its gradient.
     largest = excess.detach().amax(dim=-1, keepdim=True)
@@ -73,3 +248,15 @@ def _reweighted(weight: Tensor, mask: Tensor, rows: Tensor, count: Tensor, p: fl
     # The inner `where` keeps the gradient of ratio^p finite at 0 for p < 1.
     powered = torch.where(survives, torch.where(survives, ratio, 1.0) ** p, 0.0)
     return powered / powered.sum(dim=-1, keepdim=True).masked_fill(~alive, 1.0)
+
+
+def _l1(values: Tensor) -> Tensor:
+    """Divide rows by their l1 norm; a row of zeros stays zero, with zero gradient."""
+    norm = values.abs().sum(dim=-1, keepdim=True)
+    return torch.where(norm > 0, values / torch.where(norm > 0, norm, 1.0), 0.0)
+
+
+def unit(x: Tensor) -> Tensor:
+    """Divide vectors by their l2 norm; a vector of zeros stays zero, with zero gradient."""
+    norm = x.norm(dim=-1, keepdim=True)
+    return x / torch.where(norm > 0, norm.clamp_min(1e-12), math.inf)

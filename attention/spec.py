@@ -1,58 +1,204 @@
-"""What a quadratic attention variant IS, as plain data, and the catalogue of variants.
+"""What a quadratic attention variant IS, as plain data.
 
-Row i counts the keys it may see (i = 1 for the first token). With scores s_ij:
+Row i sees keys j = 1..i (i counts from 1). A variant is a sequence of choices:
 
-1. ``scale``      s = q k^T / sqrt(d), or with l2-normalised q, k and log(d) log(i) as the scale;
-2. ``phi``        f = phi(s) under the causal mask;
-3. l1             a_ij = f_ij / sum_j f_ij;
-4. ``reweight``   x = ReLU(i a - o)^p, o = 0 in rows 1 to 3 and 1 after, then l1 again.
+1. ``scale``      s_ij = c_i q_i . k_j, the queries and keys l2-normalised or not;
+2. ``bias``       s_ij minus a distance bias; ``shift``: plus a number that depends on the row;
+3. ``phi``        f_ij = phi(s_ij), zero outside ``mask``;
+4. ``normalise``  a_ij from f_ij: l1, a constant, a projection on the simplex, or nothing;
+5. ``modify``     a simple change of the normalised row (Tab. A4 of the LSSAR paper);
+6. ``sharpen``    a second stage: re-weighting ReLU(i a - o)^p, or an elastic offset.
 
-A new variant is one line in ``CATALOGUE``.
+The named variants are in :mod:`attention.catalogue`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import math
 from dataclasses import dataclass
 from typing import Any
 
-PHIS = ("exp", "softplus")
-SCALES = ("inverse_sqrt_dim", "log_dim_log_row")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "phi": (
+        "exp", "identity", "relu", "relu2", "relu6", "gelu", "sigmoid", "softplus", "mish",
+    ),
+    "scale": ("inverse_sqrt_dim", "log_length", "cosine", "log_dim_log_row"),
+    "shift": ("none", "minus_log_length", "minus_log_row"),
+    "bias": ("none", "alibi", "learned"),
+    "mask": ("causal", "window", "streaming"),
+    "normalise": ("l1", "none", "length", "sqrt_half_row", "sparsemax", "entmax15"),
+    "modify": ("none", "negate", "recentre", "recentre_l1", "zero_sum"),
+    "sharpen": ("none", "reweight", "elastic_row", "elastic_length", "elastic"),
+    "beyond": ("zero", "last", "refuse"),
+}  # fmt: skip
+
+SIGNED_PHIS = ("identity", "gelu", "mish")
 
 
 @dataclass(frozen=True)
 class AttnSpec:
-    """One quadratic attention variant.
+    """One quadratic attention variant; every field but the name has a default (softmax).
 
     Attributes:
         name: The name used in the CLI, configs, result rows and test ids.
-        phi: The positive function of the scores.
-        scale: ``inverse_sqrt_dim``: 1 / sqrt(d). ``log_dim_log_row``: log(d) log(i) on
-            l2-normalised queries and keys (natural logarithms, d = head dimension).
-        p: Exponent of the re-weighting, or None for no re-weighting.
-        source: Paper and equation.
+        phi: The function of the scores.
+        scale: ``inverse_sqrt_dim``: 1 / sqrt(d). ``log_length``: log(L) / sqrt(d). ``cosine``: g
+            on l2-normalised queries and keys. ``log_dim_log_row``: log(d) log(i), likewise.
+        shift: Added to the scores: ``minus_log_length``: -log(L). ``minus_log_row``: -log(i).
+        bias: Subtracted from the scores: ``alibi``: a fixed slope per head times the distance.
+            ``learned``: one number per head and distance.
+        mask: ``window``: the last ``window`` keys. ``streaming``: those and the first ``sinks``.
+        normalise: ``l1``: divide by the row's sum of |f|. ``length``: by L. ``sqrt_half_row``: by
+            gamma sqrt(i / 2). ``sparsemax``, ``entmax15``: project the scores on the simplex.
+        modify: ``negate``: -a. ``recentre``: a minus the row's mean, rows 1 to 3 untouched;
+            ``recentre_l1``: then l1. ``zero_sum``: gated zero-sum re-weighting (ZeroS-SM).
+        sharpen: ``reweight``: ReLU(i a - o)^p and l1, o = 0 in rows 1 to 3 and 1 after.
+            ``elastic_row``: ReLU(a - tau / i). ``elastic_length``: ReLU(a - tau / L).
+            ``elastic``: ReLU(a - tau).
+        sink: Whether each head has a learned logit that takes part in the denominator alone.
+        p: Exponent of the re-weighting, p > 0.
+        g: Scale of ``cosine``.
+        gamma: Constant of ``sqrt_half_row``.
+        tau: Initial (or fixed) elastic offset; a head subtracts it, so +1 removes the mean weight.
+        learn_tau: Whether tau is one learned number per head.
+        length: L, the sequence length, where a formula contains it.
+        window: Keys that ``window`` and ``streaming`` keep.
+        sinks: First keys that ``streaming`` keeps.
+        max_distance: Distances with a learned bias of their own.
+        beyond: Bias of larger distances: ``zero``, that of the ``last``, or ``refuse``.
+        source: Paper and equation or table.
+        formula: The weights in one line.
         about: One sentence.
     """
 
     name: str
     phi: str = "exp"
     scale: str = "inverse_sqrt_dim"
-    p: float | None = None
+    shift: str = "none"
+    bias: str = "none"
+    mask: str = "causal"
+    normalise: str = "l1"
+    modify: str = "none"
+    sharpen: str = "none"
+    sink: bool = False
+    p: float = 15.0
+    g: float = 10.0
+    gamma: float = 1.0
+    tau: float = 1.0
+    learn_tau: bool = True
+    length: int | None = None
+    window: int = 256
+    sinks: int = 4
+    max_distance: int = 512
+    beyond: str = "zero"
     source: str = ""
+    formula: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:
-        for value, choices, what in ((self.phi, PHIS, "phi"), (self.scale, SCALES, "scale")):
+        for field, choices in CHOICES.items():
+            value = getattr(self, field)
             if value not in choices:
-                raise ValueError(f"unknown {what} {value!r}; choose from {', '.join(choices)}")
-        if self.p is not None and not self.p > 0:
-            raise ValueError(f"p must be positive, got {self.p}")
+                raise ValueError(f"unknown {field} {value!r}; choose from {', '.join(choices)}")
+        for field in ("p", "g", "gamma", "length", "window", "sinks", "max_distance"):
+            value = getattr(self, field)
+            if value is None and field == "length":
+                continue
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ValueError(f"{field} of {self.name} must be a positive number, got {value}")
+            if field in ("length", "window", "sinks", "max_distance") and value != int(value):
+                raise ValueError(f"{field} of {self.name} must be a whole number, got {value}")
+        if not isinstance(self.tau, int | float) or not math.isfinite(self.tau):
+            raise ValueError(f"tau of {self.name} must be a finite number, got {self.tau}")
+        if self.sink and (self.phi, self.normalise) != ("exp", "l1"):
+            raise ValueError(f"sink of {self.name} needs phi exp and normalise l1")
+        if self.normalise in ("sparsemax", "entmax15") and self.phi != "exp":
+            raise ValueError(f"{self.normalise} of {self.name} replaces phi; leave phi out")
+        if self.modify not in ("none", "negate") and self._first_sum != "1":
+            raise ValueError(f"{self.modify} of {self.name} needs rows that sum to 1")
+
+    @property
+    def reweights(self) -> bool:
+        """Whether the variant has the re-weighting stage, which can be scheduled."""
+        return self.sharpen == "reweight"
+
+    @property
+    def needs_length(self) -> bool:
+        """Whether the formula contains the sequence length L."""
+        return (
+            self.scale == "log_length"
+            or self.shift == "minus_log_length"
+            or self.normalise == "length"
+            or self.sharpen == "elastic_length"
+        )
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments a user may set."""
-        return () if self.p is None else ("p",)
+        used = {
+            "p": self.reweights,
+            "g": self.scale == "cosine",
+            "gamma": self.normalise == "sqrt_half_row",
+            "tau": self.sharpen.startswith("elastic"),
+            "length": self.needs_length,
+            "window": self.mask != "causal",
+            "sinks": self.mask == "streaming",
+            "max_distance": self.bias == "learned",
+            "beyond": self.bias == "learned",
+        }
+        return tuple(name for name, takes in used.items() if takes)
+
+    @property
+    def learned(self) -> dict[str, tuple[str, ...]]:
+        """Learned parameters by name, with their dimensions: heads and distances."""
+        found: dict[str, tuple[str, ...]] = {}
+        if self.sharpen.startswith("elastic") and self.learn_tau:
+            found["tau"] = ("head",)
+        if self.sink:
+            found["sink"] = ("head",)
+        if self.bias == "learned":
+            found["bias"] = ("head", "distance")
+        return found
+
+    @property
+    def gated(self) -> bool:
+        """Whether the weights take two gates per row and head, made from the layer's input."""
+        return self.modify == "zero_sum"
+
+    @property
+    def row_sum(self) -> str:
+        """What a row sums to: ``1``, ``0``, ``0 (rows > 3)``, ``-1``, ``<= 1`` or ``free``.
+
+        A dead row, in which no key survives, sums to 0. An elastic tau below 0 adds to the sum.
+        """
+        if self.sharpen == "reweight":
+            return "1"
+        if self.sharpen != "none":
+            return "free" if self._first_sum == "free" else "<= 1"
+        if self.modify == "negate":
+            return "-1" if self._first_sum == "1" else "free"
+        if self.modify != "none":
+            return "0" if self.modify == "zero_sum" else "0 (rows > 3)"
+        return self._first_sum
+
+    @property
+    def _first_sum(self) -> str:
+        """What a row sums to after ``normalise``."""
+        if self.normalise in ("none", "length", "sqrt_half_row") or self.phi in SIGNED_PHIS:
+            return "free"
+        return "<= 1" if self.sink else "1"
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights may be negative."""
+        return self.sharpen == "none" and (self.phi in SIGNED_PHIS or self.modify != "none")
+
+    @property
+    def sparse(self) -> bool:
+        """Whether weights inside the mask may be exactly zero."""
+        exact = self.normalise in ("sparsemax", "entmax15") or self.sharpen != "none"
+        return exact or self.phi in ("relu", "relu2", "relu6")
 
     def with_arguments(self, **arguments: Any) -> AttnSpec:
         """Return the variant with some of its arguments changed.
@@ -61,61 +207,14 @@ class AttnSpec:
             TypeError: The variant takes no such argument.
             ValueError: A value is out of range.
         """
-        for argument in arguments:
+        for argument, value in arguments.items():
             if argument not in self.arguments:
                 takes = ", ".join(self.arguments) or "no arguments"
                 raise TypeError(f"{self.name} takes {takes}, not {argument!r}")
-            if arguments[argument] is None:
+            if value is None:
                 raise ValueError(f"{argument} of {self.name} must be a number, got None")
         return dataclasses.replace(self, **arguments)
 
     def without_reweighting(self) -> AttnSpec:
         """Return the variant's first stage alone (LSSAR becomes LSSA)."""
-        return dataclasses.replace(self, p=None)
-
-
-_LSSAR = "LSSAR (2026)"
-CATALOGUE = (
-    AttnSpec("softmax", source="Vaswani et al. 2017, Eq. 1", about="Scaled dot-product attention."),
-    AttnSpec(
-        "lssa",
-        phi="softplus",
-        scale="log_dim_log_row",
-        source=f"{_LSSAR}, Eq. 4",
-        about="Softplus of length-scaled cosine scores, l1-normalised.",
-    ),
-    AttnSpec(
-        "lssar",
-        phi="softplus",
-        scale="log_dim_log_row",
-        p=15.0,
-        source=f"{_LSSAR}, Eq. 4 and 5, Algorithm 1",
-        about="LSSA, then re-weighted: keys below the row's mean weight vanish, the rest sharpen.",
-    ),
-    AttnSpec(
-        "softmax_reweighted",
-        p=15.0,
-        source=f"{_LSSAR}, Eq. 5 on Eq. 1, Table 1",
-        about="Softmax, then the re-weighting of LSSAR.",
-    ),
-)
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of all variants."""
-    return tuple(spec.name for spec in CATALOGUE)
-
-
-def get(name: str, **arguments: Any) -> AttnSpec:
-    """Return the variant called ``name`` with its arguments set.
-
-    Raises:
-        ValueError: There is no such variant, or an argument is out of range.
-        TypeError: The variant takes no such argument.
-    """
-    for spec in CATALOGUE:
-        if spec.name == name:
-            return spec.with_arguments(**arguments)
-    near = difflib.get_close_matches(str(name), names(), n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ValueError(f"unknown attention {name!r}{hint}; choose from {', '.join(names())}")
+        return dataclasses.replace(self, sharpen="none")

@@ -93,7 +93,7 @@ class Variant:
     def label(self) -> str:
         """Return the name shown in tables."""
         spec = get_attention(self.attention)
-        name = self.attention if spec.p is None else f"{self.attention} p={spec.p:g}"
+        name = f"{self.attention} p={spec.p:g}" if spec.reweights else self.attention
         return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
 
 
@@ -115,7 +115,7 @@ class _Grid:
             self.variants += [
                 Variant(name, options.sharpen_after)
                 for name in self.preset.attentions
-                if get_attention(name).p is not None
+                if get_attention(name).reweights
             ]
         self.pretraining = {
             (variant, seed): self._pretraining(variant, seed)
@@ -226,12 +226,15 @@ class _Grid:
 
     def _model(self, variant: Variant) -> dict[str, Any]:
         spec = get_attention(variant.attention)
+        arguments: dict[str, Any] = {"p": spec.p} if spec.reweights else {}
+        if spec.needs_length:
+            arguments["length"] = 1 + self.world["n_points"]
         return {
             "protocol": self.options.protocol,
             "protocol_args": self.options.protocol_args or None,
             "input": "bin_centres",
             "attention": variant.attention,
-            "attention_args": None if spec.p is None else {"p": spec.p},
+            "attention_args": arguments or None,
             "n_layer": self.preset.n_layer,
             "n_head": self.preset.n_head,
             "head_dim": self.preset.head_dim,

@@ -1,5 +1,6 @@
 """``python -m worldmodel fit|validate|test|predict|finetune``."""
 
+import argparse
 import sys
 
 HELP = """usage: python -m worldmodel COMMAND [-c CONFIG.yaml] [--key.subkey VALUE ...]
@@ -9,6 +10,8 @@ commands:
   finetune   train a force head, from --pretrained CKPT or from scratch (configs/force.yaml)
   validate   evaluate a checkpoint on the validation sequences
   test       evaluate a checkpoint on the held-out test sequences
+  attention-maps CKPT [--layer N] [--sequence N] [--out PNG]
+             draw the weights of every head of a block on one held-out orbit
   predict    write a force model's predictions to a file that symreg reads
 
 examples:
@@ -24,9 +27,28 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(HELP)
         return
+    if sys.argv[1] == "attention-maps":
+        _attention_maps(sys.argv[2:])
+        return
     from worldmodel.cli import main as run
 
     run()
+
+
+def _attention_maps(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m worldmodel attention-maps")
+    parser.add_argument("checkpoint")
+    parser.add_argument("--layer", type=int, default=-1, help="which block (default: the last)")
+    parser.add_argument("--sequence", type=int, default=0, help="which test sequence")
+    parser.add_argument("--out", default="attention-maps.png")
+    options = parser.parse_args(arguments)
+    from worldmodel.attention_maps import attention_maps
+
+    try:
+        print(attention_maps(options.checkpoint, options.out, options.layer, options.sequence))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -84,12 +84,20 @@ class SharpenAfter(Callback):
 
     Args:
         step: The first training step with re-weighting.
+        ramp: Steps over which the exponent rises from 1 to p; 0 for at once.
     """
 
-    def __init__(self, step: int) -> None:
-        if step < 0:
-            raise ValueError(f"step must not be negative, got {step}")
-        self.step = step
+    def __init__(self, step: int, ramp: int = 0) -> None:
+        for label, value in (("step", step), ("ramp", ramp)):
+            if value < 0:
+                raise ValueError(f"{label} must not be negative, got {value}")
+        self.step, self.ramp = step, ramp
+
+    def fraction(self, step: int) -> float:
+        """Return how far the second stage is on at a step."""
+        if step < self.step:
+            return 0.0
+        return min(1.0, (step - self.step + 1) / (self.ramp + 1))
 
     def on_train_batch_start(
         self,
@@ -99,7 +107,8 @@ class SharpenAfter(Callback):
         batch_idx: int,
     ) -> None:
         """Set the layers' switch, which is a buffer and so part of the checkpoint."""
-        if trainer.global_step in (0, self.step):
+        now, step = self.fraction(trainer.global_step), trainer.global_step
+        if step == 0 or now != self.fraction(step - 1):
             for module in pl_module.modules():
                 if isinstance(module, Attention):
-                    module.set_sharpen(trainer.global_step >= self.step)
+                    module.set_sharpen(now)

@@ -68,12 +68,14 @@ class GPT(nn.Module):
             for _ in range(n_layer)
         )
         self.norm = nn.LayerNorm(self.width)
-        for name, parameter in self.named_parameters():
-            if parameter.ndim == 2:
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
                 # GPT-2: residual projections start smaller by the depth of the residual stream.
-                residual = name.endswith(("project.weight", "mlp.2.weight"))
-                std = 1 / math.sqrt(parameter.shape[1])
-                nn.init.normal_(parameter, std=std / math.sqrt(2 * n_layer) if residual else std)
+                residual = name.endswith(("project", "mlp.2"))
+                std = 1 / math.sqrt(module.in_features)
+                nn.init.normal_(
+                    module.weight, std=std / math.sqrt(2 * n_layer) if residual else std
+                )
 
     def forward(self, x: Tensor) -> Tensor:
         """Map embedded inputs [B, T, width] to final hidden states of the same shape."""

@@ -86,9 +86,16 @@ def configure(
         warmup_steps: Steps of linear warm-up.
         total_steps: Step at which the learning rate reaches zero.
     """
-    named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
-    matrices = [p for n, p in named if p.ndim == 2 and ".blocks." in f".{n}"]
-    others = [p for n, p in named if not (p.ndim == 2 and ".blocks." in f".{n}")]
+    # Muon orthogonalises what maps hidden states to hidden states. Embeddings, heads, gains and
+    # a variant's learned numbers go to AdamW.
+    hidden = {
+        id(layer.weight)
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.Linear) and ".blocks." in f".{name}"
+    }
+    trained = [p for p in module.parameters() if p.requires_grad]
+    matrices = [p for p in trained if id(p) in hidden]
+    others = [p for p in trained if id(p) not in hidden]
     optimizer: Optimizer
     if name == "muon" and matrices:
         optimizer = MuonAdamW(matrices, others, lr, weight_decay)

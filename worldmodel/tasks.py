@@ -185,11 +185,8 @@ class ForceTask(OrbitTask):
             FileNotFoundError: There is no such checkpoint.
             ValueError: It is not a checkpoint, or holds another variant, protocol or shape.
         """
-        try:
-            checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-            theirs = checkpoint["hyper_parameters"]
-        except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError):
-            raise ValueError(f"{path}: not a checkpoint of a world model") from None
+        checkpoint = read_checkpoint(path)
+        theirs = checkpoint["hyper_parameters"]
         for name in (*BACKBONE, *SHAPE):
             if (theirs.get(name) or None) != (self.hparams[name] or None):
                 raise ValueError(
@@ -239,6 +236,33 @@ class ForceTask(OrbitTask):
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         force = batch["force"][read_rows(batch)]
         return self.head.loss(self(batch), force, self.hparams["direction_weight"])
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Return a world model's checkpoint as plain data.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a checkpoint of a world model.
+    """
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+        checkpoint["hyper_parameters"]["attention"], checkpoint["state_dict"]
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError):
+        raise ValueError(f"{path}: not a checkpoint of a world model") from None
+    return checkpoint
+
+
+def load_task(path: str | Path) -> OrbitTask:
+    """Return the task of a checkpoint, of the class that wrote it.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not a checkpoint of a world model.
+    """
+    state = read_checkpoint(path)["state_dict"]
+    task = ForceTask if "head.readout.weight" in state else NextTokenTask
+    return task.load_from_checkpoint(path, map_location="cpu", weights_only=True)
 
 
 def read_rows(batch: dict[str, Tensor]) -> Tensor:

@@ -2,16 +2,21 @@ import pytest
 import torch
 
 import attention
-from attention import AttnSpec, attend, explain, weights
+from attention import AttnSpec, attend, explain, stages, weights
 from attention.api import BACKENDS
 
 Q = torch.zeros(1, 2, 5, 8)
 
 
+def complete(name):
+    """Return what a variant cannot do without, but learned numbers."""
+    return {"length": 5} if attention.get(name).needs_length else {}
+
+
 def test_explain_says_who_serves_and_why_others_do_not():
     softmax = explain("softmax", Q)
     assert softmax.chosen == "sdpa"
-    assert softmax.refused == {"reference": "not needed"}
+    assert softmax.refused["reference"] == "not needed"
     lssar = explain("lssar", Q, p=3)
     assert lssar.chosen == "reference"
     assert "softmax only" in lssar.refused["sdpa"]
@@ -20,19 +25,24 @@ def test_explain_says_who_serves_and_why_others_do_not():
     assert explain("softmax", Q, backend="reference").chosen == "reference"
 
 
-@pytest.mark.parametrize("name", attention.names())
 def test_every_variant_has_a_backend_and_the_reference_serves_all(name):
-    assert explain(name, Q).chosen in BACKENDS
-    assert set(explain(name, Q).refused) == set(BACKENDS) - {explain(name, Q).chosen}
-    assert explain(name, Q, backend="reference").chosen == "reference"
+    found = explain(name, Q, **complete(name))
+    assert found.chosen in BACKENDS
+    assert set(found.refused) == set(BACKENDS) - {found.chosen}
+    assert explain(name, Q, backend="reference", **complete(name)).chosen == "reference"
 
 
-@pytest.mark.parametrize("name", ["lssa", "lssar", "softmax_reweighted"])
-def test_a_forced_backend_that_cannot_serve_says_why(name):
-    for call in (
-        lambda: attend(Q, Q, Q, name, backend="sdpa"),
-        lambda: explain(name, Q, backend="sdpa"),
-    ):
+def test_a_forced_backend_that_cannot_serve_says_why(name, variant):
+    arguments = variant(name, Q).given
+    learned = arguments.pop("parameters")
+    calls = (
+        lambda: attend(Q, Q, Q, name, backend="sdpa", parameters=learned, **arguments),
+        lambda: explain(name, Q, backend="sdpa", **arguments),
+    )
+    for call in calls:
+        if name in ("softmax", "phi_exp"):  # one function
+            call()
+            continue
         with pytest.raises(ValueError, match=f"'sdpa' does not serve {name}: .*softmax only"):
             call()
 
@@ -44,12 +54,22 @@ def test_unknown_backend_lists_the_choices():
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("sofmax", "softmax"), ("lsar", "lssar"), ("LSSA", None), ("", None)]
+    ("typed", "meant"),
+    [
+        ("sofmax", "softmax"),
+        ("lsar", "lssar"),
+        ("zeros", "zeros_sm"),
+        ("sparse_max", "sparsemax"),
+        ("elastic_seq_len", "elastic_seqlen"),
+        ("LSSA", None),
+        ("", None),
+    ],
 )
-def test_unknown_name_suggests_the_near_one_and_lists_all(typed, meant):
+def test_unknown_name_suggests_the_near_ones_and_lists_all(typed, meant):
     calls = (
         lambda: attend(Q, Q, Q, typed),
         lambda: weights(Q, Q, typed),
+        lambda: stages(Q, Q, typed),
         lambda: explain(typed, Q),
         lambda: attention.get(typed),
         lambda: attention.build(typed, n_head=1, head_dim=4),
@@ -57,44 +77,72 @@ def test_unknown_name_suggests_the_near_one_and_lists_all(typed, meant):
     for call in calls:
         with pytest.raises(ValueError, match="unknown attention") as error:
             call()
-        assert all(name in str(error.value) for name in attention.names())
+        hint, choices = str(error.value).split("choose from")
+        assert all(name in choices for name in attention.names())
         if meant:
-            assert f"did you mean {meant}?" in str(error.value)
+            assert f"did you mean {meant}" in hint
+        else:
+            assert "did you mean" not in hint
 
 
-@pytest.mark.parametrize("p", [0, -1, float("nan"), None])
-def test_p_must_be_a_positive_number(p):
+@pytest.mark.parametrize("p", [0, -1, float("nan"), float("inf"), None, "3"])
+def test_p_must_be_a_positive_number(p, reweighted):
     for call in (
-        lambda: attend(Q, Q, Q, "lssar", p=p),
-        lambda: attention.build("softmax_reweighted", n_head=1, head_dim=4, p=p),
+        lambda: attend(Q, Q, Q, reweighted, p=p),
+        lambda: attention.build(reweighted, n_head=1, head_dim=4, p=p),
     ):
-        with pytest.raises(ValueError, match=f"p .*{p}"):
+        with pytest.raises(ValueError, match=f"p of .*{p}"):
             call()
 
 
-@pytest.mark.parametrize("name", ["softmax", "lssa", "lssar"])
+@pytest.mark.parametrize(
+    ("name", "argument", "value"),
+    [
+        ("cosine", "g", 0),
+        ("relu_shen", "gamma", -1.0),
+        ("sigmoid", "length", 0),
+        ("sigmoid", "length", 3.5),
+        ("sigmoid", "length", None),
+        ("sliding_window", "window", 0),
+        ("sliding_window", "window", 2.5),
+        ("streaming", "sinks", 0.5),
+        ("lazy", "max_distance", 0),
+        ("elastic", "tau", float("nan")),
+        ("elastic", "tau", "1"),
+    ],
+)
+def test_arguments_out_of_range_are_named(name, argument, value):
+    with pytest.raises(ValueError, match=f"{argument} of {name} must be a .*{value}"):
+        attention.get(name, **{argument: value})
+
+
 def test_an_argument_the_variant_does_not_take_is_named(name):
-    wrong = "tau" if name == "lssar" else "p"
-    with pytest.raises(TypeError, match=f"{name} takes .* not '{wrong}'"):
-        attend(Q, Q, Q, name, **{wrong: 1.0})
+    takes = attention.get(name).arguments
+    everything = {"p", "g", "gamma", "tau", "length", "window", "sinks", "max_distance", "beyond"}
+    assert set(takes) <= everything
+    for wrong in everything - set(takes):
+        with pytest.raises(TypeError, match=f"{name} takes .* not '{wrong}'"):
+            attend(Q, Q, Q, name, **{wrong: 1.0})
+    with pytest.raises(TypeError, match=f"{name} takes .* not 'phi'"):
+        attend(Q, Q, Q, name, phi="relu")
 
 
-@pytest.mark.parametrize("p", [0.0, -3.0])
-def test_a_specification_checks_itself(p):
-    with pytest.raises(ValueError, match="unknown phi 'tanh'; choose from"):
-        AttnSpec("x", phi="tanh")
-    with pytest.raises(ValueError, match="unknown scale 'none'; choose from"):
-        AttnSpec("x", scale="none")
-    with pytest.raises(ValueError, match="p must be positive"):
-        AttnSpec("x", p=p)
-
-
-def test_without_reweighting_is_the_first_stage(tensors):
-    q, k, _ = tensors(9)
-    for name, first in (("lssar", "lssa"), ("softmax_reweighted", "softmax")):
-        stage = attention.get(name).without_reweighting()
-        found = attention.reference.weights(q, k, stage)
-        assert torch.equal(found, weights(q, k, first))
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"phi": "tanh"}, "unknown phi 'tanh'; choose from exp, "),
+        ({"scale": "none"}, "unknown scale 'none'; choose from"),
+        ({"beyond": "wrap"}, "unknown beyond 'wrap'; choose from zero, last, refuse"),
+        ({"p": 0.0}, "p of x must be a positive number, got 0.0"),
+        ({"sink": True, "phi": "relu"}, "sink of x needs phi exp"),
+        ({"normalise": "sparsemax", "phi": "relu"}, "sparsemax of x replaces phi"),
+        ({"modify": "zero_sum", "normalise": "none"}, "zero_sum of x needs rows that sum to 1"),
+        ({"modify": "recentre", "phi": "gelu"}, "recentre of x needs rows that sum to 1"),
+    ],
+)
+def test_a_specification_checks_itself(choices, message):
+    with pytest.raises(ValueError, match=message):
+        AttnSpec("x", **choices)
 
 
 def shaped(*shape, dtype=torch.float32):
@@ -111,28 +159,83 @@ def shaped(*shape, dtype=torch.float32):
         (Q, Q, shaped(1, 3, 5, 8), ValueError, "k and v differ"),
         (Q, shaped(1, 2, 5, 4), shaped(1, 2, 5, 4), ValueError, "q and k differ"),
         (Q, shaped(2, 2, 5, 8), shaped(2, 2, 5, 8), ValueError, "q and k differ"),
+        (Q, shaped(1, 4, 5, 8), shaped(1, 4, 5, 8), ValueError, "q and k differ"),
         (shaped(1, 2, 6, 8), Q, Q, ValueError, "more queries than keys: 6 and 5"),
         (Q.long(), Q, Q, TypeError, "q must be a floating tensor, got torch.int64"),
         (Q, Q.int(), Q, TypeError, "k must be a floating tensor"),
         (Q, Q, Q.bool(), TypeError, "v must be a floating tensor"),
+        (Q, Q, Q.half(), TypeError, "q, k and v differ in dtype: .*float32 and torch.float16"),
+        (Q.double(), Q, Q, TypeError, "q, k and v differ in dtype: torch.float64"),
     ],
 )
-@pytest.mark.parametrize("name", ["softmax", "lssar"])
-def test_tensors_that_do_not_fit_are_refused(q, k, v, error, message, name):
+def test_tensors_that_do_not_fit_are_refused(q, k, v, error, message, name, variant, monkeypatch):
+    def computed(*_):
+        raise AssertionError("computed before it was checked")
+
+    arguments = variant(name, Q).given
+    monkeypatch.setattr(attention.reference, "stages", computed)
     with pytest.raises(error, match=message):
-        attend(q, k, v, name)
+        attend(q, k, v, name, **arguments)
 
 
-def test_weights_checks_its_tensors():
-    with pytest.raises(ValueError, match="q must be"):
-        weights(shaped(5, 8), Q)
-    with pytest.raises(TypeError, match="q must be a floating"):
-        weights(Q.long(), Q)
+def test_weights_and_stages_check_their_tensors():
+    for call in (weights, stages):
+        with pytest.raises(ValueError, match="q must be"):
+            call(shaped(5, 8), Q)
+        with pytest.raises(TypeError, match="q must be a floating"):
+            call(Q.long(), Q)
+
+
+def test_a_missing_length_is_named(name, variant):
+    these = variant(name, Q)
+    arguments = {key: value for key, value in these.arguments.items() if key != "length"}
+    if not these.spec.needs_length:
+        assert "length" not in these.arguments
+        return
+    for call in (
+        lambda: attend(Q, Q, Q, name, parameters=these.parameters, **arguments),
+        lambda: weights(Q, Q, name, these.parameters, **arguments),
+        lambda: attention.build(name, n_head=2, head_dim=8, **arguments),
+    ):
+        with pytest.raises(ValueError, match=f"{name} needs the sequence length: length="):
+            call()
+
+
+def test_parameters_that_do_not_fit_are_refused(name, variant):
+    these = variant(name, Q)
+    wanted = these.parameters
+    assert set(wanted) == {*these.spec.learned, *(["gates"] if these.spec.gated else [])}
+
+    def call(parameters):
+        return lambda: attend(Q, Q, Q, name, parameters=parameters, **these.arguments)
+
+    with pytest.raises(ValueError, match=f"{name} takes parameters .*got .*'slope': \\(2,\\)"):
+        call({**wanted, "slope": torch.zeros(2)})()
+    for key, value in wanted.items():
+        left = {other: x for other, x in wanted.items() if other != key}
+        for wrong in (left, {**left, key: value[..., :1]}, {**left, key: value[..., None]}):
+            with pytest.raises(ValueError, match=f"{name} takes parameters .*'{key}': "):
+                call(wrong)()
+        with pytest.raises(TypeError, match=f"parameter {key} must be a floating tensor"):
+            call({**left, key: value.long()})()
+    if wanted:
+        with pytest.raises(ValueError, match=f"{name} takes parameters .*got none"):
+            call(None)()
+    call(wanted)()
+
+
+@pytest.mark.parametrize("name", ["lazy", "lazy_no_elastic"])
+def test_a_distance_past_the_table_is_refused_if_asked(name, variant, monkeypatch):
+    these = variant(name, Q, max_distance=4, beyond="refuse")
+    monkeypatch.setattr(attention.reference, "stages", None)  # refused before computation
+    with pytest.raises(ValueError, match="5 keys are more than the max_distance 4 of lazy"):
+        attend(Q, Q, Q, name, **these.given)
 
 
 def test_public_names():
-    assert set(attention.__all__) == {
-        "AttnSpec", "attend", "build", "explain", "get", "names", "weights"
-    }  # fmt: skip
+    assert {"AttnSpec", "attend", "build", "explain", "get", "names", "stages", "weights"} <= set(
+        attention.__all__
+    )
+    assert all(hasattr(attention, public) for public in attention.__all__)
     assert {"softmax", "lssa", "lssar", "softmax_reweighted"} <= set(attention.names())
     assert attention.get("lssar").p == 15

@@ -4,122 +4,243 @@ import pytest
 import torch
 
 import attention
-from attention import AttnSpec, attend, spec, weights
+from attention import AttnSpec, attend, reference, stages, weights
 
-ADDED = AttnSpec("added_by_this_test", phi="softplus", p=2.0)
-"""A new variant is one line: softplus of plain scores, re-weighted."""
-
-
-@pytest.fixture(params=[*attention.names(), ADDED.name])
-def name(request, monkeypatch):
-    if request.param == ADDED.name:
-        monkeypatch.setattr(spec, "CATALOGUE", (*spec.CATALOGUE, ADDED))
-    return request.param
+HALF = [torch.float16, torch.bfloat16, torch.float32]
 
 
-@pytest.fixture(params=[n for n in attention.names() if attention.get(n).p] + [ADDED.name])
-def reweighted(request, monkeypatch):
-    """The variants in which a row can be dead."""
-    if request.param == ADDED.name:
-        monkeypatch.setattr(spec, "CATALOGUE", (*spec.CATALOGUE, ADDED))
-    return request.param
+def visible(spec, length):
+    """Return the keys that the mask of a variant leaves to each query."""
+    rows, keys = torch.arange(length)[:, None], torch.arange(length)
+    near = keys > rows - spec.window
+    keep = {"causal": keys >= 0, "window": near, "streaming": near | (keys < spec.sinks)}
+    return (keys <= rows) & keep[spec.mask]
 
 
-def test_rows_are_distributions_over_the_past(name, tensors):
+def test_rows_sum_to_what_the_specification_says(name, tensors, variant):
     q, k, _ = tensors(17)
-    matrix = weights(q, k, name)
-    assert torch.all(matrix >= 0)
-    assert torch.all(matrix.triu(1) == 0)
-    torch.testing.assert_close(matrix.sum(-1), torch.ones(2, 3, 17, dtype=torch.float64))
-    assert torch.all(matrix[..., 0, 0] == 1)
+    these = variant(name, q)
+    matrix = weights(q, k, name, **these.given)
+    total = matrix.sum(-1)
+    expected = {"1": 1.0, "0": 0.0, "0 (rows > 3)": 0.0, "-1": -1.0}
+    rule = these.spec.row_sum
+    if rule in expected:
+        first = 3 if rule == "0 (rows > 3)" else 0
+        wanted = torch.full_like(total, expected[rule])
+        if "0" not in rule:
+            wanted[(matrix == 0).all(-1)] = 0.0  # dead rows
+        torch.testing.assert_close(total[..., first:], wanted[..., first:], rtol=0, atol=1e-12)
+        torch.testing.assert_close(total[..., :first], torch.ones_like(total[..., :first]))
+    elif rule == "<= 1":
+        assert torch.all(total < 1 - 1e-6) or name == "elastic_head"
+        assert torch.all(total >= 0)
+    else:
+        assert rule == "free"
+        assert (total - 1).abs().max() > 1e-3
 
 
-def test_gradients_are_those_of_finite_differences(name, tensors):
-    q, k, v = (x.requires_grad_() for x in tensors(6, batch=1, heads=2, dim=4, seed=3))
-    arguments = {} if attention.get(name).p is None else {"p": 2.5}
-    assert torch.autograd.gradcheck(
-        lambda *x: attend(*x, name, backend="reference", **arguments), (q, k, v)
-    )
-    assert torch.autograd.gradcheck(lambda *x: attend(*x, name, **arguments), (q, k, v))
+def test_signs_zeros_and_mask_are_as_the_specification_says(name, tensors, variant):
+    q, k, _ = tensors(17)
+    these = variant(name, q)
+    matrix = weights(1.5 * q, k, name, **these.given)
+    inside = visible(these.spec, 17)
+    assert torch.all(matrix[..., ~inside] == 0)
+    assert bool((matrix < 0).any()) is these.spec.signed
+    inside[0] = False  # the first row of a zero-sum matrix is zero
+    assert bool((matrix[..., inside] == 0).any()) is these.spec.sparse
+
+
+def test_gradients_are_those_of_finite_differences(name, tensors, variant):
+    for rule in ("zero", "last") if attention.get(name).bias == "learned" else ("zero",):
+        check_gradients(name, tensors, variant, rule)
+
+
+def check_gradients(name, tensors, variant, rule):
+    q, k, v = tensors(6, batch=1, heads=2, dim=3, seed=3)
+    these = variant(name, q, p=2.5, window=3, max_distance=4, beyond=rule)
+    names, values = list(these.parameters), list(these.parameters.values())
+    inputs = [x.requires_grad_() for x in (q, k, v, *values)]
+
+    def call(backend):
+        def output(q, k, v, *values):
+            learned = dict(zip(names, values, strict=True))
+            return attend(q, k, v, name, backend=backend, parameters=learned, **these.arguments)
+
+        return output
+
+    assert torch.autograd.gradcheck(call("reference"), inputs)
+    if attention.explain(name, q, **these.arguments).chosen != "reference":
+        assert torch.autograd.gradcheck(call("auto"), inputs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("edited", [1, 7, 15])
-def test_a_later_token_changes_no_earlier_output_by_a_bit(name, tensors, dtype, edited):
+def test_a_later_token_changes_no_earlier_output_by_a_bit(name, tensors, variant, dtype, edited):
     q, k, v = tensors(16, dtype=dtype)
-    before = attend(q, k, v, name)
+    these = variant(name, q)
+    before = attend(q, k, v, name, **these.given)
     for x in (q, k, v):
         x[:, :, edited:] += 3 * torch.rand_like(x[:, :, edited:])
-    after = attend(q, k, v, name)
+        x[:, :, 15] *= 1e4
+    if "gates" in these.parameters:
+        these.parameters["gates"][:, :, edited:] *= 0.5
+    after = attend(q, k, v, name, **these.given)
     assert torch.equal(before[:, :, :edited], after[:, :, :edited])
     assert not torch.equal(before[:, :, edited:], after[:, :, edited:])
 
 
-def test_heads_and_sequences_do_not_mix(name, tensors):
+def test_heads_and_sequences_do_not_mix(name, tensors, variant):
     q, k, v = tensors(10)
-    out = attend(q, k, v, name)
+    these = variant(name, q)
+    out = attend(q, k, v, name, **these.given)
     heads, rows = torch.tensor([2, 0, 1]), torch.tensor([1, 0])
-    moved = attend(*(x[rows][:, heads] for x in (q, k, v)), name)
-    torch.testing.assert_close(moved, out[rows][:, heads], rtol=0, atol=1e-13)
+    moved = {
+        key: value[rows][:, heads] if key == "gates" else value[heads]
+        for key, value in these.parameters.items()
+    }
+    q, k, v = (x[rows][:, heads] for x in (q, k, v))
+    found = attend(q, k, v, name, parameters=moved, **these.arguments)
+    same = torch.allclose(found, out[rows][:, heads], rtol=0, atol=1e-12)
+    assert same is (these.spec.bias != "alibi")  # a head has its slope by its number
 
 
-def test_decoding_row_by_row_equals_the_whole(name, tensors):
+def test_decoding_row_by_row_equals_the_whole(name, tensors, variant):
     q, k, v = tensors(13)
-    whole = attend(q, k, v, name)
-    for i in range(13):
-        one = attend(q[:, :, i : i + 1], k[:, :, : i + 1], v[:, :, : i + 1], name)
-        torch.testing.assert_close(one[:, :, 0], whole[:, :, i], rtol=0, atol=1e-12)
-    tail = attend(q[:, :, 9:], k, v, name)
-    torch.testing.assert_close(tail, whole[:, :, 9:], rtol=0, atol=1e-12)
+    these = variant(name, q)
+    whole = attend(q, k, v, name, **these.given)
+    for rows in (*(slice(i, i + 1) for i in range(13)), slice(4, 9), slice(9, 13)):
+        seen = (q[:, :, rows], k[:, :, : rows.stop], v[:, :, : rows.stop])
+        part = attend(*seen, name, **these.rows(rows))
+        torch.testing.assert_close(part, whole[:, :, rows], rtol=0, atol=1e-12)
 
 
-def test_output_is_linear_in_the_values_and_takes_their_width(name, tensors):
+@pytest.mark.parametrize(("length", "queries"), [(13, 13), (13, 6)])
+def test_rows_in_chunks_equal_the_whole(name, tensors, variant, length, queries):
+    q, k, v = tensors(length, queries=queries)
+    these = variant(name, q)
+    call = (q, k, v, these.spec, these.parameters)
+    whole = reference.attend(*call)
+    for chunk in (1, 3, 5, queries, 100):
+        torch.testing.assert_close(reference.attend(*call, chunk), whole, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="chunk must be a positive number of rows, got 0"):
+        reference.attend(*call, 0)
+
+
+def test_long_calls_without_gradients_run_in_chunks(name, tensors, variant, monkeypatch):
+    q, k, v = tensors(13)
+    these = variant(name, q)
+    whole = attend(q, k, v, name, backend="reference", **these.given)
+    sizes = []
+
+    def counted(queries, *rest):
+        sizes.append(queries.shape[-2])
+        return original(queries, *rest)
+
+    original = reference.stages
+    monkeypatch.setattr(reference, "stages", counted)
+    monkeypatch.setattr(attention.api, "CHUNK", 5)
+    with torch.no_grad():
+        found = attend(q, k, v, name, backend="reference", **these.given)
+    assert sizes == [5, 5, 3]
+    torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)
+
+
+def test_stages_are_those_of_the_output(name, tensors, variant):
+    q, k, v = tensors(12)
+    these = variant(name, q)
+    found = stages(q, k, name, **these.given)
+    inside = visible(these.spec, 12)
+    assert found.scores.isfinite().all()
+    for matrix in (found.normalised, found.weights):
+        assert matrix.shape == (2, 3, 12, 12)
+        assert torch.all(matrix[..., ~inside] == 0)
+    assert torch.equal(found.weights, weights(q, k, name, **these.given))
+    out = attend(q, k, v, name, backend="reference", **these.given)
+    torch.testing.assert_close(out, found.weights @ v, rtol=0, atol=1e-13)
+    last = these.spec.modify == "none" and these.spec.sharpen == "none"
+    assert torch.equal(found.weights, found.normalised) is last
+
+
+def test_output_is_linear_in_the_values_and_takes_their_width(name, tensors, variant):
     q, k, v = tensors(8)
     wide = torch.cat([v, 2 * v[..., :1]], dim=-1)
-    out = attend(q, k, wide, name)
+    out = attend(q, k, wide, name, **variant(name, q).given)
     assert out.shape == (2, 3, 8, 9)
     torch.testing.assert_close(out[..., -1], 2 * out[..., 0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_low_precision_is_near_and_keeps_its_type(name, tensors, dtype):
+@pytest.mark.parametrize("dtype", HALF)
+def test_low_precision_is_near_and_keeps_its_type(name, tensors, variant, dtype):
     q, k, v = tensors(40, dtype=dtype)
-    arguments = {} if attention.get(name).p is None else {"p": 1}
-    out = attend(q, k, v, name, **arguments)
+    these = variant(name, q, p=1)
+    out = attend(q, k, v, name, **these.given)
     assert out.dtype == dtype
-    exact = attend(q.double(), k.double(), v.double(), name, **arguments)
+    exact = {key: value.double() for key, value in these.parameters.items()}
+    exact = attend(q.double(), k.double(), v.double(), name, parameters=exact, **these.arguments)
     # A key at the mean weight amplifies rounding: i a - 1 is a difference of near numbers.
     tolerance = 8 * torch.finfo(dtype).eps if dtype != torch.float32 else 2e-5
-    assert (out.double() - exact).abs().max() < tolerance * v.abs().max()
+    scale = max(v.abs().max(), exact.abs().max())
+    assert (out.double() - exact).abs().max() < tolerance * scale
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_long_rows_stay_finite(name, tensors, dtype):
-    q, k, v = (4 * x for x in tensors(512, batch=1, heads=1, dim=16, dtype=dtype))
-    arguments = {} if attention.get(name).p is None else {"p": 100}
-    q, k, v = (x.requires_grad_() for x in (q, k, v))
-    out = attend(q, k, v, name, **arguments)
-    out.float().square().sum().backward()
-    assert out.isfinite().all()
-    for x in (q, k, v):
-        assert x.grad.isfinite().all()
-    assert v.grad.abs().max() > 0
+def test_autocast_does_not_lower_the_precision_of_weights(name, tensors, variant):
+    q, k, _ = tensors(40, dtype=torch.bfloat16)
+    these = variant(name, q, p=1)
+    plain = stages(q, k, name, **these.given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = stages(q, k, name, **these.given)
+    assert cast.scores.dtype == torch.float32
+    assert torch.equal(cast.scores, plain.scores)
+    assert torch.equal(cast.weights, plain.weights)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("p", [0.5, 1, 15, 100])
-@pytest.mark.parametrize("case", ["identical tokens", "zero query", "zero keys"])
-def test_dead_rows_give_nothing(reweighted, tensors, dtype, p, case):
-    length = 300  # beyond 256, where bfloat16 cannot count rows
-    q, k, v = tensors(length, batch=1, heads=2, dtype=dtype)
+def special(tensors, case, length, dtype, heads=1):
+    q, k, v = tensors(length, batch=1, heads=heads, dtype=dtype)
     if case == "identical tokens":
-        q, k = (x[:, :, :1].expand(-1, -1, length, -1).clone() for x in (q, k))
+        q, k, v = (x[:, :, :1].expand(-1, -1, length, -1).clone() for x in (q, k, v))
     elif case == "zero query":
-        q[:, :, 3:] = 0
-    else:
-        k[:] = 0
-    q, k, v = (x.requires_grad_() for x in (q, k, v))
-    out = attend(q, k, v, reweighted, p=p)
+        q.zero_()
+    elif case == "zero keys":
+        k.zero_()
+    return [x.requires_grad_() for x in (q, k, v)]
+
+
+def finite(name, inputs, variant, length):
+    these = variant(name, inputs[0], p=100, length=length, window=100)
+    learned = [x.requires_grad_() for x in these.parameters.values()]
+    out = attend(*inputs, name, **these.given)
+    (out.float() / length).square().sum().backward()
+    assert out.isfinite().all()
+    for x in (*inputs, *learned):
+        assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("case", ["random", "identical tokens", "zero query", "zero keys"])
+def test_long_rows_stay_finite(name, tensors, variant, dtype, case):
+    finite(name, special(tensors, case, 512, dtype), variant, 512)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.parametrize("case", ["random", "identical tokens", "zero query"])
+@pytest.mark.parametrize(
+    "long", ["lssar", "softmax_reweighted", "sparsemax", "entmax", "lazy", "zeros_sm", "l1"]
+)
+def test_very_long_rows_stay_finite(long, tensors, variant, dtype, case):
+    finite(long, special(tensors, case, 4096, dtype), variant, 4096)
+
+
+@pytest.mark.parametrize("dtype", [*HALF, torch.float64])
+@pytest.mark.parametrize("p", [0.5, 15, 100])
+@pytest.mark.parametrize("case", ["identical tokens", "zero query", "zero keys"])
+def test_dead_rows_give_nothing(reweighted, tensors, variant, dtype, p, case):
+    length = 300  # beyond 256, where bfloat16 cannot count rows
+    q, k, v = special(tensors, case, length, dtype, heads=2)
+    these = variant(reweighted, q, p=p)
+    for parameter in these.parameters.values():
+        parameter.zero_()
+    out = attend(q, k, v, reweighted, **these.given)
     assert torch.all(out[:, :, 3:] == 0)
     assert out.isfinite().all()
     out[:, :, 3:].float().square().sum().backward()
@@ -127,17 +248,70 @@ def test_dead_rows_give_nothing(reweighted, tensors, dtype, p, case):
         assert torch.all(x.grad == 0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("dead", "case"),
+    [
+        *((f"phi_{phi}", "zero query") for phi in ("relu", "relu2", "relu6", "gelu", "mish")),
+        *((f"relu_{who}", "zero keys") for who in ("li", "shen", "wortsman")),
+        *(("l1", f"zero {what}") for what in ("query", "keys")),
+        *(
+            ("softmax_recentred_l1", case)
+            for case in ("identical tokens", "zero query", "zero keys")
+        ),
+    ],
+)
+def test_rows_without_weights_give_nothing(dead, case, tensors, variant, dtype):
+    q, k, v = special(tensors, case, 300, dtype, heads=2)
+    out = attend(q, k, v, dead, **variant(dead, q).given)
+    out[:, :, 3:].float().sum().backward()
+    assert torch.all(out[:, :, 3:] == 0)
+    gradients = (q, v) if dead in ("relu_shen", "relu_wortsman") else (q, k, v)
+    assert all(torch.all(x.grad == 0) for x in gradients)
+
+
+@pytest.mark.parametrize("scaled", ["lssa", "lssar", "cosine"])
+def test_a_zero_vector_has_no_direction_and_no_gradient(scaled, tensors):
+    q, k, v = tensors(9)
+    q[:, :, 2] = 0
+    k[:, :, 1] = 0
+    q, k, v = (x.requires_grad_() for x in (q, k, v))
+    out = attend(q, k, v, scaled)
+    out.square().sum().backward()
+    assert torch.all(q.grad[:, :, 2] == 0)
+    assert torch.all(k.grad[:, :, 1] == 0)
+    assert q.grad[:, :, 3:].abs().sum() > 0
+    assert max(x.grad.abs().max() for x in (q, k, v)) < 1e4
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_dead_rows_do_not_disturb_the_living(reweighted, tensors, dtype):
+def test_dead_rows_do_not_disturb_the_living(reweighted, tensors, variant, dtype):
     q, k, v = tensors(12, dtype=dtype)
     q[:, :, 6] = 0
     q, k, v = (x.requires_grad_() for x in (q, k, v))
-    out = attend(q, k, v, reweighted, p=3)
+    these = variant(reweighted, q, p=3)
+    for parameter in these.parameters.values():
+        parameter.zero_()
+    out = attend(q, k, v, reweighted, **these.given)
     assert torch.all(out[:, :, 6] == 0)
     assert torch.all(out[:, :, 7:].abs().sum(-1) > 0)
     out.square().sum().backward()
     assert all(x.grad.isfinite().all() for x in (q, k, v))
     assert torch.all(q.grad[:, :, 6] == 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rounding_is_not_scaled_up_to_weights(dtype):
+    q, k = torch.ones(1, 1, 500, 4, dtype=dtype), torch.zeros(1, 1, 500, 4, dtype=dtype)
+    k[:, :, 2] = 2.0
+    for size, dead in ((2e-6, True), (1e-4, False)):
+        q = torch.full_like(q, size).requires_grad_()
+        matrix = weights(q, k, "softmax_recentred_l1")[0, 0, 3:]
+        assert torch.all((matrix == 0).all(-1) == dead)
+        wanted = torch.full((497,), 0.0 if dead else 1.0, dtype=dtype)
+        torch.testing.assert_close(matrix.abs().sum(-1), wanted, rtol=0, atol=1e-6)
+        matrix[:, 2].sum().backward()
+        assert bool((q.grad == 0).all()) or not dead
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -150,42 +324,35 @@ def test_a_row_is_dead_within_rounding_of_equal_scores_only(dtype):
         assert dead or torch.all(matrix[:, 2] == 1)
 
 
-def test_gradients_of_a_root_stay_finite_where_keys_vanish(reweighted, tensors):
+def test_gradients_of_a_root_stay_finite_where_keys_vanish(reweighted, tensors, variant):
     q, k, v = (x.requires_grad_() for x in tensors(12))
-    matrix = weights(q, k, reweighted, p=0.5)
+    matrix = weights(q, k, reweighted, **variant(reweighted, q, p=0.5).given)
     assert torch.any(matrix[..., 11, :] == 0)
     (matrix @ v).square().sum().backward()
     assert all(x.grad.isfinite().all() for x in (q, k, v))
 
 
-def test_module_round_trip(name, tensors, tmp_path):
-    torch.manual_seed(0)
-    arguments = {} if attention.get(name).p is None else {"p": 3}
-    first = attention.build(name, n_head=2, head_dim=8, **arguments)
-    x = torch.randn(2, 12, 16)
-    torch.save(first.state_dict(), tmp_path / "state.pt")
-    second = attention.build(name, n_head=2, head_dim=8, **arguments)
-    assert not torch.equal(first(x), second(x))
-    second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    assert torch.equal(first(x), second(x))
-    assert first(x).shape == x.shape
-    assert repr(name) in repr(first)
-
-
-def test_module_is_causal(name):
-    torch.manual_seed(0)
-    module = attention.build(name, n_head=2, head_dim=8)
-    x = torch.randn(1, 10, 16)
-    edited = x.clone()
-    edited[:, 6:] += 1
-    torch.testing.assert_close(module(x)[:, :6], module(edited)[:, :6], rtol=0, atol=1e-6)
-    assert not torch.allclose(module(x)[:, 6:], module(edited)[:, 6:], atol=1e-3)
-
-
-def test_catalogue_line_is_complete(name):
-    variant = attention.get(name)
-    assert variant.name == name
+def test_catalogue_entry_is_complete(name, added):
+    spec = attention.get(name)
+    assert spec.name == name
     assert attention.names().count(name) == 1
-    if name != ADDED.name:
-        assert variant.source
-        assert variant.about.endswith(".")
+    if name != added.name:
+        assert spec.source
+        assert spec.formula
+        assert spec.about.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(
+    ("choices", "row_sum", "signed"),
+    [
+        ({"phi": "gelu", "sharpen": "reweight"}, "1", False),
+        ({"normalise": "none", "sharpen": "elastic"}, "free", False),
+        ({"sink": True, "sharpen": "reweight"}, "1", False),
+        ({"sink": True, "modify": "negate"}, "free", True),
+        ({"modify": "recentre", "normalise": "entmax15"}, "0 (rows > 3)", True),
+        ({"normalise": "sparsemax", "sharpen": "elastic_row"}, "<= 1", False),
+    ],
+)
+def test_properties_follow_the_last_stage(choices, row_sum, signed):
+    spec = AttnSpec("x", **choices)
+    assert (spec.row_sum, spec.signed) == (row_sum, signed)

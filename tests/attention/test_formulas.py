@@ -1,109 +1,426 @@
-"""Every variant against its equations, written out in loops of plain Python numbers."""
+"""Every variant against its equation, written out in loops of plain Python numbers."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
 
-from attention import attend, weights
+import attention
+from attention import attend, stages, weights
+from attention.reference import stages as stages_of
 
 
-def softmax_row(q, keys):
-    scores = [sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(len(q)) for k in keys]
-    exponentials = [math.exp(s) for s in scores]
-    return [x / sum(exponentials) for x in exponentials]
+@dataclass
+class Row:
+    """One query q at position i = len(keys), its keys, and the numbers of its head."""
+
+    q: list
+    keys: list
+    head: int
+    n_head: int
+    given: dict  # arguments
+    learned: dict  # tau, sink: numbers; bias: list; gates: (g1, gh)
+
+    @property
+    def i(self):
+        return len(self.keys)
+
+    def products(self):
+        return [sum(a * b for a, b in zip(self.q, k, strict=True)) for k in self.keys]
+
+    def dot(self):
+        return [x / math.sqrt(len(self.q)) for x in self.products()]
+
+    def cos(self):
+        def norm(x):
+            return math.sqrt(sum(y * y for y in x))
+
+        return [x / norm(self.q) / norm(k) for x, k in zip(self.products(), self.keys, strict=True)]
 
 
-def lssa_row(q, keys):
-    """Softplus((log d log i) q^ k^T), l1-normalised; i is the number of keys."""
-
-    def unit(x):
-        return [value / math.sqrt(sum(y * y for y in x)) for value in x]
-
-    scale = math.log(len(q)) * math.log(len(keys))
-    scores = [scale * sum(a * b for a, b in zip(unit(q), unit(k), strict=True)) for k in keys]
-    positive = [math.log(1 + math.exp(s)) for s in scores]
-    return [x / sum(positive) for x in positive]
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x))
 
 
-def reweighted(row, p):
+def softplus(x):
+    return math.log(1 + math.exp(x))
+
+
+PHI = {
+    "relu": lambda x: max(x, 0),
+    "relu2": lambda x: max(x, 0) ** 2,
+    "relu6": lambda x: min(max(x, 0), 6),
+    "gelu": lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+    "mish": lambda x: x * math.tanh(softplus(x)),
+    "exp": math.exp,
+}
+
+
+def l1(row):
+    norm = sum(abs(x) for x in row)
+    return [x / norm if norm else 0 for x in row]
+
+
+def softmax(scores):
+    return l1([math.exp(s) for s in scores])
+
+
+def lssa(r):
+    scale = math.log(len(r.q)) * math.log(r.i)
+    return l1([softplus(scale * c) for c in r.cos()])
+
+
+def sharpened(row, p):
     """ReLU(i a - o)^p, l1-normalised; o = 0 in rows 1 to 3 and 1 after."""
     offset = 0 if len(row) <= 3 else 1
-    powers = [max(len(row) * a - offset, 0) ** p for a in row]
-    return [x / sum(powers) for x in powers]
+    return l1([max(len(row) * a - offset, 0) ** p for a in row])
 
 
-CASES = [
-    ("softmax", {}, softmax_row),
-    ("lssa", {}, lssa_row),
-    ("lssar", {}, lambda q, k: reweighted(lssa_row(q, k), 15)),
-    ("softmax_reweighted", {}, lambda q, k: reweighted(softmax_row(q, k), 15)),
-]
-for _p in (0.5, 1, 2.5, 3, 15):
-    CASES.append(("lssar", {"p": _p}, lambda q, k, p=_p: reweighted(lssa_row(q, k), p)))
-    CASES.append(
-        ("softmax_reweighted", {"p": _p}, lambda q, k, p=_p: reweighted(softmax_row(q, k), p))
-    )
-every_case = pytest.mark.parametrize(
-    ("name", "arguments", "row"), CASES, ids=[f"{n}-{a.get('p', 'default')}" for n, a, _ in CASES]
-)
+def recentred(row):
+    mean = sum(row) / len(row)
+    return row if len(row) <= 3 else [a - mean for a in row]
 
 
-def matrix(q, k, row):
+def elastic(row, offset):
+    return [max(a - offset, 0) for a in row]
+
+
+def bisected(scores, power):
+    """Project on the simplex: the threshold t with sum of max(s - t, 0)^power = 1."""
+    low, high = min(scores) - 2, max(scores)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if sum(max(s - middle, 0) ** power for s in scores) > 1:
+            low = middle
+        else:
+            high = middle
+    return [max(s - low, 0) ** power for s in scores]
+
+
+def distance_bias(r, scores):
+    """Scores minus b[i - j]; past the table 0, or the last."""
+    table, rule = r.learned["bias"], r.given.get("beyond", "zero")
+    past = table[-1] if rule == "last" else 0
+    distances = range(r.i - 1, -1, -1)
+    return [
+        s - (table[d] if d < len(table) else past) for s, d in zip(scores, distances, strict=True)
+    ]
+
+
+def some(r, keep):
+    """Softmax over the keys j (from 1) that are kept, and zero elsewhere."""
+    powers = [math.exp(s) if keep(j) else 0 for j, s in enumerate(r.dot(), start=1)]
+    return l1(powers)
+
+
+def with_sink(r):
+    powers = [math.exp(s) for s in r.dot()]
+    total = sum(powers) + math.exp(r.learned["sink"])
+    return [x / total for x in powers]
+
+
+def alibi(r):
+    slopes = {3: [2**-4, 2**-8, 2**-2], 6: [*(2 ** (-2 * h) for h in range(1, 5)), 0.5, 0.125]}
+    slopes[12] = [*(2.0**-h for h in range(1, 9)), *(2 ** (-h / 2) for h in (1, 3, 5, 7))]
+    slopes = slopes[r.n_head]
+    return softmax([s - slopes[r.head] * (r.i - j) for j, s in enumerate(r.dot(), start=1)])
+
+
+def zero_sum(r):
+    """g1 times first order plus gh times the rest, softmax being 1/t + first order + rest."""
+    s, t = r.dot(), r.i
+    first = [(x - sum(s) / t) / t for x in s]
+    rest = [a - 1 / t - d for a, d in zip(softmax(s), first, strict=True)]
+    g1, gh = r.learned["gates"]
+    return [g1 * d + gh * e for d, e in zip(first, rest, strict=True)]
+
+
+def shifted(r):
+    return [sigmoid(x - math.log(r.i)) for x in r.dot()]
+
+
+ROWS = {
+    "softmax": lambda r: softmax(r.dot()),
+    "softmax_neg": lambda r: [-a for a in softmax(r.dot())],
+    "softmax_recentred": lambda r: recentred(softmax(r.dot())),
+    "softmax_recentred_l1": lambda r: l1(recentred(softmax(r.dot()))),
+    "raw": lambda r: r.dot(),
+    "exp": lambda r: [math.exp(s) for s in r.dot()],
+    "l1": lambda r: l1(r.dot()),
+    "sigmoid": lambda r: [sigmoid(s - math.log(r.given["length"])) for s in r.dot()],
+    "sigmoid_rowlen": shifted,
+    "sigmoid_rowlen_l1": lambda r: l1(shifted(r)),
+    "relu_wortsman": lambda r: [max(s, 0) / r.given["length"] for s in r.dot()],
+    "relu_li": lambda r: l1([max(s, 0) for s in r.dot()]),
+    "relu_shen": lambda r: [
+        max(s, 0) / (r.given.get("gamma", 1) * math.sqrt(r.i / 2)) for s in r.dot()
+    ],
+    **{
+        f"phi_{phi}": lambda r, function=function: l1([function(s) for s in r.dot()])
+        for phi, function in PHI.items()
+    },
+    "lssa": lssa,
+    "lssar": lambda r: sharpened(lssa(r), r.given.get("p", 15)),
+    "softmax_reweighted": lambda r: sharpened(softmax(r.dot()), r.given.get("p", 15)),
+    "sigmoid_reweighted": lambda r: sharpened(l1(shifted(r)), r.given.get("p", 15)),
+    "log_scaled": lambda r: softmax([math.log(r.given["length"]) * s for s in r.dot()]),
+    "cosine": lambda r: softmax([r.given.get("g", 10) * c for c in r.cos()]),
+    "sparsemax": lambda r: bisected(r.dot(), 1),
+    "entmax": lambda r: bisected([s / 2 for s in r.dot()], 2),
+    "elastic": lambda r: elastic(softmax(r.dot()), r.learned["tau"] / r.i),
+    "elastic_head": lambda r: elastic(softmax(r.dot()), r.learned["tau"]),
+    "elastic_seqlen": lambda r: elastic(softmax(r.dot()), r.learned["tau"] / r.given["length"]),
+    "elastic_fixed": lambda r: elastic(softmax(r.dot()), r.given.get("tau", 1) / r.given["length"]),
+    "lazy": lambda r: elastic(softmax(distance_bias(r, r.dot())), r.learned["tau"] / r.i),
+    "lazy_no_elastic": lambda r: softmax(distance_bias(r, r.dot())),
+    "sink_bias": with_sink,
+    "sliding_window": lambda r: some(r, lambda j: j > r.i - r.given["window"]),
+    "streaming": lambda r: some(r, lambda j: j > r.i - r.given["window"] or j <= r.given["sinks"]),
+    "alibi": alibi,
+    "zeros_sm": zero_sum,
+    "added_by_this_test": lambda r: sharpened(
+        l1([softplus(s) for s in distance_bias(r, r.dot())]), r.given.get("p", 2)
+    ),
+}
+
+
+def matrix(name, q, k, variant):
     """Return the attention matrix [B, H, Lq, Lk] row by row."""
     batch, heads, queries, _ = q.shape
     total = k.shape[2]
     found = torch.zeros(batch, heads, queries, total, dtype=torch.float64)
     for b in range(batch):
         for h in range(heads):
+            own = {n: x[h].tolist() for n, x in variant.parameters.items() if n != "gates"}
+            keys = k[b, h].tolist()
             for i in range(queries):
                 seen = total - queries + i + 1
-                values = row(q[b, h, i].tolist(), k[b, h, :seen].tolist())
-                found[b, h, i, :seen] = torch.tensor(values, dtype=torch.float64)
+                if "gates" in variant.parameters:
+                    own["gates"] = variant.parameters["gates"][b, h, i].tolist()
+                row = Row(q[b, h, i].tolist(), keys[:seen], h, heads, variant.arguments, own)
+                found[b, h, i, :seen] = torch.tensor(ROWS[name](row), dtype=torch.float64)
     return found
 
 
-@every_case
+def test_every_variant_has_an_equation_here(added):
+    assert set(ROWS) == set(attention.names())
+
+
 @pytest.mark.parametrize(("length", "queries"), [(1, 1), (3, 3), (11, 11), (11, 4), (9, 1)])
-def test_equations(tensors, name, arguments, row, length, queries):
+def test_equations(tensors, variant, name, length, queries):
     q, k, v = tensors(length, queries=queries)
-    expected = matrix(q, k, row)
-    torch.testing.assert_close(weights(q, k, name, **arguments), expected, rtol=0, atol=1e-12)
+    these = variant(name, q)
+    expected = matrix(name, q, k, these)
+    torch.testing.assert_close(weights(q, k, name, **these.given), expected, rtol=0, atol=1e-9)
     for backend in ("auto", "reference"):
-        out = attend(q, k, v, name, backend=backend, **arguments)
+        out = attend(q, k, v, name, backend=backend, **these.given)
         torch.testing.assert_close(out, expected @ v, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["lssar", "softmax_reweighted"])
+CHANGED = [
+    *(
+        (name, {"p": p})
+        for name in ("lssar", "softmax_reweighted", "sigmoid_reweighted")
+        for p in (0.5, 1, 2.5, 3, 50)
+    ),
+    ("cosine", {"g": 3.0}),
+    ("relu_shen", {"gamma": 0.3}),
+    *((name, {"tau": (-1.5, 1.2)}) for name in ("elastic", "elastic_head", "elastic_seqlen")),
+    ("elastic_fixed", {"tau": 4.0}),
+    ("elastic_fixed", {"tau": -2.0}),
+    ("lazy", {"tau": (-1.0, 1.1), "beyond": "last"}),
+    ("lazy_no_elastic", {"beyond": "last", "max_distance": 1}),
+    ("lazy_no_elastic", {"beyond": "refuse", "max_distance": 11}),
+    ("lazy", {"beyond": "refuse", "max_distance": 30}),
+    ("sliding_window", {"window": 1}),
+    ("sliding_window", {"window": 10}),
+    ("streaming", {"window": 1, "sinks": 1}),
+    ("streaming", {"window": 3, "sinks": 9}),
+    *((name, {"length": length}) for name in ("sigmoid", "log_scaled") for length in (2, 1000)),
+]
+
+
+@pytest.mark.parametrize(("name", "changes"), CHANGED, ids=str)
+def test_equations_with_other_arguments(tensors, variant, name, changes):
+    q, k, _ = tensors(11, heads=3, dim=5, seed=2)
+    if name == "elastic_fixed":  # a number here, a parameter elsewhere
+        these = variant(name, q, length=20)
+        these.arguments["tau"] = changes["tau"]
+    else:
+        these = variant(name, q, **changes)
+    expected = matrix(name, q, k, these)
+    torch.testing.assert_close(weights(q, k, name, **these.given), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("heads", [6, 12])
+def test_alibi_with_other_numbers_of_heads(tensors, variant, heads):
+    q, k, _ = tensors(9, batch=1, heads=heads)
+    expected = matrix("alibi", q, k, variant("alibi", q))
+    torch.testing.assert_close(weights(q, k, "alibi"), expected, rtol=0, atol=1e-12)
+
+
+# The identities of the papers.
+
+
 @pytest.mark.parametrize("p", [2.5, 15, 100])
-def test_power_form_is_a_softmax_in_log_space(tensors, name, p):
+def test_power_form_is_a_softmax_in_log_space(tensors, variant, reweighted, p):
     """softmax(p log x) with x = ReLU(i a - o), minus infinity where x = 0."""
     q, k, _ = tensors(12)
-    first = weights(q, k, "lssa" if name == "lssar" else "softmax")
+    these = variant(reweighted, q, p=p)
+    first = stages(q, k, reweighted, **these.given).normalised
     count = torch.arange(1.0, 13.0, dtype=torch.float64)[:, None]
     excess = (first * count - (count > 3).double()).relu().tril()
     expected = torch.softmax(p * excess.log(), dim=-1)
-    torch.testing.assert_close(weights(q, k, name, p=p), expected, rtol=0, atol=1e-12)
+    found = weights(q, k, reweighted, **these.given)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["lssar", "softmax_reweighted"])
-def test_large_p_is_argmax(tensors, name):
+def test_large_p_is_argmax(tensors, variant, reweighted):
     q, k, _ = tensors(12)
-    best = weights(q, k, name, p=1).argmax(dim=-1, keepdim=True)
+    best = weights(q, k, reweighted, **variant(reweighted, q, p=1).given).argmax(-1, keepdim=True)
     hard = torch.zeros(2, 3, 12, 12, dtype=torch.float64).scatter(-1, best, 1.0)
-    torch.testing.assert_close(weights(q, k, name, p=1e6), hard, rtol=0, atol=1e-9)
+    found = weights(q, k, reweighted, **variant(reweighted, q, p=1e6).given)
+    torch.testing.assert_close(found, hard, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["lssar", "softmax_reweighted"])
-def test_keys_below_the_mean_weight_get_exactly_nothing(tensors, name):
+def test_keys_below_the_mean_weight_get_exactly_nothing(tensors, variant, reweighted):
     q, k, _ = tensors(20)
-    first = weights(q, k, "lssa" if name == "lssar" else "softmax")
+    found = stages(q, k, reweighted, **variant(reweighted, q).given)
     count = torch.arange(1.0, 21.0, dtype=torch.float64)[:, None]
-    sharpened = weights(q, k, name)
-    below = first * count < 1
-    assert torch.all(sharpened[..., 3:, :][below[..., 3:, :]] == 0)
-    assert torch.all(sharpened[..., :3, :].sum(-1) > 0.999)
-    assert (sharpened[..., 2, :3] > 0).all()
+    below = found.normalised * count < 1
+    assert torch.all(found.weights[..., 3:, :][below[..., 3:, :]] == 0)
+    assert torch.all(found.weights[..., :3, :].sum(-1) > 0.999)
+    assert (found.weights[..., 2, :3] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("phi_exp", "softmax"), ("relu_li", "phi_relu")],
+)
+def test_two_names_of_one_function(tensors, one, other):
+    q, k, _ = tensors(14)
+    assert torch.equal(weights(q, k, one), weights(q, k, other))
+
+
+def test_softmax_is_scenario_two_then_three(tensors):
+    """The l1 norm of the exponentials: scenario IV is II followed by III."""
+    q, k, _ = tensors(14)
+    powers = weights(q, k, "exp")
+    expected = powers / powers.abs().sum(-1, keepdim=True)
+    torch.testing.assert_close(weights(q, k, "softmax"), expected, rtol=0, atol=1e-14)
+    raw = weights(q, k, "raw")
+    expected = raw / raw.abs().sum(-1, keepdim=True)
+    torch.testing.assert_close(weights(q, k, "l1"), expected, rtol=0, atol=1e-14)
+
+
+def test_sigmoid_shifts_down_with_the_length(tensors):
+    q, k, _ = tensors(10)
+    short, long = (weights(q, k, "sigmoid", length=length) for length in (10, 1000))
+    seen = torch.ones(10, 10, dtype=torch.bool).tril()
+    assert torch.all(long[..., seen] < short[..., seen])
+    one = weights(q, k, "sigmoid", length=1)[..., seen]
+    torch.testing.assert_close(one, torch.sigmoid(weights(q, k, "raw")[..., seen]))
+    last = weights(q, k, "sigmoid_rowlen")[..., 9, :]
+    torch.testing.assert_close(last, short[..., 9, :], rtol=0, atol=1e-14)
+
+
+def test_elastic_removes_uniform_rows_and_a_larger_tau_removes_more(tensors):
+    q, k, _ = tensors(16)
+
+    def elastic(queries, tau):
+        parameters = {"tau": torch.full((3,), tau, dtype=torch.float64)}
+        return weights(queries, k, "elastic", parameters)
+
+    assert elastic(0 * q, 1.0).abs().max() < 1e-15
+    assert torch.all(elastic(0 * q, 0.9)[..., 0, 0] > 0)
+    zeros = [int((elastic(q, tau) == 0).sum()) for tau in (-0.5, 0.0, 0.5, 1.0, 2.0)]
+    assert zeros[0] == zeros[1] == 6 * 16 * 15 // 2  # the masked ones alone
+    assert zeros == sorted(zeros)
+    assert zeros[1] < zeros[2] < zeros[3] < zeros[4]
+    torch.testing.assert_close(elastic(q, 0.0), weights(q, k, "softmax"))
+    for form, arguments in (("elastic_head", {}), ("elastic_seqlen", {"length": 16})):
+        nothing = {"tau": torch.zeros(3, dtype=torch.float64)}
+        found = weights(q, k, form, nothing, **arguments)
+        torch.testing.assert_close(found, weights(q, k, "softmax"))
+
+
+def test_zero_sum_attention_is_softmax_and_a_linear_term(tensors, variant):
+    """O = gh softmax(S) V + (g1 - gh) / t (S V - mean(s) sum v) - gh / t sum v."""
+    q, k, v = tensors(13)
+    these = variant("zeros_sm", q)
+    g1, gh = these.parameters["gates"].split(1, dim=-1)
+    t = torch.arange(1.0, 14.0, dtype=torch.float64)[:, None]
+    scores = ((q @ k.transpose(-1, -2)) / math.sqrt(8)).tril()
+    mean = (q * k.cumsum(dim=-2)).sum(-1, keepdim=True) / (t * math.sqrt(8))
+    total = v.cumsum(dim=-2)
+    expected = (
+        gh * attend(q, k, v, "softmax")
+        + (g1 - gh) / t * (scores @ v - mean * total)
+        - gh / t * total
+    )
+    found = attend(q, k, v, "zeros_sm", **these.given)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert found[:, :, 0].abs().max() < 1e-15  # the first token attends to nothing
+    shifted = v + 5.0  # zero-sum weights do not see a constant
+    torch.testing.assert_close(attend(q, k, shifted, "zeros_sm", **these.given), found)
+
+
+def test_a_sink_far_below_is_softmax_and_one_far_above_takes_all(tensors):
+    q, k, _ = tensors(9)
+    for sink, factor in ((-1e4, 1.0), (1e4, 0.0)):
+        found = weights(q, k, "sink_bias", {"sink": torch.full((3,), sink, dtype=torch.float64)})
+        torch.testing.assert_close(found, factor * weights(q, k, "softmax"), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("sliding_window", {"window": 9}),
+        ("sliding_window", {"window": 500}),
+        ("streaming", {"window": 9}),
+        ("streaming", {"window": 1, "sinks": 8}),
+    ],
+)
+def test_a_window_over_everything_is_softmax(tensors, name, arguments):
+    q, k, _ = tensors(9)
+    assert torch.equal(weights(q, k, name, **arguments), weights(q, k, "softmax"))
+
+
+def test_a_bias_of_alibi_slopes_is_alibi(tensors):
+    q, k, _ = tensors(9, heads=2)
+    bias = torch.tensor([[2.0**-4], [2.0**-8]], dtype=torch.float64) * torch.arange(9)
+    found = weights(q, k, "lazy_no_elastic", {"bias": bias}, max_distance=9)
+    torch.testing.assert_close(found, weights(q, k, "alibi"), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0.0, 1.0, 300.0])
+@pytest.mark.parametrize("name", ["sparsemax", "entmax"])
+def test_projections_stay_on_the_simplex(name, size, dtype):
+    """Also far from zero, where sums of scores would lose the 1 they must reach."""
+    scores = size + torch.randn(5, 400, dtype=torch.float64).to(dtype)
+    project = {
+        "sparsemax": attention.projections.sparsemax,
+        "entmax": attention.projections.entmax15,
+    }
+    rows = project[name](scores)
+    assert torch.all(rows >= 0)
+    torch.testing.assert_close(rows.sum(-1), torch.ones(5, dtype=dtype), rtol=0, atol=2e-6)
+    assert torch.all((rows == 0).any(-1))
+    assert torch.equal(rows.argmax(-1), scores.argmax(-1))
+    order = torch.randperm(400)
+    torch.testing.assert_close(project[name](scores[:, order]), rows[:, order])
+    flat = project[name](torch.full((1, 4096), 64.3, dtype=dtype))
+    torch.testing.assert_close(flat, torch.full_like(flat, 1 / 4096), rtol=1e-4, atol=0)
+
+
+def test_sparsemax_is_sparser_than_entmax_and_softmax(tensors):
+    q, k, _ = tensors(30)
+    zeros = [int((weights(3 * q, k, n) == 0).sum()) for n in ("sparsemax", "entmax", "softmax")]
+    assert zeros[0] > zeros[1] > zeros[2]
 
 
 @pytest.mark.parametrize(("length", "queries"), [(16, 16), (16, 5), (16, 1)])
@@ -117,7 +434,19 @@ def test_sdpa_equals_the_reference(tensors, length, queries):
     )
 
 
-def test_lssa_ignores_the_length_of_queries_and_keys(tensors):
+def test_cosine_scores_ignore_the_length_of_queries_and_keys(tensors):
     q, k, v = tensors(9)
-    torch.testing.assert_close(attend(7 * q, 0.1 * k, v, "lssar"), attend(q, k, v, "lssar"))
+    for name in ("lssa", "lssar", "cosine"):
+        torch.testing.assert_close(attend(7 * q, 0.1 * k, v, name), attend(q, k, v, name))
     assert not torch.allclose(attend(7 * q, k, v, "softmax"), attend(q, k, v, "softmax"))
+
+
+def test_without_reweighting_is_the_first_stage(tensors, reweighted, variant):
+    q, k, _ = tensors(9)
+    these = variant(reweighted, q)
+    stage = these.spec.without_reweighting()
+    found = stages_of(q, k, stage, these.parameters).weights
+    assert torch.equal(found, stages(q, k, reweighted, **these.given).normalised)
+    names = {"lssar": "lssa", "softmax_reweighted": "softmax"}
+    if reweighted in names:
+        assert torch.equal(found, weights(q, k, names[reweighted]))

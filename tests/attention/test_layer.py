@@ -1,14 +1,39 @@
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
 
 import attention
 from attention import attend, build
+from attention.layer import KeyValueCache
 from attention.positions import rope
 
+ARGUMENTS = {"length": 20, "window": 5, "sinks": 2, "max_distance": 7}
 
-def inputs(length=12, width=16):
-    return torch.randn(2, length, width, generator=torch.Generator().manual_seed(5))
+
+def inputs(length=12, width=16, batch=2, seed=5):
+    return torch.randn(batch, length, width, generator=torch.Generator().manual_seed(seed))
+
+
+def arguments_of(name, **changes):
+    takes = attention.get(name).arguments
+    return {key: value for key, value in {**ARGUMENTS, **changes}.items() if key in takes}
+
+
+def module_of(name, n_head=2, head_dim=8, seed=0, **changes):
+    """Build a variant with random learned numbers; changes the variant does not take are left."""
+    layer = {key: changes.pop(key) for key in list(changes) if key not in LAYERLESS}
+    torch.manual_seed(seed)
+    module = build(name, n_head=n_head, head_dim=head_dim, **layer, **arguments_of(name, **changes))
+    with torch.no_grad():
+        for parameter in module.learned.values():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return module
+
+
+LAYERLESS = ("p", "g", "gamma", "tau", "length", "window", "sinks", "max_distance", "beyond")
 
 
 def twin(module, name, **arguments):
@@ -18,31 +43,104 @@ def twin(module, name, **arguments):
     return other
 
 
-@pytest.mark.parametrize("name", attention.names())
 def test_module_projects_rotates_attends_and_projects(name):
-    module, x = build(name, n_head=2, head_dim=8), inputs()
-    rows = []
-    for head in range(2):
-        part = slice(8 * head, 8 * head + 8)
-        q, k, v = (
-            (x @ layer.weight.T)[..., part] for layer in (module.query, module.key, module.value)
-        )
+    module, x = module_of(name), inputs()
+
+    def heads(layer):
+        return torch.stack([(x @ layer.weight.T)[..., 8 * h : 8 * h + 8] for h in range(2)], dim=1)
+
+    q, k, v = heads(module.query), heads(module.key), heads(module.value)
+    if name != "alibi":
         q, k = rope(q, torch.arange(12)), rope(k, torch.arange(12))
-        rows.append(attend(q[:, None], k[:, None], v[:, None], name)[:, 0])
-    expected = torch.cat(rows, dim=-1) @ module.project.weight.T
+    parameters = dict(module.learned)
+    if module.spec.gated:
+        gates = 1 / (1 + torch.exp(-(x @ module.gates.weight.T)))
+        parameters["gates"] = torch.stack([gates[..., 2 * h : 2 * h + 2] for h in range(2)], dim=1)
+    mixed = attend(q, k, v, name, parameters=parameters, **arguments_of(name))
+    expected = torch.cat([mixed[:, 0], mixed[:, 1]], dim=-1) @ module.project.weight.T
     torch.testing.assert_close(module(x), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", attention.names())
-def test_module_has_four_square_maps_and_no_more_parameters(name):
-    module = build(name, n_head=4, head_dim=6)
-    assert sum(p.numel() for p in module.parameters()) == 4 * 24 * 24
+def test_learned_numbers_are_where_the_specification_says(name):
+    module = build(name, n_head=4, head_dim=6, **arguments_of(name, tau=0.3))
+    spec = module.spec
+    shapes = {"tau": (4,), "sink": (4,), "bias": (4, 7)}
+    assert {key: tuple(x.shape) for key, x in module.learned.items()} == {
+        key: shapes[key] for key in spec.learned
+    }
+    more = sum(x.numel() for x in module.learned.values()) + spec.gated * 24 * 8
+    assert sum(p.numel() for p in module.parameters()) == 4 * 24 * 24 + more
     assert isinstance(module, nn.Module)
+    starts = {"tau": 0.3, "sink": 0.0, "bias": 0.0}
+    for key, x in module.learned.items():
+        assert torch.all(x == starts[key])
+        assert x.requires_grad
 
 
-@pytest.mark.parametrize(("name", "first"), [("lssar", "lssa"), ("softmax_reweighted", "softmax")])
-def test_switch_off_leaves_the_first_stage(name, first):
-    module, x = build(name, n_head=2, head_dim=8, p=3), inputs()
+def test_every_parameter_learns(name):
+    module = module_of(name, p=1, tau=-0.5)
+    module(inputs()).square().sum().backward()
+    for parameter in module.parameters():
+        assert parameter.grad.isfinite().all()
+        assert parameter.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("steps", [[1] * 12, [5, 1, 1, 4, 1], [12], [1, 11]], ids=str)
+def test_decoding_with_a_cache_is_the_full_forward(name, steps):
+    module, x = module_of(name, n_kv_head=1), inputs()
+    cache, parts, start = KeyValueCache(), [], 0
+    assert cache.length == 0
+    with torch.no_grad():
+        whole = module(x)
+        for step in steps:
+            parts.append(module(x[:, start : start + step], cache))
+            start += step
+            assert cache.length == start
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=1e-6)
+
+
+def test_shared_keys_and_values_are_repeated_ones(name):
+    shared = module_of(name, n_head=4, n_kv_head=2)
+    assert shared.key.weight.shape == shared.value.weight.shape == (16, 32)
+    full = module_of(name, n_head=4)
+    state = shared.state_dict()
+    for key in ("key.weight", "value.weight"):
+        heads = state[key].unflatten(0, (2, 8))
+        state[key] = torch.stack([heads[h // 2] for h in range(4)]).flatten(0, 1)
+    full.load_state_dict(state)
+    x = inputs(width=32)
+    torch.testing.assert_close(shared(x), full(x), rtol=0, atol=1e-6)
+
+
+def test_module_is_causal(name):
+    module, x = module_of(name), inputs(length=10)
+    edited = x.clone()
+    edited[:, 6:] += 1
+    torch.testing.assert_close(module(x)[:, :6], module(edited)[:, :6], rtol=0, atol=1e-6)
+    assert not torch.allclose(module(x)[:, 6:], module(edited)[:, 6:], atol=1e-3)
+
+
+def test_saved_and_loaded_it_is_the_same(name, tmp_path):
+    x = inputs()
+    first, second = module_of(name, p=3), module_of(name, p=3, seed=1)
+    first.set_sharpen(False)
+    assert not torch.equal(first(x), second(x))
+    torch.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert second.spec == first.spec
+    assert torch.equal(first(x), second(x))
+    assert first(x).shape == x.shape
+    assert repr(name) in repr(first)
+    for other in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
+        assert torch.equal(other(x), first(x))
+        other.load_state_dict({**first.state_dict(), "sharpen": torch.tensor(True)})
+        assert other._sharpen
+        assert not first._sharpen
+
+
+@pytest.mark.parametrize(("of", "first"), [("lssar", "lssa"), ("softmax_reweighted", "softmax")])
+def test_switch_off_leaves_the_first_stage(of, first):
+    module, x = build(of, n_head=2, head_dim=8, p=3), inputs()
     plain = twin(module, first)
     assert bool(module.sharpen)
     assert not torch.allclose(module(x), plain(x), atol=1e-4)
@@ -50,6 +148,35 @@ def test_switch_off_leaves_the_first_stage(name, first):
     torch.testing.assert_close(module(x), plain(x), rtol=0, atol=1e-6)
     module.set_sharpen(True)
     assert not torch.allclose(module(x), plain(x), atol=1e-4)
+
+
+def test_switch_matters_to_reweighted_variants_alone(name):
+    module, x = module_of(name, p=3), inputs()
+    on = module(x)
+    module.set_sharpen(False)
+    assert torch.equal(module(x), on) is not module.spec.reweights
+
+
+def test_ramp_raises_the_exponent(reweighted):
+    module, x = module_of(reweighted, p=9), inputs()
+    for fraction, p in ((1.0, 9), (0.5, 5), (0.25, 3)):
+        module.set_sharpen(fraction)
+        by_hand = module_of(reweighted, p=p)
+        assert torch.equal(module(x), by_hand(x))
+        assert torch.equal(module.weights(x), by_hand.weights(x))
+    for wrong in (-0.1, 1.5, float("nan")):
+        with pytest.raises(ValueError, match=rf"sharpen must be in \[0, 1\], got {wrong}"):
+            module.set_sharpen(wrong)
+    assert float(module.sharpen) == 0.25
+
+
+def test_module_gives_its_weights(name):
+    module, x = module_of(name), inputs()
+    matrix = module.weights(x)
+    assert matrix.shape == (2, 2, 12, 12)
+    v = (x @ module.value.weight.T).unflatten(-1, (2, 8)).transpose(1, 2)
+    expected = (matrix @ v).transpose(1, 2).flatten(-2) @ module.project.weight.T
+    torch.testing.assert_close(module(x), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("on", [True, False])
@@ -60,6 +187,7 @@ def test_switch_travels_in_the_state(on):
     other.set_sharpen(not on)
     other.load_state_dict(module.state_dict())
     assert bool(other.sharpen) is on
+    assert bool(other._sharpen) is on
     assert torch.equal(module(x), other(x))
     assert "sharpen" in module.state_dict()
 
@@ -73,14 +201,50 @@ def test_arguments_and_backend_reach_the_call():
 
 
 def test_order_of_tokens_matters_because_of_rope():
-    module = build("softmax", n_head=2, head_dim=8)
     x = inputs(length=6)
     swapped = x[:, [1, 0, 2, 3, 4, 5]]
+    module = module_of("softmax")
     assert not torch.allclose(module(x)[:, 5], module(swapped)[:, 5], atol=1e-5)
+    without = module_of("softmax", rope_base=None)
+    torch.testing.assert_close(without(x)[:, 5], without(swapped)[:, 5], rtol=0, atol=1e-6)
+
+
+def test_the_base_grows_beyond_the_trained_length_alone():
+    x = inputs(length=12)
+    plain = module_of("softmax", rope_base=100.0)
+    grown = module_of("softmax", rope_base=100.0, ntk_train_length=6)
+    assert torch.equal(plain(x[:, :6]), grown(x[:, :6]))
+    assert not torch.allclose(plain(x), grown(x), atol=1e-4)
+    by_hand = module_of("softmax", rope_base=100.0 * 2 ** (8 / 6))
+    torch.testing.assert_close(grown(x), by_hand(x), rtol=0, atol=1e-6)
+    # Each step of decoding is the last row of the whole up to it, with the base of that length.
+    cache = KeyValueCache()
+    for i in range(12):
+        step = grown(x[:, i : i + 1], cache)[:, 0]
+        torch.testing.assert_close(step, grown(x[:, : i + 1])[:, -1], rtol=0, atol=1e-6)
 
 
 def test_bad_modules_are_refused_when_built():
-    with pytest.raises(ValueError, match="even head_dim, got 7"):
-        build("softmax", n_head=2, head_dim=7)
+    for message, arguments in (
+        ("even head_dim, got 7", {"head_dim": 7}),
+        ("n_head 4 is not a multiple of n_kv_head 3", {"n_kv_head": 3}),
+        ("n_head 4 is not a multiple of n_kv_head 0", {"n_kv_head": 0}),
+        ("n_head 4 is not a multiple of n_kv_head 8", {"n_kv_head": 8}),
+        ("lengths must be positive, got 1 and 0", {"ntk_train_length": 0}),
+        ("head_dim > 2, got 2", {"ntk_train_length": 8, "head_dim": 2}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build("softmax", **{"n_head": 4, "head_dim": 8, **arguments})
     with pytest.raises(TypeError, match="softmax takes no arguments"):
         build("softmax", n_head=2, head_dim=8, p=3)
+    with pytest.raises(ValueError, match="log_scaled needs the sequence length: length="):
+        build("log_scaled", n_head=2, head_dim=8)
+
+
+def test_a_refused_distance_is_refused_in_decoding_too():
+    module = module_of("lazy", max_distance=4, beyond="refuse")
+    cache = KeyValueCache()
+    for _ in range(4):
+        module(inputs(length=1), cache)
+    with pytest.raises(ValueError, match="set beyond to zero or last, or raise max_distance"):
+        module(inputs(length=1), cache)

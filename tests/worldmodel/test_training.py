@@ -16,7 +16,7 @@ from worldmodel.callbacks import PredictionWriter, SharpenAfter
 from worldmodel.data import OrbitData
 from worldmodel.probes.knn_oracle import knn_oracle
 from worldmodel.probes.ridge import ridge_readout
-from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss
+from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss, load_task
 
 ARGS = {"n_points": 16, "n_bins": 32}
 SMALL = {"protocol_args": ARGS, "n_layer": 1, "n_head": 2, "head_dim": 8}
@@ -89,18 +89,24 @@ class _StopAt(lightning.Callback):
 
 @pytest.mark.parametrize("name", attention.names())
 def test_a_checkpoint_reloads_as_the_same_variant(tmp_path, name):
-    args = {"p": 3.0} if attention.get(name).p is not None else None
+    known = attention.get(name).arguments
+    args = {"p": 3.0, "length": 17, "window": 5}
+    args = {key: value for key, value in args.items() if key in known} or None
     task = NextTokenTask(attention=name, attention_args=args, **SMALL)
-    run = trainer(tmp_path, 2)
-    run.fit(task, data())
-    run.save_checkpoint(tmp_path / "model.ckpt")
-    again = NextTokenTask.load_from_checkpoint(tmp_path / "model.ckpt", weights_only=True)
+    for parameter in task.gpt.parameters():  # learned numbers must come back too
+        parameter.data.add_(0.1 * torch.randn_like(parameter))
+    run = trainer(tmp_path, 1)
+    run.strategy.connect(task)
+    run.save_checkpoint(tmp_path / "model.ckpt", weights_only=True)
+    again = load_task(tmp_path / "model.ckpt")
+    assert isinstance(again, NextTokenTask)
     assert again.gpt.blocks[0].attention.spec == task.gpt.blocks[0].attention.spec
     batch = next(iter(data().test_dataloader()))
     torch.testing.assert_close(again.eval()(batch), task.eval()(batch), rtol=0, atol=0)
 
     force = ForceTask(attention=name, attention_args=args, **SMALL)
     force.load_backbone(tmp_path / "model.ckpt")
+    batch = next(iter(data(population="force").test_dataloader()))
     torch.testing.assert_close(force.eval().hidden(batch), task.hidden(batch), rtol=0, atol=0)
 
 
@@ -189,19 +195,37 @@ def test_sharpening_starts_at_its_step_and_travels_in_the_checkpoint(tmp_path):
         SharpenAfter(-1)
 
 
+def test_sharpening_can_be_ramped(tmp_path):
+    task = NextTokenTask(attention="lssar", attention_args={"p": 9.0}, **SMALL)
+    exponents = []
+
+    class Watch(lightning.Callback):
+        def on_train_batch_end(self, *_):
+            active = task.gpt.blocks[0].attention._active()
+            exponents.append(active.p if active.reweights else 0)
+
+    trainer(tmp_path, 6, [SharpenAfter(1, ramp=3), Watch()]).fit(task, data())
+    assert exponents == [0, 3.0, 5.0, 7.0, 9.0, 9.0]
+
+
+def _two_layers():
+    layers = {"blocks": torch.nn.ModuleList([torch.nn.Linear(6, 4)]), "rest": torch.nn.Linear(4, 2)}
+    return torch.nn.ModuleDict(layers)
+
+
 def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
     torch.manual_seed(0)
-    module = torch.nn.ModuleDict({"blocks": torch.nn.Linear(6, 4), "rest": torch.nn.Linear(4, 2)})
-    twin = torch.nn.ModuleDict({"blocks": torch.nn.Linear(6, 4), "rest": torch.nn.Linear(4, 2)})
+    module = _two_layers()
+    twin = _two_layers()
     twin.load_state_dict(module.state_dict())
     ours, schedule = optim.configure(
         module, "muon", lr=0.1, weight_decay=0.01, warmup_steps=2, total_steps=10
     )
     muon = torch.optim.Muon(
-        [twin["blocks"].weight], lr=0.1, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
+        [twin["blocks"][0].weight], lr=0.1, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
     )
     adamw = torch.optim.AdamW(
-        [twin["blocks"].bias, *twin["rest"].parameters()],
+        [twin["blocks"][0].bias, *twin["rest"].parameters()],
         lr=0.1,
         weight_decay=0.01,
         betas=(0.9, 0.95),
@@ -213,12 +237,27 @@ def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
         x = torch.randn(3, 6)
         for model, steppers in ((module, (ours,)), (twin, (muon, adamw))):
             model.zero_grad()
-            model["rest"](model["blocks"](x)).square().sum().backward()
+            model["rest"](model["blocks"][0](x)).square().sum().backward()
             for stepper in steppers:
                 stepper.step()
         schedule.step()
     for name, value in module.state_dict().items():
         torch.testing.assert_close(twin.state_dict()[name], value, rtol=0, atol=0)
+
+
+def test_muon_takes_hidden_matrices_alone():
+    task = NextTokenTask(attention="lazy", **SMALL)
+    optimizer, _ = optim.configure(
+        task, "muon", lr=0.1, weight_decay=0.0, warmup_steps=1, total_steps=2
+    )
+    muon, adamw = ({id(p) for p in part.param_groups[0]["params"]} for part in optimizer.parts)
+    mixer = task.gpt.blocks[0].attention
+    assert id(mixer.query.weight) in muon
+    assert {id(mixer.learned["bias"]), id(mixer.learned["tau"]), id(task.head.logits.weight)} <= (
+        adamw
+    )
+    assert len(muon) == 6
+    assert (mixer.learned["bias"] == 0).all(), "initialisation leaves learned numbers alone"
 
 
 def test_a_schedule_needs_a_number_of_steps(tmp_path):

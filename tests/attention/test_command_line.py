@@ -1,0 +1,50 @@
+import runpy
+import sys
+
+import pytest
+
+import attention
+from attention.__main__ import COLUMNS, main
+
+
+def test_every_variant_is_listed_with_its_properties(capsys, added):
+    main(["ls"])
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(attention.names())
+    assert all(column in header for column in COLUMNS)
+    for line, name in zip(lines, attention.names(), strict=True):
+        spec = attention.get(name)
+        assert spec.formula in line
+        assert spec.source in line
+        assert spec.row_sum in line
+        assert all(argument in line for argument in (*spec.arguments, *spec.learned))
+    assert "gates" in next(line for line in lines if line.startswith("zeros_sm"))
+
+
+def test_markdown_is_a_table(capsys, added):
+    main(["ls", "--markdown"])
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[0] == list(COLUMNS)
+    assert set(cells[1]) == {"---"}
+    assert [row[0] for row in cells[2:]] == list(attention.names())
+    assert all(len(row) == len(COLUMNS) for row in cells)
+    assert all(all(row) for row in cells if row[0] != added.name)
+
+
+@pytest.mark.parametrize("arguments", [[], ["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)
+def test_a_bad_command_is_one_line_and_exit_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    out, err = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_it_runs_as_a_module(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["attention", "ls"])
+    monkeypatch.delitem(sys.modules, "attention.__main__", raising=False)
+    runpy.run_module("attention", run_name="__main__")
+    assert capsys.readouterr().out.startswith("name ")

@@ -1,0 +1,78 @@
+"""FlexAttention: the same weights as the reference, and reasons where it cannot serve."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from attention import attend, explain, flex, reference
+from attention.catalogue import CATALOGUE
+
+SIZES = {"head": 3, "distance": 9}
+
+
+def small(spec):
+    """Shorten windows and tables so that a short sequence reaches past them."""
+    changes = {"length": 21, "window": 5, "sinks": 2, "max_distance": SIZES["distance"]}
+    return dataclasses.replace(spec, **{k: v for k, v in changes.items() if k in spec.arguments})
+
+
+def tensors(n=3, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    return (torch.randn(2, 3, 21, 8, dtype=dtype, generator=generator) for _ in range(n))
+
+
+def learned(spec):
+    generator = torch.Generator().manual_seed(1)
+    return {
+        name: 0.3 * torch.randn([SIZES[d] for d in dims], dtype=torch.float64, generator=generator)
+        for name, dims in spec.learned.items()
+    }
+
+
+SERVED = [s for s in map(small, CATALOGUE) if not flex.refuses(s, torch.zeros(1, 1, 1, 2))]
+
+
+def test_it_serves_the_published_two_stage_variants():
+    served = {spec.name for spec in SERVED}
+    assert {"softmax", "lssa", "lssar", "elastic", "lazy", "alibi", "streaming"} <= served
+
+
+@pytest.mark.parametrize("spec", SERVED, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("last", [21, 4, 1])
+def test_it_equals_the_reference(spec, last):
+    q, k, v = tensors()
+    q, parameters = q[:, :, -last:], learned(spec)
+    found = flex.attend(q, k, v, spec, parameters)
+    expected = reference.attend(q, k, v, spec, parameters)
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("beyond", ["zero", "last"])
+def test_biases_beyond_their_range_follow_the_rule(beyond):
+    spec = dataclasses.replace(small(next(s for s in CATALOGUE if s.name == "lazy")), beyond=beyond)
+    q, k, v = tensors()
+    found = flex.attend(q, k, v, spec, learned(spec))
+    torch.testing.assert_close(found, reference.attend(q, k, v, spec, learned(spec)))
+
+
+@pytest.mark.parametrize("name", ["lssar", "softmax_reweighted", "elastic"])
+def test_dead_rows_are_zero(name):
+    q, k, v = torch.ones(3, 1, 2, 9, 8, dtype=torch.float64)
+    spec = next(s for s in CATALOGUE if s.name == name)
+    parameters = {n: torch.ones(2, dtype=torch.float64) for n in spec.learned}
+    out = flex.attend(q, k, v, spec, parameters)
+    torch.testing.assert_close(out, reference.attend(q, k, v, spec, parameters))
+    assert out[..., 3:, :].abs().max() < 1e-15
+
+
+def test_it_says_why_it_does_not_serve():
+    q, k, v = tensors(dtype=torch.float32)
+    assert "no logarithm" in explain("raw", q).refused["flex"]
+    assert "l1-normalised" in explain("sigmoid", q, length=21).refused["flex"]
+    chosen = explain("lssar", q)
+    assert chosen.chosen == "reference"
+    assert "CPU" in chosen.refused["flex"]
+    assert explain("lssar", q, backend="flex").chosen == "flex"
+    with pytest.raises(ValueError, match="no backward on a CPU"):
+        attend(q.requires_grad_(), k, v, "lssar", backend="flex")
