@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import attention
 from benchmarks import cells, newton, presets, results
 from benchmarks.__main__ import main
 from symreg import engines
+from worldmodel.tasks import NextTokenTask
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +60,13 @@ def test_a_schedule_adds_a_row_for_reweighted_variants_alone():
         c.config["row"]["model"] for c in newton.cells(options())
     }
     assert added == {"lssar p=15, off to step 100"}
+
+
+@pytest.mark.parametrize("name", attention.names())
+def test_every_variant_can_be_benchmarked(name):
+    grid = newton.cells(options("tiny", attentions=(name,)))
+    model = next(c.config["model"] for c in grid if c.kind == "pretrain")
+    assert NextTokenTask(**model).gpt.blocks[0].attention.spec.name == name
 
 
 @pytest.mark.parametrize("preset", presets.names())
