@@ -109,8 +109,10 @@ def exponential(logarithm: sympy.Expr) -> sympy.Expr:
         if isinstance(base, sympy.log):
             for factor in _factors(base.args[0]):
                 base_, power = factor.as_base_exp()
-                if base_.is_number:
+                if factor.is_number:
                     result *= sympy.Float(factor) ** coefficient
+                elif base_.is_number:  # log(exp(u)) = u
+                    rest += coefficient * power * sympy.log(base_)
                 else:
                     result *= base_ ** _tidy(power * coefficient)
         else:

@@ -59,3 +59,13 @@ def test_a_formula_that_is_nowhere_positive_is_refused(sample):
     target = LogTarget.of(sample.X, sample.newton, NAMES)
     with pytest.raises(ValueError, match="not positive anywhere"):
         target.physical("log(-r)*0.5 + log(log(0.5 - 1 - r))")
+
+
+def test_exponential_takes_the_logarithm_of_an_exponential_apart():
+    m1, r = sympy.symbols("m1 r", positive=True)
+    for inner in (sympy.exp(-0.38 * r), m1**2 * sympy.exp(-0.38 * r), 3 * sympy.exp(r)):
+        logarithm = 2 * sympy.log(inner) + 0.5
+        found = exponential(logarithm)
+        at = {m1: 0.7, r: 1.3}
+        expected = float(sympy.exp(logarithm).subs(at))
+        assert float(found.subs(at)) == pytest.approx(expected, rel=1e-12)
