@@ -52,7 +52,7 @@ def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
     One panel per model at its largest label budget. All panels show the same orbit, the one
     whose answered steps go furthest around at a moderate eccentricity.
     """
-    shown = [*_showcase(predictors), *(x for x in predictors if x["row"]["model"] == "k-NN oracle")]
+    shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle")]
     if not shown:
         return None
     tables = [predictions.read(out / line["files"]["predictions"]) for line in shown]
@@ -162,8 +162,7 @@ def label_efficiency(predictors: list[Line]) -> Figure | None:
 
 def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
     """Predicted against true magnitude on held-out sequences, one panel per model."""
-    names = ("k-NN oracle", "ceiling")
-    shown = [*_showcase(predictors), *(x for x in predictors if x["row"]["model"] in names)]
+    shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle", "ceiling")]
     if not shown:
         return None
     columns = min(4, len(shown))
@@ -203,43 +202,49 @@ def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
 
 
 def loss_curves(out: Path, lines: Sequence[Line]) -> Figure | None:
-    """Training (thin) and validation (thick) losses of every trained cell."""
-    phases = {
-        "pre-training: nats per row": [x for x in lines if x["kind"] == "pretraining"],
-        "force head: loss": [x for x in lines if x["kind"] == "predictor"],
-    }
-    phases = {
-        title: [x for x in members if "curves" in x.get("files", {})]
-        for title, members in phases.items()
-    }
-    if not any(phases.values()):
+    """Training (thin) and validation (thick) losses: pre-training, then one panel per budget."""
+    trained = [x for x in lines if "curves" in x.get("files", {})]
+    pretraining = [x for x in trained if x["kind"] == "pretraining"]
+    forces = sorted((x for x in trained if x["kind"] == "predictor"), key=_order)
+    panels = {"pre-training: nats per row": pretraining}
+    for line in forces:
+        panels.setdefault(f"force head, {_labels(line)}", []).append(line)
+    if not trained:
         return None
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    models = list(dict.fromkeys(x["row"]["model"] for members in phases.values() for x in members))
-    for axis, (title, members) in zip(axes, phases.items(), strict=True):
-        seen = set()
-        for line in members:
-            row = line["row"]
-            colour = COLOURS[models.index(row["model"]) % len(COLOURS)]
-            style = ARM_STYLE.get(row["arm"], "-")
-            label = row["model"] if row["arm"] == "pretraining" else f"{row['model']}, {row['arm']}"
-            curves = _curves(out / line["files"]["curves"])
-            axis.plot(*curves["train_loss"], style, color=colour, lw=0.5, alpha=0.4)
-            axis.plot(
-                *curves["val_loss"],
-                style,
-                color=colour,
-                lw=1.4,
-                label=None if label in seen else label,
-            )
-            seen.add(label)
+    columns = min(3, len(panels))
+    height = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        height, columns, figsize=(4.2 * columns, 3.4 * height), squeeze=False, layout="constrained"
+    )
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    models = list(dict.fromkeys(line["row"]["model"] for line in trained))
+    for axis, (title, members) in zip(axes.flat, panels.items(), strict=False):
+        _loss_panel(axis, out, members, models)
         axis.set_title(title, fontsize=9)
-        axis.set_xlabel("step")
+        axis.set_xlabel("step", fontsize=8)
         axis.grid(alpha=0.3)
-        if seen:
-            axis.legend(fontsize=7)
-    axes[1].set_yscale("log")
     return figure
+
+
+def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) -> None:
+    lowest, seen = np.inf, set()
+    for line in lines:
+        row = line["row"]
+        colour = COLOURS[models.index(row["model"]) % len(COLOURS)]
+        style = ARM_STYLE.get(row["arm"], "-")
+        label = row["model"] if row["arm"] == "pretraining" else f"{row['model']}, {row['arm']}"
+        curves = _curves(out / line["files"]["curves"])
+        axis.plot(*curves["train_loss"], style, color=colour, lw=0.5, alpha=0.4)
+        shown = None if label in seen else label
+        axis.plot(*curves["val_loss"], style, color=colour, lw=1.4, label=shown)
+        seen.add(label)
+        lowest = min([lowest, *curves["val_loss"][1]])
+    axis.set_yscale("log")
+    if np.isfinite(lowest):
+        axis.set_ylim(bottom=lowest / 3)  # memorised labels go to zero and say nothing more
+    axis.legend(fontsize=7)
+    axis.tick_params(labelsize=7, which="both")
 
 
 def _showcase(predictors: Iterable[Line]) -> list[Line]:
@@ -251,9 +256,18 @@ def _showcase(predictors: Iterable[Line]) -> list[Line]:
     return [best[name] for name in sorted(best, key=lambda name: name[0])]
 
 
+def _controls(predictors: Iterable[Line], *models: str) -> list[Line]:
+    """Return the named controls, each at its largest label budget."""
+    best: dict[str, Line] = {}
+    for line in sorted(predictors, key=_order):
+        if line["row"]["model"] in models:
+            best[line["row"]["model"]] = line
+    return list(best.values())
+
+
 def _order(line: Line) -> float:
     labels = line["row"]["labels"]
-    return float("inf") if labels == "unlimited" else float(labels)
+    return float("inf") if labels == "unlimited" else float(labels or 0)
 
 
 def _labels(line: Line) -> str:

@@ -80,7 +80,7 @@ def comparisons(table: list[Row]) -> list[str]:
     """
     sentences = []
     trained = [row for row in table if row.arm in ARMS]
-    trained.sort(key=lambda row: (row.arm, row.labels))
+    trained.sort(key=lambda row: (row.arm, _budget(row)))
     for _, group in itertools.groupby(trained, key=lambda row: (row.arm, row.labels)):
         for one, other in itertools.combinations(sorted(group, key=lambda r: r.model), 2):
             apart = [metric for metric in COMPARED if separated(one, other, metric)]
@@ -140,12 +140,13 @@ def _render(
 
 
 def _largest_budget(table: list[Row]) -> list[Row]:
-    def size(row: Row) -> float:
-        return math.inf if row.labels == "unlimited" else float(row.labels)
-
     trained = [row for row in table if row.arm in ARMS]
-    largest = max((size(row) for row in trained), default=0.0)
-    return [row for row in trained if size(row) == largest]
+    largest = max((_budget(row) for row in trained), default=0.0)
+    return [row for row in trained if _budget(row) == largest]
+
+
+def _budget(row: Row) -> float:
+    return math.inf if row.labels == "unlimited" else float(row.labels)
 
 
 def _name(row: Row) -> str:
