@@ -70,7 +70,7 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
 @pytest.mark.parametrize(
     ("argument", "choice"),
     [
-        ("--model.attention=lsar", "softmax, lssa, lssar"),
+        ("--model.attention=lsar", "did you mean lssar or lssa?); choose from softmax"),
         ("--data.protocol=kepler", "identifiable, paper"),
         ("--data.population=none", "force"),
         ("--model.nheads=3", "n_head"),
