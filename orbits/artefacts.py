@@ -99,11 +99,6 @@ def sidecar(path: str | Path) -> Path:
     return Path(f"{path}.json")
 
 
-def is_done(path: str | Path) -> bool:
-    """Tell whether ``path`` and its sidecar are both there (contents are checked on reading)."""
-    return Path(path).is_file() and sidecar(path).is_file()
-
-
 def save_file(path: str | Path, data: bytes, manifest: Mapping[str, Any]) -> None:
     """Write a data file and then the sidecar that makes it count.
 
@@ -136,6 +131,15 @@ def load_file(path: str | Path) -> tuple[bytes, dict[str, Any]]:
     if hashlib.sha256(data).hexdigest() != record.get("sha256"):
         raise CorruptArtefact(f"{path}: sha256 mismatch; it was edited or damaged, make it again")
     return data, record["manifest"]
+
+
+def is_intact(path: str | Path) -> bool:
+    """Tell whether ``path`` is there, finished and as it was written."""
+    try:
+        load_file(path)
+    except (FileNotFoundError, CorruptArtefact):
+        return False
+    return True
 
 
 def save_arrays(

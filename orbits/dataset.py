@@ -79,7 +79,7 @@ def generate(
     ]
     for split, number in tqdm(shards, desc="shards", disable=not progress):
         path = out / split / f"{number:05d}.npz"
-        if _is_intact(path):
+        if artefacts.is_intact(path):
             continue
         indices = np.arange(number * SHARD, min((number + 1) * SHARD, counts[split]))
         batch = protocol.batch(seed, split, indices, population)
@@ -95,14 +95,6 @@ def generate(
         {"schema": 1, "sha256": hashes, "manifest": manifest(config, seed=seed, inputs={})},
     )
     return out
-
-
-def _is_intact(path: Path) -> bool:
-    try:
-        artefacts.load_file(path)
-    except (FileNotFoundError, artefacts.CorruptArtefact):
-        return False
-    return True
 
 
 def read_index(path: str | Path) -> dict[str, Any]:

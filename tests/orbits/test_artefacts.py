@@ -21,7 +21,7 @@ def test_round_trip(saved):
     arrays, manifest = artefacts.load_arrays(saved, required=["x"])
     np.testing.assert_array_equal(arrays["x"], [[0, 1, 2], [3, 4, 5]])
     assert manifest == {"seed": 3}
-    assert artefacts.is_done(saved)
+    assert artefacts.is_intact(saved)
     assert artefacts.sha256(saved) == hashlib.sha256(saved.read_bytes()).hexdigest()
     assert sorted(os.listdir(saved.parent)) == ["data.npz", "data.npz.json"]
 
@@ -86,7 +86,7 @@ def test_a_damaged_or_missing_sidecar_is_refused_by_name(saved, damage):
 
 def test_a_file_without_a_sidecar_is_not_done(saved):
     artefacts.sidecar(saved).unlink()
-    assert not artefacts.is_done(saved)
+    assert not artefacts.is_intact(saved)
     with pytest.raises(FileNotFoundError):
         artefacts.load_file(saved.parent / "other.npz")
 
@@ -114,7 +114,7 @@ def test_a_failing_sidecar_leaves_the_file_unfinished(saved, monkeypatch):
         broken.setattr(artefacts, "save_record", full_disk)
         with pytest.raises(OSError, match="No space"):
             artefacts.save_file(saved, b"new", {})
-    assert not artefacts.is_done(saved)
+    assert not artefacts.is_intact(saved)
     with pytest.raises(CorruptArtefact, match="never finished"):
         artefacts.load_file(saved)
 
@@ -122,7 +122,7 @@ def test_a_failing_sidecar_leaves_the_file_unfinished(saved, monkeypatch):
 def test_a_manifest_that_is_not_json_leaves_no_finished_file(tmp_path):
     with pytest.raises(TypeError):
         artefacts.save_file(tmp_path / "x", b"data", {"when": object()})
-    assert not artefacts.is_done(tmp_path / "x")
+    assert not artefacts.is_intact(tmp_path / "x")
 
 
 def test_a_file_is_replaced(saved):
