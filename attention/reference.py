@@ -107,6 +107,9 @@ def attend(
         spec: The variant.
         parameters: Its learned numbers, if it has any.
         chunk: Rows at a time, for O(Lk chunk) memory; None for all.
+
+    Raises:
+        ValueError: ``chunk`` is below 1.
     """
     length, total = q.shape[-2], k.shape[-2]
     if chunk is not None and chunk < 1:
