@@ -23,9 +23,9 @@ from symreg.cells import Progress
 from symreg.exponents import fit_exponents
 from symreg.measure import predictor_metrics, search_line
 from worldmodel.callbacks import SharpenAfter, save_predictions
+from worldmodel.controls.knn_oracle import knn_oracle
+from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
-from worldmodel.probes.knn_oracle import knn_oracle
-from worldmodel.probes.ridge import ridge_readout
 from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, prediction_columns, read_rows
 
 CHECKPOINT, PREDICTIONS, CURVES = "last.ckpt", "predictions.npz", "metrics.csv"

@@ -23,7 +23,7 @@ from orbits import artefacts
 from orbits.manifest import manifest
 from symreg.result_rows import SCHEMA
 
-VERSION = 3
+VERSION = 4
 """Raised when cells computed by older code must not be reused."""
 
 RECORD = "cell.json"

@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.optim import AdamW, Muon, Optimizer
+from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
+
+from worldmodel.muon import BatchedMuon
 
 OptimizerName = Literal["muon", "adamw"]
 
@@ -35,7 +37,7 @@ class MuonAdamW(Optimizer):
         lr: float,
         weight_decay: float,
     ) -> None:
-        muon = Muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
+        muon = BatchedMuon(matrices, lr=lr, weight_decay=weight_decay)
         adamw = AdamW(others, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
         super().__init__([*muon.param_groups, *adamw.param_groups], defaults={"lr": lr})
         # Optimizer.__init__ copies nothing: these are the dictionaries of the two optimisers,

@@ -13,9 +13,10 @@ import attention
 from orbits import artefacts
 from worldmodel import optim
 from worldmodel.callbacks import PredictionWriter, SharpenAfter
+from worldmodel.controls.knn_oracle import knn_oracle
+from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
-from worldmodel.probes.knn_oracle import knn_oracle
-from worldmodel.probes.ridge import ridge_readout
+from worldmodel.muon import BatchedMuon
 from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss, load_task
 
 ARGS = {"n_points": 16, "n_bins": 32}
@@ -221,9 +222,7 @@ def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
     ours, schedule = optim.configure(
         module, "muon", lr=0.1, weight_decay=0.01, warmup_steps=2, total_steps=10
     )
-    muon = torch.optim.Muon(
-        [twin["blocks"][0].weight], lr=0.1, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"
-    )
+    muon = BatchedMuon([twin["blocks"][0].weight], lr=0.1, weight_decay=0.01)
     adamw = torch.optim.AdamW(
         [twin["blocks"][0].bias, *twin["rest"].parameters()],
         lr=0.1,

@@ -1,0 +1,1 @@
+"""Read-outs and oracles that a trained model is compared with."""
