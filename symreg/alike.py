@@ -34,11 +34,23 @@ def alike(law: str, X: npt.ArrayLike, names: Sequence[str] = NAMES) -> tuple[str
     if X.ndim != 2 or X.shape[1] != len(NAMES) or not len(X):
         raise ValueError(f"X must have shape [n, {len(NAMES)}] with n > 0, got {X.shape}")
     truth = law_exponents(laws.get(law), X, names)
+    return tuple(name for name in followed(truth, X, names) if name != law)
+
+
+def followed(
+    alpha: npt.NDArray[np.float64], X: npt.NDArray[np.float64], names: Sequence[str] = NAMES
+) -> tuple[str, ...]:
+    """Return the laws of the registry that local exponents agree with, on enough of the points.
+
+    Args:
+        alpha: Local exponents of a formula at the points, [n, 3].
+        X: The points, [n, 3].
+        names: The columns of both.
+    """
     return tuple(
         name
         for name in laws.names()
-        if name != law
-        and within(law_exponents(laws.get(name), X, names), truth).mean() >= SHARE_WITHIN
+        if within(alpha, law_exponents(laws.get(name), X, names)).mean() >= SHARE_WITHIN
     )
 
 

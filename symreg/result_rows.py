@@ -41,12 +41,15 @@ class LawRate:
 
     Attributes:
         engine: Engine and version.
+        world: The law that rules where the predictions come from.
         found: Number of searches whose verdict is ``law``.
         total: Number of searches, failed ones included.
         failed: Number of searches that failed.
         low: Lower end of the Wilson 95% interval of found / total.
         high: Upper end of it.
         verdicts: How many searches ended in each verdict.
+        laws: How many searches found each law of the registry, whatever the law of the world;
+            ``none`` for formulas that are none of them.
         found_nooff: Searches that found the law once an additive constant is dropped.
         symbolic: How many formulas equal the law symbolically, up to the constant.
         timeouts: How many symbolic comparisons ran out of time, which is not a no.
@@ -63,12 +66,14 @@ class LawRate:
     """
 
     engine: str
+    world: str
     found: int
     total: int
     failed: int
     low: float
     high: float
     verdicts: Mapping[str, int]
+    laws: Mapping[str, int]
     found_nooff: int
     symbolic: int
     timeouts: int
@@ -343,12 +348,14 @@ def _law_rate(engine: str, lines: Sequence[Mapping[str, Any]]) -> LawRate:
     symbolic = Counter(score.get("symbolic") for score in scores)
     return LawRate(
         engine=engine,
+        world=str(lines[0]["task"]),
         found=len(found),
         total=len(lines),
         failed=len(lines) - len(scores),
         low=low,
         high=high,
         verdicts=dict(sorted(Counter(score["verdict"] for score in scores).items())),
+        laws=dict(Counter(_law_of(line) for line in ok).most_common()),
         found_nooff=sum(bool(score.get("law_nooff")) for score in scores),
         symbolic=symbolic["yes"],
         timeouts=symbolic["timeout"],
@@ -363,6 +370,14 @@ def _law_rate(engine: str, lines: Sequence[Mapping[str, Any]]) -> LawRate:
         shape_count=counts[shape] if shape else 0,
         shapes=len(counts),
     )
+
+
+def _law_of(line: Mapping[str, Any]) -> str:
+    """Return the law that a search found: the world's own if it agrees with that."""
+    score = line["metrics"]
+    if score["verdict"] == "law":
+        return str(line["task"])
+    return " or ".join(score.get("laws", ())) or "none"
 
 
 def _over_searches(

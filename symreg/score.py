@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from orbits import laws
 from symreg import bounded, dimensions, formula, points, symbolic
-from symreg.alike import SHARE_WITHIN, TOLERANCE, within
+from symreg.alike import SHARE_WITHIN, TOLERANCE, followed, within
 from symreg.exponents import MINIMUM_SEQUENCES, Interval, fit_exponents, r2
 from symreg.log_derivatives import law_exponents, log_derivatives
 from symreg.points import NAMES
@@ -52,6 +52,8 @@ class LawScore:
             ``no law found``, not a wrong law.
         law: Local exponents agree with the law's, any additive constant kept.
         law_nooff: The same with or without its additive constant.
+        laws: The laws of the registry that the formula agrees with in the same way, whatever the
+            world it was found in; empty where it does not describe the points.
         offset: That additive constant, solar mass AU / year^2; None if time ran out.
         offset_share: Offset over the median of y.
         r2_log: R2 of ln f against ln y; None where it is not defined.
@@ -82,6 +84,7 @@ class LawScore:
     verdict: str
     law: bool
     law_nooff: bool
+    laws: tuple[str, ...]
     offset: float | None
     offset_share: float | None
     r2_log: float | None
@@ -168,6 +171,7 @@ def score(
     varies = len(np.unique(y[valid])) > 1  # else rounding would stand in for the variance
     r2_log = r2(np.log(y[valid]), np.log(values[valid])) if varies else None
     described = r2_log is not None and r2_log >= MINIMUM_R2_LOG and valid.mean() >= SHARE_DESCRIBED
+    positive = bool((np.isfinite(values) & (values > 0)).mean() >= SHARE_POSITIVE)
     outside = _outside(X, names)
     return LawScore(
         expression=expression,
@@ -175,6 +179,7 @@ def score(
         verdict=_verdict(described, follows, law_nooff),
         law=follows,
         law_nooff=law_nooff,
+        laws=followed(alpha, X, names) if described and positive else (),
         offset=offset,
         offset_share=None if offset is None else _finite(offset / float(np.median(y[keep]))),
         r2_log=r2_log,

@@ -133,6 +133,11 @@ def _law_found(entry: LawRate) -> Cell:
     return Cell(rate, f"{wilson}{failed}", order=entry.found / entry.total)
 
 
+def _world(entry: LawRate) -> Cell:
+    found = ", ".join(f"{printable(law)} {count}" for law, count in entry.laws.items())
+    return Cell(f"{printable(entry.world)} / {found or '-'}", kind="name")
+
+
 def _verdicts(entry: LawRate) -> Cell:
     counts = {**entry.verdicts, **({"failed": entry.failed} if entry.failed else {})}
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -198,6 +203,12 @@ ENGINE: tuple[Column[LawRate], ...] = (
         "searches whose formula is the law / all searches, failed ones included [Wilson 95%]; all "
         "on ONE set of predictions per model seed.",
         _law_found,
+    ),
+    Column(
+        "law of the world / laws found",
+        "which laws of the registry the formulas are, and how many of them; none: no law of it. A "
+        "model must not find a law in a world where it does not rule.",
+        _world,
     ),
     Column(
         "up to an offset",

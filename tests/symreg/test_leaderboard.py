@@ -75,6 +75,23 @@ def test_failed_lines_stay_in_the_denominator():
     assert (row.seeds, row.failed) == (1, 1)
 
 
+def test_a_law_found_in_a_world_where_it_does_not_rule_is_named():
+    elsewhere = law("another law")
+    elsewhere["metrics"]["laws"] = ["newton"]
+    open_between = law("another law")
+    open_between["metrics"]["laws"] = ["softened", "yukawa"]
+    lines = [predictor(), law(), law(), elsewhere, open_between, law("another law")]
+    for each in lines:
+        each["task"] = "power_1_5"
+    (row,) = leaderboard.rows(lines, "power_1_5")
+    (entry,) = row.laws
+    assert entry.world == "power_1_5"
+    assert entry.laws == {"power_1_5": 2, "newton": 1, "softened or yukawa": 1, "none": 1}
+    assert (entry.found, entry.total) == (2, 5)
+    text = leaderboard.to_markdown([row], "power_1_5")
+    assert r"power\_1\_5 / power\_1\_5 2, newton 1, softened or yukawa 1, none 1" in text
+
+
 def test_only_failed_lines_still_make_a_row():
     lines = [
         predictor(status="failed", metrics={}),

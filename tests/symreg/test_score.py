@@ -54,6 +54,26 @@ def test_another_law_is_not_newton(sample, text, exponents):
         assert result.exponents[name][0] == pytest.approx(truth, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("39.5*m1*m2/r**1.5", ("power_1_5",)),
+        ("7*m1*m2/r**2", ("newton", "yukawa")),  # of 20 AU, on points within a few
+        ("7*m1*m2*r", ("harmonic",)),
+        ("7*m1/r**2", ()),
+        ("-7*m1*m2/r**2", ()),
+    ],
+)
+def test_the_law_of_another_world_is_named(sample, text, found):
+    y = np.abs(formula.evaluate(text, ("r", "m1", "m2"), sample.X))
+    assert score(text, "newton", X=sample.X, y=y).laws == found
+
+
+def test_a_formula_that_does_not_describe_the_points_is_no_law(sample):
+    y = formula.evaluate("m1*r", ("r", "m1", "m2"), sample.X)
+    assert score("39.5*m1*m2/r**2", "newton", X=sample.X, y=y).laws == ()
+
+
 def test_yukawa_has_a_running_exponent(sample):
     text = "39.5*m1*m2*(1 + r)*exp(-r)/r**2"
     y = formula.evaluate(text, ("r", "m1", "m2"), sample.X)
