@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 import lightning
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from orbits import protocols
 from worldmodel.device_orbits import DeviceOrbits
+from worldmodel.symmetry import N_SYMMETRIES, images
 
 Population = Literal["pretrain", "force"]
 DeviceBatches = Literal["float64", "float32"]
@@ -157,6 +159,7 @@ class OrbitSequences(Dataset):
         length: How many sequences there are.
         fine_tuning: Give no force but those that fine-tuning may see, and the few of held-out
             sequences wherever they are (:meth:`orbits.protocols.Protocol.label_mask`).
+        whole: Give forces in the first half too, of which a reversed image makes its second.
     """
 
     def __init__(
@@ -167,9 +170,10 @@ class OrbitSequences(Dataset):
         seed: int,
         length: int,
         fine_tuning: bool = False,
+        whole: bool = False,
     ) -> None:
         self.protocol, self.population, self.split = protocol, population, split
-        self.seed, self.length, self.fine_tuning = seed, length, fine_tuning
+        self.seed, self.length, self.fine_tuning, self.whole = seed, length, fine_tuning, whole
 
     def __len__(self) -> int:
         return self.length
@@ -184,14 +188,19 @@ class OrbitSequences(Dataset):
             force = batch["force"]
             if self.fine_tuning:
                 force[~self.protocol.label_mask(self.split, indices)] = np.nan
-            if not (self.fine_tuning and self.split == "test"):
-                force[:, : 1 + force.shape[1] // 2] = np.nan
+            if not (self.whole or (self.fine_tuning and self.split == "test")):
+                force[:, : _first_answer(force)] = np.nan
         return {
             name: torch.from_numpy(
                 value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
             )
             for name, value in batch.items()
         }
+
+
+def _first_answer(force: npt.NDArray | torch.Tensor) -> int:
+    """Return the first row [N, T, ...] of which a force may be asked."""
+    return 1 + force.shape[1] // 2
 
 
 class LeakedSequences(Dataset):
@@ -252,6 +261,8 @@ class OrbitData(SequenceData):
         device_batches: Make the training batches of ``pretrain`` on the trainer's device, in this
             precision: float64 gives the loader's tokens, float32 moves up to two in ten thousand
             by one bin. None makes them in the loader.
+        images: Train on a random image of every labelled sequence (:mod:`worldmodel.symmetry`),
+            a pure function of the training seed and the step.
     """
 
     def __init__(
@@ -268,6 +279,7 @@ class OrbitData(SequenceData):
         train_seed: int | None = None,
         num_workers: int = 0,
         device_batches: DeviceBatches | None = None,
+        images: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(
@@ -279,16 +291,23 @@ class OrbitData(SequenceData):
         self.n_train = n_train
         self.save_hyperparameters()
         self._made_on: dict[torch.device, DeviceOrbits] = {}
+        if images:
+            if population != "force" or self.protocol.label_leak:
+                raise ValueError("images are of labelled sequences, without label_leak")
+            if self.protocol.n_points % 2:
+                raise ValueError(f"images need an even n_points, got {self.protocol.n_points}")
         if device_batches is not None:
             if population == "force":
                 raise ValueError("device_batches has no labels; leave it out for population=force")
             self._device_orbits(torch.device("cpu"))  # refuses what it cannot make
 
-    def sequences(self, split: str, length: int, fine_tuning: bool = False) -> OrbitSequences:
+    def sequences(
+        self, split: str, length: int, fine_tuning: bool = False, whole: bool = False
+    ) -> OrbitSequences:
         """Return the first ``length`` sequences of a split."""
         seed = self.train_seed if split == "train" else self.hparams["seed"]
         population = self.hparams["population"]
-        return OrbitSequences(self.protocol, population, split, seed, length, fine_tuning)
+        return OrbitSequences(self.protocol, population, split, seed, length, fine_tuning, whole)
 
     def training_sequences(self) -> Dataset:
         """Return what training draws from.
@@ -296,11 +315,14 @@ class OrbitData(SequenceData):
         Raises:
             ValueError: Labels leak into an unlimited number of others.
         """
+        return self._training(whole=self.hparams["images"])
+
+    def _training(self, whole: bool) -> Dataset:
         length = self.n_train or 2**62
         if self.hparams["device_batches"] is not None:
             return TrajectoryIndices(length)
         fine_tuning = self.hparams["population"] == "force"
-        training = self.sequences("train", length, fine_tuning)
+        training = self.sequences("train", length, fine_tuning, whole)
         if not (fine_tuning and self.protocol.label_leak):
             return training
         if self.n_train is None:
@@ -308,11 +330,17 @@ class OrbitData(SequenceData):
         return LeakedSequences(training, self.sequences("test", self.hparams["n_test"], True))
 
     def on_after_batch_transfer(self, batch: dict[str, torch.Tensor], dataloader_idx: int) -> dict:
-        """Make the sequences of a batch that came as indices, where it is now."""
-        if "tokens" in batch:
-            return batch
-        indices = batch["sequence_id"]
-        return {**batch, **self._device_orbits(indices.device).batch(indices)}
+        """Make the sequences of a batch that came as indices; take images of labelled ones."""
+        if "tokens" not in batch:
+            indices = batch["sequence_id"]
+            batch = {**batch, **self._device_orbits(indices.device).batch(indices)}
+        if self.hparams["images"] and self.trainer and self.trainer.training:
+            place = (self.train_seed, self.trainer.global_step, self.trainer.global_rank)
+            draws = np.random.default_rng(place).integers(N_SYMMETRIES, size=len(batch["tokens"]))
+            choice = torch.from_numpy(draws).to(batch["tokens"].device)
+            batch = images(batch, choice, self.protocol.n_bins)
+            batch["force"][:, : _first_answer(batch["force"])] = torch.nan
+        return batch
 
     def _device_orbits(self, device: torch.device) -> DeviceOrbits:
         if device not in self._made_on:
@@ -342,7 +370,7 @@ class OrbitData(SequenceData):
         """
         if self.n_train is None:
             raise ValueError("n_train must be a number to read the training sequences once")
-        return self._ordered(self.training_sequences())
+        return self._ordered(self._training(whole=False))
 
     def predict_dataloader(self) -> DataLoader:
         """Return the held-out test sequences in order."""
