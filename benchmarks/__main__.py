@@ -46,12 +46,26 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a benchmark; an interrupted run continues")
     run.add_argument("benchmark", help=", ".join(BENCHMARKS))
     run.add_argument("--preset", default="small", help=", ".join(presets.names()))
-    run.add_argument("--protocol", default="identifiable")
+    run.add_argument("--protocol", help="what is observed (default: the preset's)")
     run.add_argument("--law", default="newton", help="force law of the world (default newton)")
+    run.add_argument(
+        "--elsewhere",
+        metavar="LAWS",
+        help="comma-separated other laws: add models trained in their worlds",
+    )
     run.add_argument("--attention", help="comma-separated variants (default: the preset's)")
     run.add_argument("--labels", help="comma-separated budgets, for example 300,unlimited")
     run.add_argument("--seeds", help="comma-separated model seeds")
     run.add_argument("--engines", help="comma-separated symbolic-regression engines, or auto")
+    run.add_argument("--exponents", help="comma-separated p of re-weighted variants, a row each")
+    run.add_argument(
+        "--images",
+        action=argparse.BooleanOptionalAction,
+        help="train force heads on images of labelled sequences (default: the preset's)",
+    )
+    run.add_argument(
+        "--law-labels", help="comma-separated budgets whose predictions are searched (all)"
+    )
     run.add_argument("--law-seeds", type=int, help="symbolic searches per row and engine")
     run.add_argument(
         "--sharpen-after",
@@ -60,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="STEP",
         help="add a row per re-weighted variant that pre-trains without re-weighting to STEP",
     )
+    run.add_argument("--dry-run", action="store_true", help="print what it would cost, and stop")
+    run.add_argument("--tflops", type=float, help="throughput for an estimate of the time")
     run.add_argument("--jobs", type=int, help="worker processes (default: cores; 1 with a GPU)")
     run.add_argument("--out", help="results folder (default: runs/BENCHMARK-PRESET-WORLD)")
     run.add_argument("--resume", action="store_true", help="continue with a changed configuration")
@@ -85,16 +101,29 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError(
             f"unknown benchmark {options.benchmark!r}; choose from {', '.join(BENCHMARKS)}"
         )
-    from benchmarks import newton
+    from benchmarks import cost, newton, training
     from symreg import results
 
+    preset = _preset(options)
+    protocol = options.protocol or preset.protocol
     settings = newton.Options(
-        options.protocol, _preset(options), options.sharpen_after, options.law
+        protocol,
+        preset,
+        options.sharpen_after,
+        options.law,
+        elsewhere=_names(options.elsewhere or ""),
+        law_labels=None if options.law_labels is None else _budgets(options, "law_labels"),
     )
-    jobs = options.jobs if options.jobs is not None else _default_jobs()
+    jobs = options.jobs if options.jobs is not None else preset.jobs or _default_jobs()
     if jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}")
-    world = [options.protocol] if options.law == "newton" else [options.protocol, options.law]
+    grid = newton.cells(settings)
+    table = cost.table(grid, options.tflops)
+    if options.dry_run:
+        print(table)
+        return
+    training.check_devices(preset)
+    world = [protocol] if options.law == "newton" else [protocol, options.law]
     out = Path(options.out or "-".join([f"runs/{options.benchmark}", options.preset, *world]))
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     results.check(out, settings.config(), **mode)
@@ -102,10 +131,11 @@ def _run(options: argparse.Namespace) -> None:
     from benchmarks import newton_cells
     from symreg import cells
 
+    print(table)
     with results.lock(out):
         results.claim(out, settings.config(), **mode)
         lines = cells.run(
-            newton.cells(settings),
+            grid,
             out,
             newton_cells.COMPUTE,
             jobs=jobs,
@@ -134,10 +164,11 @@ def _preset(options: argparse.Namespace) -> presets.Preset:
     if options.engines is not None:
         changes["engines"] = tuple(_engine(name) for name in _names(options.engines))
     if options.labels is not None:
-        changes["labels"] = tuple(
-            item if item == presets.UNLIMITED else _number(item, "--labels")
-            for item in _names(options.labels)
-        )
+        changes["labels"] = _budgets(options, "labels")
+    if options.exponents is not None:
+        changes["exponents"] = tuple(_positive(item) for item in _names(options.exponents))
+    if options.images is not None:
+        changes["images"] = options.images
     if options.seeds is not None:
         seeds = [_number(item, "--seeds") for item in _names(options.seeds)]
         changes["seeds"] = tuple(dict.fromkeys(seeds))
@@ -156,6 +187,23 @@ def _engine(name: str) -> str:
     engine, reason = engines.resolve("auto")
     print(f"engine: {engine.name} ({reason})")
     return engine.name
+
+
+def _budgets(options: argparse.Namespace, name: str) -> tuple[int | str, ...]:
+    return tuple(
+        item if item == presets.UNLIMITED else _number(item, f"--{name.replace('_', '-')}")
+        for item in _names(getattr(options, name))
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"--exponents takes positive numbers separated by commas, got {text!r}")
+    return value
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The flagship: orbits -> world model -> force head -> law -> leaderboard.
 
 The law is Newton's unless another one is asked for; a line's ``task`` names it, so that rows of
-two worlds never share a table.
+two worlds never share a table. With ``elsewhere``, models trained in worlds of other laws stand in
+the table too: a model that knows Newton's law must not find it where it does not rule.
 
 Every attention variant is pre-trained on orbits, then fine-tuned on a budget of labelled
 sequences; a compute-matched model of the same variant learns the forces from scratch; controls
@@ -22,12 +23,15 @@ from orbits.motion import NEWTON
 from symreg import engines
 from symreg.cells import Cell
 from symreg.measure import search_config
+from worldmodel.device_orbits import is_made_on_device
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
 
 CLOSED_FORM_SEQUENCES = 4000
 """Labelled sequences of the k-NN oracle and the ridge read-out where the budget is unlimited."""
 
+DIRECTION_WEIGHT = 0.3
+"""Weight of the force's direction beside its standardised magnitude."""
 
 UNTRAINED = "untrained + ridge"
 
@@ -42,19 +46,35 @@ class Options:
         sharpen_after: For each re-weighted variant, a further row whose pre-training starts
             without re-weighting up to this step; 0 for none.
         law: The force law of the world.
+        elsewhere: Other laws. A backbone pre-trained in each of their worlds is fine-tuned in this
+            one, and one with its force head from there is asked here without a label.
+        law_labels: Label budgets whose predictions are searched for formulas, beside those of
+            predictors that need no label; None for all.
     """
 
     protocol: str
     preset: Preset
     sharpen_after: int = 0
     law: str = NEWTON
+    elsewhere: tuple[str, ...] = ()
+    law_labels: tuple[int | str, ...] | None = None
 
     def __post_init__(self) -> None:
         preset = self.preset
-        world = protocols.get(self.protocol, self.protocol_args)
-        world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+        for law in (self.law, *self.elsewhere):
+            world = protocols.get(self.protocol, self.protocol_args_of(law))
+            world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+            if preset.images and world.n_points % 2:
+                raise ValueError(f"images need an even n_points, got {world.n_points}")
+        if self.law in self.elsewhere:
+            raise ValueError(f"elsewhere must not name {self.law!r}, the law of the world itself")
+        unknown = [x for x in self.law_labels or () if x not in preset.labels]
+        if unknown:
+            raise ValueError(f"law_labels must be among labels {preset.labels}, got {unknown[0]!r}")
         for name in preset.attentions:
-            get_attention(name)
+            if get_attention(name).reweights:
+                for p in preset.exponents:
+                    get_attention(name, p=p)  # refuses one that is not positive
         for name in preset.engines:
             status = engines.get(name).status()
             if status.state != "ready":
@@ -78,8 +98,12 @@ class Options:
     @property
     def protocol_args(self) -> dict[str, Any]:
         """Overrides of the protocol at this size."""
-        law = {} if self.law == NEWTON else {"law": self.law}
-        return {**self.preset.protocol_args.get(self.protocol, {}), **law}
+        return self.protocol_args_of(self.law)
+
+    def protocol_args_of(self, law: str) -> dict[str, Any]:
+        """Return the same for the world of another law."""
+        other = {} if law == NEWTON else {"law": law}
+        return {**self.preset.protocol_args.get(self.protocol, {}), **other}
 
     def config(self) -> dict[str, Any]:
         """Return plain data for the results folder's claim."""
@@ -88,6 +112,8 @@ class Options:
             "protocol": self.protocol,
             "law": self.law,
             "sharpen_after": self.sharpen_after,
+            "elsewhere": list(self.elsewhere),
+            "law_labels": None if self.law_labels is None else list(self.law_labels),
             "preset": {k: v for k, v in dataclasses.asdict(self.preset).items() if k != "about"},
         }
 
@@ -97,21 +123,35 @@ class Variant:
     """One attention row: a variant, its arguments and its schedule."""
 
     attention: str
+    p: float | None = None
     sharpen_after: int = 0
 
     @property
     def label(self) -> str:
         """Return the name shown in tables."""
-        spec = get_attention(self.attention)
-        name = f"{self.attention} p={spec.p:g}" if spec.reweights else self.attention
+        name = self.attention if self.p is None else f"{self.attention} p={self.p:g}"
         return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
+
+
+def variants(preset: Preset, sharpen_after: int) -> list[Variant]:
+    """Return the attention rows of a preset: one per name, or one per exponent if re-weighted."""
+    found = []
+    for name in preset.attentions:
+        spec = get_attention(name)
+        exponents = (preset.exponents or (spec.p,)) if spec.reweights else (None,)
+        found += [Variant(name, p) for p in exponents]
+    if sharpen_after:
+        found += [Variant(v.attention, v.p, sharpen_after) for v in found if v.p is not None]
+    return found
 
 
 def cells(options: Options) -> list[Cell]:
     """Return every cell of a run, each after those it needs."""
     grid = _Grid(options)
-    predictors = [*grid.models(), *grid.controls()]
-    return [*grid.pretraining.values(), *predictors, *grid.laws(predictors)]
+    heads, strangers = grid.strangers()
+    predictors = [*grid.models(), *strangers, *grid.controls()]
+    trained = [*grid.pretraining.values(), *heads]
+    return [*trained, *predictors, *grid.laws(predictors)]
 
 
 class _Grid:
@@ -119,16 +159,10 @@ class _Grid:
 
     def __init__(self, options: Options) -> None:
         self.options, self.preset = options, options.preset
-        self.world = protocols.get(options.protocol, options.protocol_args).config()
-        self.variants = [Variant(name) for name in self.preset.attentions]
-        if options.sharpen_after:
-            self.variants += [
-                Variant(name, options.sharpen_after)
-                for name in self.preset.attentions
-                if get_attention(name).reweights
-            ]
+        self.variants = variants(self.preset, options.sharpen_after)
         self.pretraining = {
-            (variant, seed): self._pretraining(variant, seed)
+            (law, variant, seed): self._pretraining(law, variant, seed)
+            for law in (options.law, *options.elsewhere)
             for variant in self.variants
             for seed in self.preset.seeds
         }
@@ -138,12 +172,26 @@ class _Grid:
         for seed in self.preset.seeds:
             for budget in self.preset.labels:
                 for variant in self.variants:
-                    yield self._force("pretrained", variant, seed, budget)
-                    yield self._force("scratch", variant, seed, budget)
+                    yield self._pretrained(variant, seed, budget)
+                    yield self._scratch(variant, seed, budget)
             for variant in self.variants:
                 if not variant.sharpen_after:
                     row = self._row(variant.label, UNTRAINED, CLOSED_FORM_SEQUENCES, seed)
                     yield self._cell("ridge", row, model=self._model(variant))
+
+    def strangers(self) -> tuple[list[Cell], list[Cell]]:
+        """Return heads trained in other worlds, and the rows of models that come from there."""
+        heads, rows = [], []
+        for law in self.options.elsewhere:
+            for seed in self.preset.seeds:
+                for variant in self.variants:
+                    for budget in self.preset.labels:
+                        rows.append(self._pretrained(variant, seed, budget, law))
+                    head = self._head_elsewhere(law, variant, seed, self.preset.labels[-1])
+                    heads.append(head)
+                    row = self._row(variant.label, f"trained on {law}", 0, seed)
+                    rows.append(self._cell("transfer", row, needs={"head": head}))
+        return heads, rows
 
     def controls(self) -> Iterable[Cell]:
         """Yield the rows that need no model."""
@@ -156,9 +204,13 @@ class _Grid:
         yield self._cell("control", row)
 
     def laws(self, predictors: Iterable[Cell]) -> Iterable[Cell]:
-        """Yield the symbolic searches of every predictor."""
+        """Yield the symbolic searches of the predictors, at the chosen label budgets."""
+        chosen = self.options.law_labels
         for seed in range(self.preset.law_seeds):
             for predictor in predictors:
+                budget = predictor.config["row"]["labels"]
+                if chosen is not None and budget not in (*chosen, None, 0):
+                    continue
                 for engine in self.preset.engines:
                     row = predictor.config["row"]
                     yield Cell(
@@ -174,52 +226,95 @@ class _Grid:
                         label=f"{engine} {seed}: {row['model']}, {row['arm']}",
                     )
 
-    def _pretraining(self, variant: Variant, seed: int) -> Cell:
+    def _pretraining(self, law: str, variant: Variant, seed: int) -> Cell:
         row = self._row(variant.label, "pretraining", None, seed)
         config = {
-            "task": self.options.law,
+            "task": law,
             "line_kind": "pretraining",
             "row": row,
             "seed": seed,
-            "model": self._model(variant),
+            "model": self._model(variant, law),
             "lr": self.preset.lr,
             "steps": self.preset.pretrain_steps,
             "sharpen_after": variant.sharpen_after,
-            "data": self._data("pretrain", None, seed),
-            "world": self.world,
+            "data": self._data("pretrain", None, seed, law),
+            "world": self._world(law),
+            **self._training(one_device=False),
         }
-        return Cell("pretrain", config, label=f"pretrain {variant.label}, seed {seed}")
+        return Cell("pretrain", config, label=f"pretrain {variant.label}, {law}, seed {seed}")
 
-    def _force(self, arm: str, variant: Variant, seed: int, budget: int | str) -> Cell:
-        pretrained = arm == "pretrained"
-        preset = self.preset
+    def _pretrained(
+        self, variant: Variant, seed: int, budget: int | str, law: str | None = None
+    ) -> Cell:
+        """Fine-tune in this world a backbone of the world of ``law``; None for this one."""
+        arm = "pretrained" if law is None else f"pretrained on {law}"
         return self._cell(
             "force",
             self._row(variant.label, arm, budget, seed),
-            needs={"pretrained": self.pretraining[variant, seed]} if pretrained else {},
+            needs={"pretrained": self.pretraining[law or self.options.law, variant, seed]},
             model=self._model(variant),
-            direction_weight=0.3,
-            sharpen_after=0 if pretrained else variant.sharpen_after,
-            lr=preset.finetune_lr if pretrained else preset.lr,
-            # The scratch arm is matched in steps and sequences: it takes those of both phases.
-            steps=preset.finetune_steps + (0 if pretrained else preset.pretrain_steps),
+            **({"any_law": True} if law else {}),
+            **self._fine_tuning(),
         )
+
+    def _scratch(self, variant: Variant, seed: int, budget: int | str) -> Cell:
+        preset = self.preset
+        return self._cell(
+            "force",
+            self._row(variant.label, "scratch", budget, seed),
+            model=self._model(variant),
+            direction_weight=DIRECTION_WEIGHT,
+            sharpen_after=variant.sharpen_after,
+            lr=preset.lr,
+            # The scratch arm is matched in steps and sequences: it takes those of both phases.
+            steps=preset.finetune_steps + preset.pretrain_steps,
+            **self._training(one_device=False),
+        )
+
+    def _head_elsewhere(self, law: str, variant: Variant, seed: int, budget: int | str) -> Cell:
+        """Train backbone and head in the world of ``law``; its line makes no row of this table."""
+        n_train = None if budget == UNLIMITED else int(budget)
+        config = {
+            "task": law,
+            "line_kind": "pretraining",
+            "row": self._row(variant.label, "head", budget, seed),
+            "seed": seed,
+            "model": self._model(variant, law),
+            **self._fine_tuning(),
+            "data": self._data("force", n_train, seed, law),
+            "world": self._world(law),
+        }
+        needs = {"pretrained": self.pretraining[law, variant, seed]}
+        return Cell("force", config, needs, label=f"head {variant.label}, {law}, seed {seed}")
+
+    def _fine_tuning(self) -> dict[str, Any]:
+        return {
+            "direction_weight": DIRECTION_WEIGHT,
+            "sharpen_after": 0,
+            "lr": self.preset.finetune_lr,
+            "steps": self.preset.finetune_steps,
+            **self._training(one_device=True),
+        }
 
     def _cell(
         self, kind: str, row: dict[str, Any], needs: Mapping[str, Cell] | None = None, **config: Any
     ) -> Cell:
-        budget = None if row["labels"] == UNLIMITED else row["labels"]
+        budget = row["labels"] if isinstance(row["labels"], int) and row["labels"] else None
         everything = {
             "task": self.options.law,
             "line_kind": "predictor",
             "row": row,
             "seed": row["seed"],
             "data": self._data("force", budget, row["seed"]),
-            "world": self.world,
+            "world": self._world(self.options.law),
             **config,
         }
         label = f"{row['model']}, {row['arm']}, {row['labels']} labels, seed {row['seed']}"
         return Cell(kind, everything, needs=needs or {}, label=label)
+
+    def _world(self, law: str) -> dict[str, Any]:
+        arguments = self.options.protocol_args_of(law)
+        return protocols.get(self.options.protocol, arguments).config()
 
     def _row(self, model: str, arm: str, labels: Any, seed: int | None) -> dict[str, Any]:
         return {
@@ -230,33 +325,57 @@ class _Grid:
             "seed": seed,
         }
 
-    def _model(self, variant: Variant) -> dict[str, Any]:
-        spec = get_attention(variant.attention)
-        arguments: dict[str, Any] = {"p": spec.p} if spec.reweights else {}
-        if spec.needs_length:
-            arguments["length"] = 1 + self.world["n_points"]
+    def _model(self, variant: Variant, law: str | None = None) -> dict[str, Any]:
+        arguments: dict[str, Any] = {} if variant.p is None else {"p": variant.p}
+        if get_attention(variant.attention).needs_length:
+            arguments["length"] = 1 + self._world(self.options.law)["n_points"]
         return {
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args or None,
-            "input": "bin_centres",
+            "protocol_args": self.options.protocol_args_of(law or self.options.law) or None,
+            "input": self.preset.input,
             "attention": variant.attention,
             "attention_args": arguments or None,
             "n_layer": self.preset.n_layer,
             "n_head": self.preset.n_head,
             "head_dim": self.preset.head_dim,
-            "optimizer": "muon",
-            "weight_decay": 0.0,
+            "optimizer": self.preset.optimizer,
+            "weight_decay": self.preset.weight_decay,
         }
 
-    def _data(self, population: str, n_train: int | None, seed: int | None) -> dict[str, Any]:
+    def _data(
+        self, population: str, n_train: int | None, seed: int | None, law: str | None = None
+    ) -> dict[str, Any]:
         # A model seed draws its own training sequences; arms and variants share them, and all
         # seeds share the held-out ones.
+        preset = self.preset
+        more: dict[str, Any] = {}
+        if population == "pretrain" and preset.device_batches and self._on_device(law):
+            more["device_batches"] = preset.device_batches
+        elif preset.num_workers:
+            more["num_workers"] = preset.num_workers
+        if population == "force" and preset.images:
+            more["images"] = True
         return {
             "train_seed": seed,
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args or None,
+            "protocol_args": self.options.protocol_args_of(law or self.options.law) or None,
             "population": population,
-            "n_train": n_train,
-            "n_test": self.preset.n_test,
-            "batch_size": self.preset.batch_size,
+            "n_train": preset.n_pretrain if population == "pretrain" else n_train,
+            "n_test": preset.n_test,
+            "batch_size": preset.batch_size,
+            **more,
         }
+
+    def _on_device(self, law: str | None) -> bool:
+        """Tell whether the device itself can make the sequences of a world."""
+        world = protocols.get(
+            self.options.protocol, self.options.protocol_args_of(law or self.options.law)
+        )
+        return is_made_on_device(world)
+
+    def _training(self, *, one_device: bool) -> dict[str, Any]:
+        """Return how a cell is trained, if not as usual."""
+        how = self.preset.training
+        if one_device:
+            how = dataclasses.replace(how, devices=1, strategy="auto")
+        return {"training": changes} if (changes := how.changes()) else {}

@@ -11,10 +11,10 @@ from typing import Any
 import lightning
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
-from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor
 
+from benchmarks import training
+from benchmarks.training import CHECKPOINT, CURVES
 from orbits import artefacts
 from orbits.ceiling import ceiling_force
 from orbits.manifest import manifest
@@ -22,13 +22,13 @@ from symreg import predictions
 from symreg.cells import Progress
 from symreg.exponents import fit_exponents
 from symreg.measure import predictor_metrics, search_line
-from worldmodel.callbacks import SharpenAfter, save_predictions
+from worldmodel.callbacks import save_predictions
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
-from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, prediction_columns, read_rows
+from worldmodel.tasks import ForceTask, load_task, prediction_columns, read_rows
 
-CHECKPOINT, PREDICTIONS, CURVES = "last.ckpt", "predictions.npz", "metrics.csv"
+PREDICTIONS = "predictions.npz"
 FORCE_SEED_OFFSET = 1000
 """Fine-tuning starts from another random state than pre-training with the same seed."""
 
@@ -46,33 +46,35 @@ def pretrain(
     config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
 ) -> dict[str, Any]:
     """Train a world model on orbits; keep its checkpoint and curves."""
-    lightning.seed_everything(config["seed"], verbose=False)
-    task = NextTokenTask(**_schedule(config), **config["model"])
-    data = OrbitData(**config["data"])
-    trainer = _fit(task, data, folder, config["steps"], progress, _sharpening(config))
-    metrics = {"val_nll": float(trainer.callback_metrics["val_loss"])}
-    return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
+    with training.trained(config, folder, progress, seed=config["seed"]):
+        metrics = {"val_nll": training.last_value(folder / CURVES, "val_loss")}
+        return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
 
 
 def force(
     config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
 ) -> dict[str, Any]:
     """Train a force head, on a pre-trained backbone or from scratch, and predict the test set."""
-    lightning.seed_everything(config["seed"] + FORCE_SEED_OFFSET, verbose=False)
-    task = ForceTask(
-        direction_weight=config["direction_weight"], **_schedule(config), **config["model"]
-    )
-    inputs = {}
+    checkpoint, inputs = None, {}
     if "pretrained" in needs:
         checkpoint = needs["pretrained"] / CHECKPOINT
-        task.load_backbone(checkpoint)
         inputs["pretrained"] = artefacts.sha256(checkpoint)
-    data = OrbitData(**config["data"])
-    trainer = _fit(task, data, folder, config["steps"], progress, _sharpening(config))
-    batches = trainer.predict(task, dataloaders=data.test_dataloader())
-    assert batches is not None
-    columns = {name: torch.cat([b[name] for b in batches]) for name in batches[0]}
-    return _predictor_line(config, folder, columns, inputs)
+    seed = config["seed"] + FORCE_SEED_OFFSET
+    with training.trained(config, folder, progress, seed=seed, pretrained=checkpoint) as task:
+        assert isinstance(task, ForceTask)
+        columns = training.predict(config, task, OrbitData(**config["data"]))
+        return _predictor_line(config, folder, columns, inputs)
+
+
+def transfer(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Ask a force head that was trained in another world for the forces of this one."""
+    checkpoint = needs["head"] / CHECKPOINT
+    task = load_task(checkpoint)
+    assert isinstance(task, ForceTask)
+    columns = training.predict(config, task, OrbitData(**config["data"]))
+    return _predictor_line(config, folder, columns, {"head": artefacts.sha256(checkpoint)})
 
 
 def ridge(
@@ -115,56 +117,14 @@ def law(
     return {**line, "manifest": manifest(config, seed=config["seed"], inputs=inputs)}
 
 
-COMPUTE = {"pretrain": pretrain, "force": force, "ridge": ridge, "control": control, "law": law}
-
-
-def _schedule(config: dict[str, Any]) -> dict[str, Any]:
-    return {"lr": config["lr"], "warmup_steps": max(1, min(50, config["steps"] // 10))}
-
-
-def _sharpening(config: dict[str, Any]) -> list[Callback]:
-    return [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
-
-
-class _Report(Callback):
-    """Tell the main process how far training is."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        self.progress(trainer.global_step, trainer.max_steps)
-
-
-def _fit(
-    task: OrbitTask,
-    data: OrbitData,
-    folder: Path,
-    steps: int,
-    progress: Progress,
-    callbacks: list[Callback],
-) -> lightning.Trainer:
-    checkpoint = ModelCheckpoint(
-        folder, filename=CHECKPOINT.removesuffix(".ckpt"), every_n_train_steps=max(1, steps // 4)
-    )
-    trainer = lightning.Trainer(
-        accelerator="auto",
-        devices=1,
-        max_steps=steps,
-        val_check_interval=max(1, steps // 10),
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        gradient_clip_val=1.0,
-        log_every_n_steps=max(1, steps // 100),
-        logger=CSVLogger(folder, name="", version=""),
-        callbacks=[checkpoint, _Report(progress), *callbacks],
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        deterministic="warn",
-    )
-    trainer.fit(task, datamodule=data)
-    trainer.save_checkpoint(folder / CHECKPOINT)
-    return trainer
+COMPUTE = {
+    "pretrain": pretrain,
+    "force": force,
+    "transfer": transfer,
+    "ridge": ridge,
+    "control": control,
+    "law": law,
+}
 
 
 def _truth(data: OrbitData) -> dict[str, Tensor]:
@@ -245,5 +205,9 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _manifest(config: dict[str, Any], inputs: dict[str, str] | None = None) -> dict[str, Any]:
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    devices = training.settings(config)
+    on_gpu = torch.cuda.is_available() and devices.accelerator != "cpu"
+    device = torch.cuda.get_device_name() if on_gpu else "cpu"
+    if devices.devices > 1:
+        device = f"{devices.devices} x {device}"
     return manifest(config, seed=config["seed"], device=device, inputs=inputs)

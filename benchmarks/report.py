@@ -18,6 +18,8 @@ from symreg.result_rows import MINIMUM_SEEDS
 from symreg.views import columns, html, words
 
 ARMS = ("pretrained", "scratch")
+STRANGERS = ("pretrained on ", "trained on ")
+"""How the arms of models from other worlds begin."""
 COMPARED = ("m1", "m2", "r", "constant")
 CAPTIONS = {
     "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale).",
@@ -40,9 +42,10 @@ def report(out: Path) -> str:
     """
     lines, manifest = results.load(out)
     law = manifest["config"].get("law", NEWTON)  # results from before there were others
-    table = rows(lines, law)
+    table = rows([line for line in lines if line["task"] == law], law)
     statements = [*answers(table, law), *comparisons(table)]
-    pictures = figures.draw_all(out, lines, table, law)
+    here = [line for line in lines if line["task"] == law]  # not trainings in other worlds
+    pictures = figures.draw_all(out, here, table, law)
     markdown = to_markdown(table, law, lines)
     statement_list = "\n".join(f"- {statement}" for statement in statements)
     artefacts.write_bytes(
@@ -61,7 +64,8 @@ def answers(table: list[Row], law: str) -> list[str]:
     """Say for each trained row at its largest budget what its predictions and formulas are."""
     truth = laws.get(law)
     sentences = []
-    for row in _largest_budget(table):
+    strangers = [row for row in table if row.arm.startswith(STRANGERS)]
+    for row in [*_largest_budget(table), *strangers]:
         if row.r2_log is None or row.constant is None:
             sentences.append(f"{_name(row)}: failed.")
             continue
@@ -73,7 +77,7 @@ def answers(table: list[Row], law: str) -> list[str]:
         dropped = f" on the {1 - row.dropped:.0%} that are positive" if row.dropped else ""
         sentences.append(
             f"{_name(row)} ({_seeds(row)}): R² of log F {row.r2_log[0]:.3f}{dropped}; exponents "
-            f"{fitted}; {constant}; the law was found by {found} searches."
+            f"{fitted}; {constant}; the law was found by {found} searches{_elsewhere(row)}."
         )
     return sentences
 
@@ -141,6 +145,18 @@ def _render(
         devices=sorted({line["manifest"]["device"] for line in lines}),
         cpu_minutes=sum(line["cpu_s"] for line in lines) / 60,
     )
+
+
+def _elsewhere(row: Row) -> str:
+    """Say which laws were found that do not rule here."""
+    wrong = {
+        law: sum(entry.laws.get(law, 0) for entry in row.laws)
+        for entry in row.laws
+        for law in entry.laws
+        if law not in (entry.world, "none")
+    }
+    named = ", ".join(f"{law} by {count}" for law, count in wrong.items())
+    return f", a law that does not rule here by others: {named}" if named else ""
 
 
 def _largest_budget(table: list[Row]) -> list[Row]:

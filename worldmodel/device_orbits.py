@@ -107,7 +107,7 @@ class DeviceOrbits:
         device: torch.device | str,
         dtype: torch.dtype = torch.float64,
     ) -> None:
-        if protocol.sampler not in _SAMPLERS or protocol.law != NEWTON:
+        if not is_made_on_device(protocol):
             raise ValueError(
                 f"protocol {protocol.name!r} under law {protocol.law!r} is made by the loader "
                 "alone; leave device_batches out"
@@ -248,3 +248,8 @@ def _relative(turns: Tensor, a: Tensor, e: Tensor, *towards: Tensor) -> tuple[Te
 
 
 _SAMPLERS = {"identifiable": DeviceOrbits._identifiable, "exoplanets": DeviceOrbits._exoplanets}
+
+
+def is_made_on_device(protocol: Protocol) -> bool:
+    """Tell whether :class:`DeviceOrbits` makes a protocol's sequences."""
+    return protocol.sampler in _SAMPLERS and protocol.law == NEWTON

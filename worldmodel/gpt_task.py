@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import lightning
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule, fully_shard
 
 import attention as attention_variants
 from worldmodel import optim
@@ -80,6 +81,20 @@ class GPTTask(lightning.LightningModule, ABC):
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``test_loss``."""
         self.log("test_loss", self._loss(batch), batch_size=len(batch["tokens"]))
+
+    def configure_model(self) -> None:
+        """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2).
+
+        Raises:
+            ValueError: The optimiser is not ``adamw``.
+        """
+        mesh = self.device_mesh
+        if mesh is None or isinstance(self, FSDPModule):  # fit and test call it once each
+            return
+        if self.hparams["optimizer"] != "adamw":
+            raise ValueError("FSDP2 cannot save the state of Muon: set optimizer to adamw")
+        for module in (*self.gpt.blocks, self):
+            fully_shard(module, mesh=mesh["data_parallel"])
 
     def configure_optimizers(self) -> Any:
         """Return the optimiser with its schedule, stepped at every training step."""

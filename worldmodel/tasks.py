@@ -95,8 +95,12 @@ class ForceTask(OrbitTask):
             for part in (self.gpt, self.embedding):
                 part.requires_grad_(False)
 
-    def load_backbone(self, path: str | Path) -> None:
+    def load_backbone(self, path: str | Path, any_law: bool = False) -> None:
         """Take embedding and backbone from a checkpoint of the same variant and shape.
+
+        Args:
+            path: The checkpoint.
+            any_law: Accept one that was pre-trained in the world of another force law.
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
@@ -104,8 +108,9 @@ class ForceTask(OrbitTask):
         """
         checkpoint = read_checkpoint(path)
         theirs = checkpoint["hyper_parameters"]
+        unseen = (*LABELLING, "law") if any_law else LABELLING
         for name in (*BACKBONE, *SHAPE):
-            if _seen(theirs.get(name)) != _seen(self.hparams[name]):
+            if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
                 raise ValueError(
                     f"{path}: pretrained with {name}={theirs.get(name)!r}, "
                     f"this model has {name}={self.hparams[name]!r}"
@@ -167,6 +172,10 @@ def load_task(path: str | Path) -> GPTTask:
     task: type[GPTTask]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         task = TextTask
+    elif "head.state.weight" in checkpoint["state_dict"]:
+        from worldmodel.state_task import StateTask  # imports this module
+
+        task = StateTask
     else:
         task = ForceTask if "head.readout.weight" in checkpoint["state_dict"] else NextTokenTask
     return task.load_from_checkpoint(path, map_location="cpu", weights_only=True)
@@ -177,10 +186,10 @@ def read_rows(batch: dict[str, Tensor]) -> Tensor:
     return batch["force"].isfinite().all(dim=-1)
 
 
-def _seen(hyper_parameter: Any) -> Any:
+def _seen(hyper_parameter: Any, unseen: tuple[str, ...]) -> Any:
     """Return what a backbone depends on of a hyper-parameter; empty counts as not given."""
     if isinstance(hyper_parameter, dict):
-        hyper_parameter = {k: v for k, v in hyper_parameter.items() if k not in LABELLING}
+        hyper_parameter = {k: v for k, v in hyper_parameter.items() if k not in unseen}
     return hyper_parameter or None
 
 

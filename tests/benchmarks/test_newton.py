@@ -64,6 +64,33 @@ def test_a_schedule_adds_a_row_for_reweighted_variants_alone():
     assert added == {"lssar p=15, off to step 100"}
 
 
+def test_models_from_elsewhere_keep_their_world_until_they_are_asked_here():
+    size = dataclasses.replace(presets.get("small"), attentions=("softmax",), labels=(300,))
+    away = newton.Options("identifiable", size, law="power_1_5", elsewhere=("newton",))
+    grid = newton.cells(away)
+    by_arm = {c.config["row"]["arm"]: c for c in grid if c.kind in ("force", "transfer")}
+    tuned, asked, head = (
+        by_arm[arm] for arm in ("pretrained on newton", "trained on newton", "head")
+    )
+    for cell, law in ((tuned, "power_1_5"), (asked, "power_1_5"), (head, "newton")):
+        assert cell.config["world"]["law"] == law
+        assert (cell.config["data"]["protocol_args"] or {}).get("law", "newton") == law
+    assert tuned.needs["pretrained"] == head.needs["pretrained"]
+    assert tuned.needs["pretrained"].config["world"]["law"] == "newton"
+    assert asked.needs == {"head": head}
+    assert asked.config["row"]["labels"] == 0
+    assert head.config["task"] == "newton", "it makes no row of this world's table"
+    searched = {c.config["row"]["arm"] for c in grid if c.kind == "law"}
+    assert {"pretrained", "pretrained on newton", "trained on newton"} <= searched
+    assert "head" not in searched
+
+
+def test_searches_can_be_kept_to_some_budgets():
+    away = newton.Options("identifiable", presets.get("small"), law_labels=(300,))
+    labels = {c.config["row"]["labels"] for c in newton.cells(away) if c.kind == "law"}
+    assert labels == {300, None}
+
+
 def test_another_law_is_another_world_and_another_answer():
     ours, theirs = newton.cells(options(law="harmonic")), newton.cells(options())
     assert not {c.key for c in ours} & {c.key for c in theirs}
@@ -130,7 +157,11 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--seeds", ""], "seeds must not be empty"),
         (["newton", "--jobs", "0"], "--jobs"),
         (["newton", "--law-seeds", "0"], "--law-seeds"),
-        (["newton", "--sharpen-after", "750"], "[0, 750)"),
+        (["newton", "--sharpen-after", "1100"], "[0, 1100)"),
+        (["newton", "--elsewhere", "newton"], "elsewhere must not name 'newton'"),
+        (["newton", "--elsewhere", "newtonian"], "did you mean newton"),
+        (["newton", "--law-labels", "77"], "must be among labels"),
+        (["newton", "--exponents", "0"], "positive numbers separated by commas, got '0'"),
         (["newton", "--law", "hook"], "harmonic, inverse_cube"),
         (["newton", "--law", "inverse_cube"], "does not bind"),
         (["newton", "--protocol", "fixed", "--law", "yukawa"], "does not bind"),
@@ -230,6 +261,20 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert law["metrics"]["verdict"] == "law"
     pretraining = [line["metrics"]["val_nll"] for line in lines if line["kind"] == "pretraining"]
     assert all(nll < 9.0 for nll in pretraining), "below the uniform guess of 2 ln 128 = 9.70"
+
+
+def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
+    out = tmp_path / "out"
+    world = ("--law", "power_1_5", "--elsewhere", "newton", "--attention", "softmax")
+    subprocess.run(command(out, *world), cwd=ROOT, check=True, capture_output=True)
+    main(["report", str(out)])
+    text = capsys.readouterr().out
+    assert "softmax, pretrained on newton, unlimited labels (1 seed)" in text
+    assert "softmax, trained on newton, 0 labels (1 seed)" in text
+    table = (out / "leaderboard.md").read_text()
+    assert "law of the world / laws found" in table
+    assert r"power\_1\_5 / power\_1\_5 1" in table, "found in the true force"
+    assert "### newton" not in table
 
 
 def test_a_report_names_the_law_and_compares_constants_only_of_power_laws(tiny, tmp_path, capsys):

@@ -1,0 +1,306 @@
+"""Training the model of a cell: in this process or in several, and resumed after a kill.
+
+While a cell trains, its last checkpoint and its curves lie in ``OUT/cells/KEY.training``, beside
+the cell's folder, because a cell that is computed again starts with that one empty.
+
+Lightning starts the processes of several devices by running the program again, which a worker of
+a pool cannot be. So such a cell is trained by ``python -m benchmarks.training JOB``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.plugins import TorchCheckpointIO
+from lightning.pytorch.plugins.environments import LightningEnvironment
+from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
+
+from benchmarks.presets import Preset, Training
+from orbits import artefacts
+from symreg.cells import Progress
+from worldmodel.callbacks import SharpenAfter
+from worldmodel.data import OrbitData
+from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, load_task, read_checkpoint
+
+CHECKPOINT, CURVES = "last.ckpt", "metrics.csv"
+ROOT = Path(__file__).parents[1]
+
+
+def check_devices(preset: Preset) -> None:
+    """Refuse a preset that this machine has too few devices for.
+
+    Raises:
+        ValueError: CUDA devices are missing.
+    """
+    needed = preset.training.devices if preset.training.accelerator == "cuda" else 0
+    found = torch.cuda.device_count()
+    if found < needed:
+        devices = "CUDA device" if needed == 1 else "CUDA devices"
+        raise ValueError(
+            f"preset {preset.name!r} needs {needed} {devices}, found {found}; "
+            "use --dry-run to see its cost"
+        )
+
+
+def settings(config: Mapping[str, Any]) -> Training:
+    """Return how a cell is trained."""
+    return Training(**config.get("training", {}))
+
+
+def build(config: Mapping[str, Any]) -> OrbitTask:
+    """Return the task of a cell: the next token on unlabelled sequences, the force on others."""
+    schedule = {
+        "lr": config["lr"],
+        "warmup_steps": max(1, min(settings(config).warmup_steps, config["steps"] // 10)),
+    }
+    if config["data"]["population"] == "pretrain":
+        return NextTokenTask(**schedule, **config["model"])
+    return ForceTask(direction_weight=config["direction_weight"], **schedule, **config["model"])
+
+
+@contextlib.contextmanager
+def trained(
+    config: Mapping[str, Any],
+    folder: Path,
+    progress: Progress,
+    *,
+    seed: int,
+    pretrained: Path | None = None,
+) -> Iterator[OrbitTask]:
+    """Train the task of a cell, from where a killed run stood, and hand it over.
+
+    Its checkpoint and curves are then in the cell's folder. What was kept for a resume goes when
+    the block ends, so a failure in it does not cost the training.
+
+    Args:
+        config: The cell's configuration.
+        folder: The cell's folder, ``OUT/cells/KEY``.
+        progress: Told how far training is.
+        seed: Seed of the initial weights.
+        pretrained: Checkpoint of the backbone to start from; None for scratch.
+
+    Raises:
+        RuntimeError: One of several processes failed.
+    """
+    kept = folder.with_name(f"{folder.name}.training")
+    kept.mkdir(exist_ok=True)
+    fit = _fit if settings(config).devices == 1 else _fit_in_processes
+    fit(config, kept, progress, seed, pretrained)
+    os.link(kept / CHECKPOINT, folder / CHECKPOINT)
+    _join_curves(kept, folder / CURVES)
+    yield load_task(folder / CHECKPOINT)  # type: ignore[misc]
+    shutil.rmtree(kept)
+
+
+def last_value(curves: Path, name: str) -> float:
+    """Return the last value that training logged under a name."""
+    with curves.open(newline="") as file:
+        return [float(row[name]) for row in csv.DictReader(file) if row[name]][-1]
+
+
+def predict(config: Mapping[str, Any], task: ForceTask, data: OrbitData) -> dict[str, torch.Tensor]:
+    """Return the columns of the prediction file of the test set: one device, full precision."""
+    trainer = lightning.Trainer(
+        accelerator=settings(config).accelerator,
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        plugins=[LightningEnvironment()],
+    )
+    batches = trainer.predict(task, dataloaders=data.test_dataloader())
+    assert batches is not None
+    return {name: torch.cat([b[name] for b in batches]) for name in batches[0]}
+
+
+class _Report(Callback):
+    """Tell how far training is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.is_global_zero:
+            self.progress(trainer.global_step, trainer.max_steps)
+
+
+class _AtomicCheckpoints(TorchCheckpointIO):
+    """Replace a checkpoint in one step: Lightning copies it in, where /tmp is another disk."""
+
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
+        with artefacts.replacing(path) as file:
+            torch.save(checkpoint, file)
+
+
+def _fit(
+    config: Mapping[str, Any], kept: Path, progress: Progress, seed: int, pretrained: Path | None
+) -> None:
+    """Train in this process and, with several devices, in those that Lightning starts."""
+    lightning.seed_everything(seed, verbose=False)
+    task, training, steps = build(config), settings(config), config["steps"]
+    checkpoint = kept / CHECKPOINT
+    resumed = checkpoint.is_file()
+    start = read_checkpoint(checkpoint)["global_step"] if resumed else 0
+    if start == steps:
+        return
+    if pretrained and not resumed:
+        assert isinstance(task, ForceTask)
+        task.load_backbone(pretrained, any_law=config.get("any_law", False))
+    sharpening = [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
+    trainer = lightning.Trainer(
+        accelerator=training.accelerator,
+        devices=training.devices,
+        strategy=_strategy(training),
+        precision=training.precision,  # type: ignore[arg-type]
+        max_steps=steps,
+        val_check_interval=max(1, steps // 10),
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        gradient_clip_val=1.0,
+        use_distributed_sampler=False,  # OrbitData gives every rank its own share
+        log_every_n_steps=max(1, steps // 100),
+        # Named by their first step: those of a resumed run do not replace the earlier ones.
+        logger=CSVLogger(kept, "curves", f"{start:09d}", flush_logs_every_n_steps=1),
+        callbacks=[
+            ModelCheckpoint(
+                kept,
+                filename=checkpoint.stem,
+                every_n_train_steps=training.checkpoint_steps,
+                enable_version_counter=False,
+            ),
+            _Report(progress),
+            *sharpening,
+        ],
+        plugins=[_AtomicCheckpoints(), LightningEnvironment()],
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        deterministic="warn",
+    )
+    trainer.fit(
+        task,
+        datamodule=OrbitData(**config["data"]),
+        ckpt_path=checkpoint if resumed else None,
+        weights_only=True,
+    )
+    trainer.save_checkpoint(checkpoint)
+
+
+def _strategy(training: Training) -> str | Strategy:
+    if training.strategy != "fsdp2":
+        return training.strategy
+    return ModelParallelStrategy(
+        data_parallel_size=training.devices,
+        tensor_parallel_size=1,
+        save_distributed_checkpoint=False,  # one file, that any number of devices reads
+    )
+
+
+def _join_curves(kept: Path, curves: Path) -> None:
+    """Write the curves of all runs as one, without the steps that a killed run did in vain."""
+    rows: list[dict[str, str]] = []
+    for part in sorted((kept / "curves").iterdir()):
+        rows = [row for row in rows if int(row["step"]) < int(part.name)]
+        with (part / CURVES).open(newline="") as file:
+            rows += csv.DictReader(file)
+    with curves.open("w", newline="") as file:
+        writer = csv.DictWriter(file, sorted({name for row in rows for name in row}))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _fit_in_processes(
+    config: Mapping[str, Any], kept: Path, progress: Progress, seed: int, pretrained: Path | None
+) -> None:
+    """Run :func:`_fit` as a program of its own, which Lightning can run again for every device.
+
+    Raises:
+        RuntimeError: It failed; the message is that of the first process, if it has one.
+    """
+    job = {
+        "config": config,
+        "kept": str(kept.resolve()),
+        "seed": seed,
+        "pretrained": str(pretrained.resolve()) if pretrained else None,
+    }
+    path, log = kept.resolve() / "job.json", kept / "log.txt"
+    path.write_text(json.dumps(job))
+    failure = None
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.training", str(path)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,  # closes with this process, which ends that one
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        ) as program,
+    ):
+        assert program.stdout is not None
+        try:
+            for line in program.stdout:
+                message = json.loads(line)
+                failure = message.get("failure")
+                if failure is None:
+                    progress(message["step"], message["steps"])
+            code = program.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(program.pid, signal.SIGKILL)  # with the processes that it started
+    if code:
+        failure = failure or f"the processes of a training ended with exit code {code}"
+        raise RuntimeError(f"{failure}; see {log}")
+
+
+def main() -> None:
+    """Train the job of a file; progress goes to standard output, one JSON record a line."""
+    from benchmarks.newton_cells import initialise
+
+    if "LOCAL_RANK" not in os.environ:  # Lightning sets it for the processes that it starts
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    messages = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed
+
+    def say(**message: Any) -> None:
+        print(json.dumps(message), file=messages, flush=True)
+
+    initialise()
+    job = json.loads(Path(sys.argv[1]).read_text())
+    try:
+        _fit(
+            job["config"],
+            Path(job["kept"]),
+            lambda step, steps: say(step=step, steps=steps),
+            job["seed"],
+            Path(job["pretrained"]) if job["pretrained"] else None,
+        )
+    except Exception as problem:
+        say(failure=f"{type(problem).__name__}: {problem}")
+        raise
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)  # returns when the other end closes
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
