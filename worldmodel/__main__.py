@@ -1,29 +1,33 @@
-"""``python -m worldmodel fit|validate|test|predict|finetune``."""
+"""``python -m worldmodel fit|validate|test|predict|finetune|attention-maps|probe``."""
 
 import argparse
 import sys
+from typing import NoReturn
 
 HELP = """usage: python -m worldmodel COMMAND [-c CONFIG.yaml] [--key.subkey VALUE ...]
 
 commands:
   fit        pre-train on next-token prediction, of orbits (worldmodel/configs/pretrain.yaml) or
-             of text (worldmodel/configs/text.yaml)
+             of text (worldmodel/configs/text.yaml); with StateTask, on the true state
   finetune   train a force head, from --pretrained CKPT or from scratch (configs/force.yaml)
   validate   evaluate a checkpoint on the validation sequences
   test       evaluate a checkpoint on the held-out test sequences
   attention-maps CKPT [--layer N] [--sequence N] [--text TEXT] [--out PNG]
              draw the weights of every head of a block on one held-out orbit, or on a text
   predict    write a force model's predictions to a file that symreg reads
+  probe CKPT [CKPT ...] [--probes all|NAME,...] [--out DIR]
+             ask what checkpoints know, beside controls and ceilings: lines, figures, report
 
 examples:
   python -m worldmodel fit -c worldmodel/configs/pretrain.yaml --model.attention=lssar
   python -m worldmodel fit -c worldmodel/configs/text.yaml --data.path my-texts
   python -m worldmodel finetune -c worldmodel/configs/force.yaml --pretrained CKPT
   python -m worldmodel predict -c worldmodel/configs/force.yaml --ckpt_path CKPT
+  python -m worldmodel probe runs/pretrain/version_0/checkpoints/last.ckpt --probes rollout,linear
 
 `python -m worldmodel COMMAND --help` lists the keys of the trainer, `COMMAND --model.help CLASS`
-those of a task (NextTokenTask, ForceTask, TextTask), `COMMAND --data.help CLASS` those of its data
-(OrbitData, TextData)."""
+those of a task (NextTokenTask, ForceTask, StateTask, TextTask), `COMMAND --data.help CLASS` those
+of its data (OrbitData, TextData)."""
 
 
 def main() -> None:
@@ -31,8 +35,8 @@ def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(HELP)
         return
-    if sys.argv[1] == "attention-maps":
-        _attention_maps(sys.argv[2:])
+    if sys.argv[1] in COMMANDS:
+        COMMANDS[sys.argv[1]](sys.argv[2:])
         return
     from worldmodel.cli import main as run
 
@@ -40,7 +44,7 @@ def main() -> None:
 
 
 def _attention_maps(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m worldmodel attention-maps")
+    parser = _Parser(prog="python -m worldmodel attention-maps")
     parser.add_argument("checkpoint")
     parser.add_argument("--layer", type=int, default=-1, help="which block (default: the last)")
     parser.add_argument("--sequence", type=int, help="orbits: which test sequence (default: 0)")
@@ -52,8 +56,52 @@ def _attention_maps(arguments: list[str]) -> None:
     try:
         print(attention_maps(**vars(options)))
     except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        parser.error(str(error))
+
+
+def _probe(arguments: list[str]) -> None:
+    from worldmodel.probes import names
+
+    parser = _Parser(prog="python -m worldmodel probe", description="Ask what checkpoints know.")
+    parser.add_argument("checkpoints", nargs="+", metavar="CKPT")
+    parser.add_argument("--probes", default="all", help=f"all, or some of {', '.join(names())}")
+    parser.add_argument("--out", default="runs/probe", help="results folder (runs/probe)")
+    parser.add_argument("--law", help="ask in a world of this law (default: the checkpoint's own)")
+    parser.add_argument("--n-sequences", type=int, help="held-out sequences (500)")
+    parser.add_argument("--seeds", help="seeds of what is trained, one or three and more (0,1,2)")
+    parser.add_argument("--steps", type=int, help="fine-tuning steps (default: each probe's own)")
+    parser.add_argument("--labels", type=int, help="labelled sequences to train on (1000)")
+    parser.add_argument("--datasets", type=int, help="white-noise datasets (100)")
+    parser.add_argument("--resume", action="store_true", help="go on in a folder of another run")
+    options = parser.parse_args(arguments)
+    given = ("law", "n_sequences", "steps", "labels", "datasets")
+    changes = {name: value for name in given if (value := getattr(options, name)) is not None}
+    if options.seeds is not None:
+        if not all(item.isdecimal() for item in options.seeds.split(",")):
+            parser.error(f"--seeds takes whole numbers separated by commas, got {options.seeds!r}")
+        changes["seeds"] = tuple(int(item) for item in options.seeds.split(","))
+    chosen = [] if options.probes == "all" else options.probes.split(",")
+    from worldmodel.probing import Settings, probe
+
+    try:
+        page = probe(
+            options.checkpoints, chosen, options.out, Settings(**changes), resume=options.resume
+        )
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        print("stopped; run the same command again to resume", file=sys.stderr)
+        sys.exit(130)
+    print(f"report: {page}")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"error: {message}", file=sys.stderr)
         sys.exit(2)
+
+
+COMMANDS = {"attention-maps": _attention_maps, "probe": _probe}
 
 
 if __name__ == "__main__":

@@ -16,11 +16,16 @@ from lightning.pytorch.cli import (
 
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
-from worldmodel.tasks import ForceTask, OrbitTask
+from worldmodel.state_task import StateTask
+from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask
 from worldmodel.text import TextData
 from worldmodel.text_task import TextTask
 
-CLASSES = {"model": "NextTokenTask, ForceTask, TextTask", "data": "OrbitData, TextData"}
+TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
+CLASSES = {
+    "model": ", ".join(task.__name__ for task in TASKS),
+    "data": "OrbitData, TextData",
+}
 
 
 class Trainer(lightning.Trainer):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from orbits import protocols
-from orbits.ceiling import ceiling_force
+from orbits.ceiling import ceiling_force, fit
 
 
 def exponents(protocol, n):
@@ -41,3 +41,48 @@ def test_ceiling_is_given_on_planet_rows_only(n_points):
     truth = np.hypot(*np.moveaxis(batch["force"], -1, 0))
     share = force[batch["body"] == 1] / truth[batch["body"] == 1]
     assert np.median(np.abs(np.log(share))) < 0.05
+
+
+def test_an_orbit_goes_on_as_its_first_points_say():
+    protocol = protocols.get("identifiable")
+    world = protocol.systems(0, "test", np.arange(200))
+    truth = protocol.observe(world)["coordinates"][:, 1:]
+
+    def missed(n_seen):
+        error = np.linalg.norm(fit(protocol, world, n_seen).points - truth, axis=-1)
+        return np.median(error[:, :n_seen]), np.median(error[:, -1])
+
+    inside, ahead = missed(24)
+    assert inside < protocol.tokens.width / 2
+    assert ahead < 2 * protocol.tokens.width
+    assert missed(12)[1] > 2 * ahead, "a shorter arc says less"
+    assert missed(48)[1] < ahead
+
+
+def test_a_fit_reads_nothing_but_what_it_may_see():
+    protocol = protocols.get("identifiable")
+    world = protocol.systems(0, "test", np.arange(20))
+    longer = protocols.get("identifiable", {"n_points": 60})
+    np.testing.assert_allclose(
+        fit(longer, world, 24).points[:, :48], fit(protocol, world, 24).points, rtol=0, atol=1e-12
+    )
+
+
+def test_impossible_fits_are_refused():
+    protocol = protocols.get("identifiable")
+    world = protocol.systems(0, "test", np.arange(2))
+    for n_seen in (0, 49):
+        with pytest.raises(ValueError, match=rf"n_seen must be in \[1, 48\], got {n_seen}"):
+            fit(protocol, world, n_seen)
+    fixed = protocols.get("fixed")
+    with pytest.raises(ValueError, match="one planet"):
+        fit(fixed, fixed.systems(0, "test", np.arange(20)))
+
+
+def test_systems_that_are_not_typical_need_the_population_they_come_from():
+    protocol = protocols.get("identifiable")
+    population = protocol.systems(0, "test", np.arange(60))
+    alike = population._replace(star_mass=np.full(60, 1.0))
+    found = fit(protocol, alike, population=population)
+    np.testing.assert_allclose(found.m2, 1, rtol=0.2)
+    assert np.std(found.m2) > 0, "a mass is fitted, not known"

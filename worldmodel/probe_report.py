@@ -1,0 +1,155 @@
+"""The report of a probe run: tables, figures and one self-contained page, from the lines alone."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orbits import artefacts
+from worldmodel import probes
+from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
+
+Line = Mapping[str, Any]
+READING = (
+    "A number with an interval: 95%, over the seeds of the checkpoints (Student's t) where a row "
+    f"has {MINIMUM_SEEDS} or more, else over held-out sequences (bootstrap) unless the setting "
+    "says over what.",
+    "A row of one seed says nothing about the next training of the same model.",
+    "Controls are computed for each checkpoint, so they have as many seeds as it has.",
+)
+
+
+def report(out: str | Path) -> Path:
+    """Write ``report.md``, ``report.html`` and ``figures``; return the page's path.
+
+    Raises:
+        FileNotFoundError: ``out`` holds no finished probe run.
+        CorruptArtefact: Its lines were edited or damaged.
+    """
+    from worldmodel.probing import load
+
+    out = Path(out)
+    lines, proof = load(out)
+    shutil.rmtree(out / "figures", ignore_errors=True)
+    sections = [_section(probes.get(name), mine, out) for name, mine in _grouped(lines, "probe")]
+    markdown = "\n".join(_markdown(section, out) for section in sections)
+    artefacts.write_bytes(out / "report.md", f"# Probes\n\n{markdown}".encode())
+    artefacts.write_bytes(out / "report.html", _page(sections, lines, proof).encode())
+    return out / "report.html"
+
+
+def table(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of one probe's lines, seeds of one model together."""
+    settings = list(dict.fromkeys(key for line in lines for key in line["setting"]))
+    worlds = [
+        key for key in ("protocol", "law", "trained_on") if len({x["row"][key] for x in lines}) > 1
+    ]
+    metrics = list(dict.fromkeys(key for line in lines for key in line["metrics"]))
+    header = [*worlds, *settings, "who", "arm", "seeds", *metrics]
+    rows = []
+    for (setting, *world, who, arm), mine in _alike(lines, worlds):
+        seeds = {line["row"]["seed"] for line in mine}
+        values = [_together([line["metrics"].get(name) for line in mine]) for name in metrics]
+        chosen = json.loads(setting)
+        shown = [_plain(chosen.get(key, "")) for key in settings]
+        rows.append([*world, *shown, who, arm, str(len(seeds)), *values])
+    return header, rows
+
+
+def _alike(lines: Sequence[Line], worlds: Sequence[str]) -> Iterable[tuple[tuple, list[Line]]]:
+    groups: dict[tuple, list[Line]] = {}
+    for line in lines:
+        row = line["row"]
+        setting = json.dumps(line["setting"], sort_keys=True)
+        key = (setting, *(row[name] for name in worlds), row["model"], row["arm"])
+        groups.setdefault(key, []).append(line)
+    return groups.items()
+
+
+def _together(values: Sequence[Any]) -> str:
+    """Return one metric over the seeds of a model."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    middles = [float(v[0]) if isinstance(v, list) else float(v) for v in known]
+    if len(known) >= MINIMUM_SEEDS and all(map(math.isfinite, middles)):
+        return _number(over_seeds(middles))
+    return "; ".join(_number(value) for value in known)
+
+
+def _number(value: Any) -> str:
+    if not isinstance(value, list):
+        return f"{value:.4g}"
+    middle, low, high = value
+    if low == high == middle:
+        return f"{middle:.3g}"
+    return f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _grouped(lines: Sequence[Line], key: str) -> Iterable[tuple[str, list[Line]]]:
+    ordered = sorted(lines, key=lambda line: line[key])
+    return ((name, list(mine)) for name, mine in itertools.groupby(ordered, lambda x: x[key]))
+
+
+def _section(probe: probes.Probe, lines: list[Line], out: Path) -> dict[str, Any]:
+    figures = probe.draw([dict(line) for line in lines], out)
+    header, rows = table(lines)
+    return {
+        "name": probe.name,
+        "about": probe.about,
+        "header": header,
+        "rows": rows,
+        "figures": {name: (path, probe.captions[name]) for name, path in figures.items()},
+    }
+
+
+def _markdown(section: Mapping[str, Any], out: Path) -> str:
+    head = [f"## {section['name']}", "", section["about"], ""]
+    rows = [section["header"], ["---"] * len(section["header"]), *section["rows"]]
+    body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    figures = [
+        f"![{caption}]({path.relative_to(out)})\n\n{caption}"
+        for path, caption in section["figures"].values()
+    ]
+    return "\n".join([*head, *body, "", *figures, ""])
+
+
+def _page(sections: Sequence[Mapping[str, Any]], lines: Sequence[Line], proof: Line) -> str:
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True)
+    pictures = {
+        name: _embedded(path)
+        for section in sections
+        for name, (path, _) in section["figures"].items()
+    }
+    return environment.get_template("probes.html").render(
+        sections=sections,
+        pictures=pictures,
+        reading=READING,
+        models=sorted({_title(line["subject"]) for line in lines}),
+        commits=sorted({str(line["manifest"]["git"]["commit"])[:10] for line in lines}),
+        manifest=proof,
+    )
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    elsewhere = "" if row["law"] == row["trained_on"] else f", trained on {row['trained_on']}"
+    world = f"{row['protocol']}, {row['law']}{elsewhere}"
+    return f"{row['model']}, {row['arm']}, seed {row['seed']} ({world})"
+
+
+def _embedded(path: Path) -> str:
+    kind = "gif" if path.suffix == ".gif" else "png"
+    return f"data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

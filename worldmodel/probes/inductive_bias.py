@@ -1,0 +1,185 @@
+"""The inductive-bias probe: what a model extrapolates by when it learns new functions of the state.
+
+Vafa et al. (2025), "What has a foundation model found?", arXiv 2507.06952, and their code,
+keyonvafa/inductive-bias-probes at 69d294f. A checkpoint is fine-tuned on many small white-noise
+datasets: 100 sequences, each with a random function of the state at two of the planet's rows. If
+it carries the state, its answers elsewhere are functions of the state too.
+
+Here every dataset labels the same 100 sequences, at rows and by a function of its own. The code
+draws new sequences as well, and then averages the distances of pairs that have nothing but their
+number in common; the definition averages over functions for given inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from worldmodel.probes import Line
+from worldmodel.probes._bias_figures import calibration, state_bias_plane
+from worldmodel.probes._bias_histories import Array, Histories, histories
+from worldmodel.probes._bias_measures import Calibration, extrapolation, state_bias
+from worldmodel.probes._white_noise import (
+    STEPS,
+    TARGETS,
+    draw_labels,
+    draw_targets,
+    extrapolate,
+    linear_oracle,
+    mlp_oracle,
+)
+from worldmodel.tasks import OrbitTask
+
+if TYPE_CHECKING:
+    from worldmodel.probing import Settings, Store, Subject
+
+SEQUENCES, POINTS = 100, 2000
+ORACLES = ("linear", "mlp")
+WHO = ("checkpoint", "untrained", *ORACLES)
+
+
+@dataclass(frozen=True)
+class InductiveBias:
+    """The probe.
+
+    Attributes:
+        target: ``projection``, a linear function of the state: what the paper draws in physics,
+            and the default. ``random``, a bit per state: what it draws in its discrete worlds,
+            where a state has many sequences. States of orbits do not recur, so a model cannot
+            extrapolate such bits; what remains is whether it treats equal states alike.
+    """
+
+    target: str = "projection"
+
+    name = "inductive_bias"
+    about = "does a model that learns a new function of the state extrapolate by the state?"
+    captions: ClassVar[Mapping[str, str]] = {
+        "calibration": (
+            "Mean distance between a model's answers at two points against that of an oracle that "
+            "is given the true state; both are averaged over white-noise datasets and over pairs "
+            "in 20 bins, in units of the targets' standard deviation. Bands: 95% over datasets. "
+            "On the 45-degree line a model extrapolates by the state. Control: the same model "
+            "with random weights."
+        ),
+        "state_bias": (
+            "R-IB: how well the sign of an answer predicts that at a point with the same state "
+            "and another history (1: always, 0: chance). D-IB: how badly it predicts those at "
+            "other states (1: chance, 0: the answer is constant). A function of the state is at "
+            "the top right. Bars: 95% over datasets."
+        ),
+    }
+
+    def __post_init__(self) -> None:
+        if self.target not in TARGETS:
+            raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
+
+    def refusal(self, subject: Subject, settings: Settings) -> str | None:
+        """Refuse a world without labelled two-body systems."""
+        if "force" not in subject.protocol.populations:
+            return f"protocol {subject.protocol.name!r} has no two-body states; take fixed"
+        return None
+
+    def measure(self, subject: Subject, settings: Settings, store: Store) -> list[Line]:
+        """Return the lines of the checkpoint, its untrained twin and the two oracles."""
+        made = histories(subject.protocol, settings.data_seed, min(SEQUENCES, settings.n_sequences))
+        steps = settings.steps or STEPS
+        setting = {
+            "target": self.target,
+            "steps": steps,
+            "interval": f"over {settings.datasets} datasets",
+        }
+        answered = self._answered(made, subject, settings, steps, store)
+        return [
+            {"name": name, "arm": arm, "setting": setting, **measured}
+            for (name, arm), measured in zip(
+                (
+                    (subject.model, subject.row["arm"]),
+                    (subject.model, "untrained"),
+                    ("linear oracle", "oracle"),
+                    ("MLP oracle", "oracle"),
+                ),
+                _measured(made, answered),
+                strict=True,
+            )
+        ]
+
+    def _answered(
+        self, made: Histories, subject: Subject, settings: Settings, steps: int, store: Store
+    ) -> list[dict[str, Array]]:
+        """Return each dataset: ``targets`` and ``labels`` [N, K], and by ``WHO`` [2 N, K]."""
+        starts = {
+            "checkpoint": [subject.task],
+            "untrained": [subject.untrained(seed) for seed in settings.seeds],
+        }
+        datasets = []
+        for number in store.progress(range(settings.datasets), "white-noise datasets"):
+            piece = {"target": self.target, "dataset": number}
+            noise = store.arrays(piece, partial(self._noise, made, settings.seeds[0], number))
+            dataset = dict(noise)
+            for who, tasks in starts.items():
+                start = tasks[number % len(tasks)]
+                found = store.arrays(
+                    {**piece, "who": who},
+                    partial(_tuned, start, made, noise["labels"], steps, number),
+                )
+                dataset[who] = found["output"]
+            datasets.append(dataset)
+        return datasets
+
+    def _noise(self, made: Histories, seed: int, number: int) -> dict[str, Array]:
+        """Return the labels of a dataset and what the oracles make of them."""
+        rng = np.random.default_rng((seed, number))
+        targets = draw_targets(self.target, made.states[: made.n_systems], rng)
+        labels = draw_labels(targets, rng)
+        return {
+            "targets": targets,
+            "labels": labels,
+            "linear": linear_oracle(made.states, labels),
+            "mlp": mlp_oracle(made.states, labels, seed=number),
+        }
+
+    def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
+        """Draw the calibration curves and the plane of R-IB and D-IB."""
+        figures: dict[str, Callable[..., Any]] = {
+            "calibration": calibration,
+            "state_bias": state_bias_plane,
+        }
+        paths = {name: out / "figures" / f"{self.name}_{name}.png" for name in figures}
+        for name, figure in figures.items():
+            figure(lines, paths[name])
+        return paths
+
+
+def _tuned(
+    start: OrbitTask, made: Histories, labels: Array, steps: int, seed: int
+) -> dict[str, Array]:
+    return {"output": extrapolate(start, made, labels, steps, seed)}
+
+
+def _measured(made: Histories, datasets: Sequence[dict[str, Array]]) -> list[dict[str, Any]]:
+    """Return the metrics and curves of everyone who answered, in the order of ``WHO``."""
+    n, same = made.n_systems, made.same_state()
+    some = np.random.default_rng(0).permutation(n * len(made.rows))[:POINTS]
+    outputs = {who: [dataset[who] for dataset in datasets] for who in WHO}
+    chosen = {who: [output[:n].ravel()[some] for output in outputs[who]] for who in WHO}
+    scales = {oracle: Calibration(chosen[oracle]) for oracle in ORACLES}
+    measured = []
+    for who in WHO:
+        metrics, curves = state_bias(outputs[who], same), {}
+        for oracle, scale in scales.items():
+            metrics[f"mae_{oracle}"], curves[oracle] = scale.of(chosen[who])
+        metrics["r2"] = extrapolation(
+            [output[:n] for output in outputs[who]],
+            [dataset["targets"] for dataset in datasets],
+            [np.isnan(dataset["labels"]) for dataset in datasets],
+        )
+        measured.append({"metrics": metrics, "curves": curves})
+    return measured
+
+
+PROBE = InductiveBias()

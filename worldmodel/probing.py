@@ -1,0 +1,377 @@
+"""Probing: ask checkpoints the questions of :mod:`worldmodel.probes` and keep the answers.
+
+Every answer is content-addressed by the checkpoint's bytes, the probe and its settings. A run that
+was killed finishes by running again: finished answers, and the finished pieces of unfinished ones,
+are read back. ``results.jsonl`` is written once all are there, and the report from it alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+from tqdm import tqdm
+
+from attention import get as get_attention
+from orbits import artefacts, protocols
+from orbits.manifest import manifest
+from worldmodel import probes
+from worldmodel.intervals import MINIMUM_SEEDS
+from worldmodel.tasks import OrbitTask, load_task, read_checkpoint
+
+SCHEMA = 1
+VERSION = 1
+"""Raised when answers computed by older code must not be reused."""
+CLAIM, LINES = "probe.json", "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all probes share.
+
+    Attributes:
+        n_sequences: Held-out test sequences.
+        seeds: Seeds of whatever a probe trains or draws.
+        steps: Fine-tuning steps; None for each probe's own number.
+        datasets: White-noise datasets of the inductive-bias probe.
+        labels: Labelled training sequences of read-outs and force heads.
+        data_seed: Seed of the data.
+        law: The force law of the world that is asked about; None for the checkpoint's own.
+    """
+
+    n_sequences: int = 500
+    seeds: tuple[int, ...] = (0, 1, 2)
+    steps: int | None = None
+    datasets: int = 100
+    labels: int = 1000
+    data_seed: int = 0
+    law: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_sequences", 2), ("datasets", 2), ("labels", 10)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps must be at least 1, got {self.steps}")
+        if len(set(self.seeds)) != len(self.seeds) or min(self.seeds, default=-1) < 0:
+            raise ValueError(f"seeds must be different numbers from 0 on, got {self.seeds}")
+        if len(self.seeds) != 1 and len(self.seeds) < MINIMUM_SEEDS:
+            raise ValueError(
+                f"an interval over seeds needs at least {MINIMUM_SEEDS} seeds, got "
+                f"{len(self.seeds)}; give one (no interval is shown) or {MINIMUM_SEEDS}"
+            )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A checkpoint that is asked.
+
+    Attributes:
+        path: Its file.
+        sha256: Its bytes.
+        task: What it holds, in evaluation mode.
+        seed: Seed of its training data, by which trainings of one model are told apart.
+        steps: Optimiser steps it was trained.
+        law: The force law of the world that is asked about.
+    """
+
+    path: Path
+    sha256: str
+    task: OrbitTask
+    seed: int
+    steps: int
+    law: str
+
+    @classmethod
+    def load(cls, path: str | Path, law: str | None = None) -> Subject:
+        """Read a checkpoint.
+
+        Args:
+            path: Its file.
+            law: The law of the world that is asked about; None for its own.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is not a checkpoint of an orbit model, or there is no such law.
+        """
+        checkpoint = read_checkpoint(path)
+        task = load_task(path)
+        if not isinstance(task, OrbitTask):
+            raise ValueError(f"{path}: a model of text; probes ask models of orbits")
+        data = checkpoint.get("datamodule_hyper_parameters", {})
+        seed = data.get("train_seed")
+        seed = data.get("seed", 0) if seed is None else seed
+        own = protocols.get(task.hparams["protocol"], task.hparams["protocol_args"])
+        world = dataclasses.replace(own, law=law or own.law)  # refuses an unknown law
+        return cls(
+            path=Path(path),
+            sha256=artefacts.sha256(path),
+            task=task.eval(),
+            seed=int(seed),
+            steps=int(checkpoint.get("global_step", 0)),
+            law=world.law,
+        )
+
+    @cached_property
+    def trained_on(self) -> protocols.Protocol:
+        """The world it was trained in."""
+        return protocols.get(self.task.hparams["protocol"], self.task.hparams["protocol_args"])
+
+    @cached_property
+    def protocol(self) -> protocols.Protocol:
+        """The world that is asked about."""
+        return dataclasses.replace(self.trained_on, law=self.law)
+
+    @property
+    def protocol_args(self) -> dict[str, Any]:
+        """Overrides that make the asked world of its protocol, for a data module."""
+        return {**(self.task.hparams["protocol_args"] or {}), "law": self.law}
+
+    @property
+    def model(self) -> str:
+        """The variant's name in tables."""
+        spec = get_attention(
+            self.task.hparams["attention"], **(self.task.hparams["attention_args"] or {})
+        )
+        return f"{spec.name} p={spec.p:g}" if spec.reweights else spec.name
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What tells its lines from those of others: the world, the model and the training."""
+        arms = {
+            "NextTokenTask": "pretrained",
+            "ForceTask": "force head",
+            "StateTask": "state-trained",
+        }
+        return {
+            "protocol": self.trained_on.name,
+            "law": self.law,
+            "trained_on": self.trained_on.law,
+            "model": self.model,
+            "arm": arms[type(self.task).__name__],
+            "seed": self.seed,
+        }
+
+    def untrained(self, seed: int) -> OrbitTask:
+        """Return a model of the same class, variant and shape with random weights."""
+        lightning.seed_everything(seed, verbose=False)
+        return type(self.task)(**dict(self.task.hparams)).eval()
+
+
+class Store:
+    """Resumable pieces of one probe's work on one checkpoint, and the files it keeps.
+
+    Args:
+        out: The results folder.
+        config: What all pieces depend on: the probe, the checkpoint, the world and the settings.
+    """
+
+    def __init__(self, out: Path, config: Mapping[str, Any]) -> None:
+        self.out, self.config, self.probe = out, dict(config), str(config["probe"])
+
+    def record(
+        self, config: Mapping[str, Any], compute: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Return what ``compute`` returns, from disk if this was computed before; plain data."""
+        path = self._piece(config).with_suffix(".json")
+        try:
+            return artefacts.load_record(path)
+        except (FileNotFoundError, artefacts.CorruptArtefact):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            artefacts.save_record(path, compute())
+            return artefacts.load_record(path)
+
+    def arrays(
+        self, config: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays that ``compute`` returns, from disk if they were computed before."""
+        path = self._piece(config).with_suffix(".npz")
+        if not artefacts.is_intact(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            artefacts.save_arrays(path, compute(), manifest(dict(config), seed=None))
+        return artefacts.load_arrays(path)[0]
+
+    def file(self, name: str) -> Path:
+        """Return where a file that a line names is kept."""
+        path = self.out / self.probe / artefacts.key(self.config) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def relative(self, path: Path) -> str:
+        """Return a file's path as a line names it."""
+        return str(path.relative_to(self.out))
+
+    def progress(self, items: Sequence[Any], label: str) -> Iterable[Any]:
+        """Show how far a loop is."""
+        return tqdm(items, desc=f"{self.probe}: {label}", leave=False)
+
+    def _piece(self, config: Mapping[str, Any]) -> Path:
+        return self.out / "cells" / artefacts.key({**self.config, "piece": dict(config)})
+
+
+def probe(
+    checkpoints: Sequence[str | Path],
+    names: Sequence[str],
+    out: str | Path,
+    settings: Settings,
+    *,
+    resume: bool = False,
+) -> Path:
+    """Ask every checkpoint every probe, and write lines, figures and report.
+
+    Args:
+        checkpoints: Files.
+        names: Probes; empty for all. One that cannot ask a checkpoint is an error if it was
+            named, and left out with its reason otherwise.
+        out: The results folder.
+        settings: What all probes share.
+        resume: Go on in a folder that holds other checkpoints, probes or settings.
+
+    Returns:
+        The path of the report.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        ValueError: A checkpoint, a probe or a setting cannot be used, or the folder is not for
+            this run; nothing was computed then.
+    """
+    from worldmodel.probe_report import report
+
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # probes train many times
+    out = Path(out)
+    chosen = [probes.get(name) for name in names or probes.names()]
+    subjects = [Subject.load(path, settings.law) for path in checkpoints]
+    if len({subject.sha256 for subject in subjects}) < len(subjects):
+        raise ValueError("a checkpoint is given twice")
+    questions, refused = [], {}
+    for subject in subjects:
+        for one in chosen:
+            reason = one.refusal(subject, settings)
+            if reason is None:
+                questions.append((subject, one))
+            elif names:
+                raise ValueError(f"{one.name} cannot ask {subject.path}: {reason}")
+            else:
+                refused[f"{one.name}, {subject.path.name}"] = reason
+    if not questions:
+        raise ValueError("no probe can ask these checkpoints: " + "; ".join(refused.values()))
+    config = {
+        "checkpoints": sorted(subject.sha256 for subject in subjects),
+        "probes": sorted(one.name for one in chosen),
+        "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
+    }
+    _claim(out, config, resume)
+    with _lock(out):
+        artefacts.save_record(out / CLAIM, {"config": config})
+        for question, reason in refused.items():
+            print(f"left out: {question}: {reason}")
+        lines: list[dict[str, Any]] = []
+        for subject, one in questions:
+            print(f"{one.name}: {subject.model}, {subject.row['arm']}, {subject.path}")
+            lines += answer(subject, one, out, settings)
+        text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
+        inputs = {subject.path.name: subject.sha256 for subject in subjects}
+        artefacts.save_file(out / LINES, text.encode(), manifest(config, seed=None, inputs=inputs))
+        return report(out)
+
+
+def answer(
+    subject: Subject, one: probes.Probe, out: Path, settings: Settings
+) -> list[dict[str, Any]]:
+    """Return the lines of one probe on one checkpoint, from disk if they are there."""
+    config = {
+        "version": VERSION,
+        "probe": one.name,
+        "checkpoint": subject.sha256,
+        "law": subject.law,
+        "settings": dataclasses.asdict(settings),
+    }
+    store = Store(out, config)
+
+    def compute() -> dict[str, Any]:
+        start = time.process_time()
+        lines = [
+            _complete(line, subject, one.name) for line in one.measure(subject, settings, store)
+        ]
+        # The whole answer's manifest and CPU time stand on every line.
+        inputs = {subject.path.name: subject.sha256}
+        proof = manifest(config, seed=settings.seeds[0], inputs=inputs)
+        spent = round(time.process_time() - start, 2)
+        return {"lines": [{**line, "manifest": proof, "cpu_s": spent} for line in lines]}
+
+    lines: list[dict[str, Any]] = store.record({}, compute)["lines"]
+    return lines
+
+
+def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the lines of a finished run and its manifest.
+
+    Raises:
+        FileNotFoundError: The folder holds no finished run.
+        CorruptArtefact: The lines were edited or damaged.
+    """
+    if not (out / LINES).is_file():
+        raise FileNotFoundError(f"{out} holds no finished probe run (no {LINES})")
+    data, proof = artefacts.load_file(out / LINES)
+    return [json.loads(line) for line in data.decode().splitlines()], proof
+
+
+def _complete(line: Mapping[str, Any], subject: Subject, probe: str) -> dict[str, Any]:
+    """Say whose line it is: the checkpoint's, or that of a control of it."""
+    row = {**subject.row, "model": line["name"], "arm": line["arm"]}
+    return {
+        "schema": SCHEMA,
+        "kind": "probe",
+        "probe": probe,
+        "row": row,
+        "subject": subject.row,
+        "setting": line.get("setting", {}),
+        "metrics": line["metrics"],
+        "curves": line.get("curves", {}),
+        "files": line.get("files", {}),
+    }
+
+
+def _claim(out: Path, config: Mapping[str, Any], resume: bool) -> None:
+    """Refuse a folder that is not for this run."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; choose another --out")
+    if not (out / CLAIM).is_file():
+        if out.exists() and any(not path.name.startswith(".") for path in out.iterdir()):
+            raise ValueError(f"{out} holds files that are not probe results; choose another --out")
+        return
+    held = artefacts.load_record(out / CLAIM)["config"]
+    changed = sorted(name for name in config if held.get(name) != config[name])
+    if changed and not resume:
+        raise ValueError(
+            f"{out} holds another run (differs in {', '.join(changed)}); use --resume to go on "
+            "with this one in it, or another --out"
+        )
+
+
+class _lock:
+    """Keep a second run out of the folder."""
+
+    def __init__(self, out: Path) -> None:
+        out.mkdir(parents=True, exist_ok=True)
+        self.file, self.out = (out / ".lock").open("w"), out
+
+    def __enter__(self) -> None:
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            raise ValueError(f"another run is using {self.out}; wait for it or stop it") from None
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
