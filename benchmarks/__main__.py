@@ -76,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--dry-run", action="store_true", help="print what it would cost, and stop")
     run.add_argument("--tflops", type=float, help="throughput for an estimate of the time")
-    run.add_argument("--jobs", type=int, help="worker processes (default: cores; 1 with a GPU)")
+    run.add_argument(
+        "--jobs", type=int, help="worker processes (default: the preset's, or cores; 1 with a GPU)"
+    )
     run.add_argument("--out", help="results folder (default: runs/BENCHMARK-PRESET-WORLD)")
     run.add_argument("--resume", action="store_true", help="continue with a changed configuration")
     run.add_argument("--overwrite", action="store_true", help="discard the folder's results")

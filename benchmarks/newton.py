@@ -27,6 +27,9 @@ from worldmodel.device_orbits import is_made_on_device
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
 
+UNDECIDING = ("about", "protocol", "jobs")
+"""Fields of a preset that determine no result, or that an option repeats."""
+
 CLOSED_FORM_SEQUENCES = 4000
 """Labelled sequences of the k-NN oracle and the ridge read-out where the budget is unlimited."""
 
@@ -114,7 +117,9 @@ class Options:
             "sharpen_after": self.sharpen_after,
             "elsewhere": list(self.elsewhere),
             "law_labels": None if self.law_labels is None else list(self.law_labels),
-            "preset": {k: v for k, v in dataclasses.asdict(self.preset).items() if k != "about"},
+            "preset": {
+                k: v for k, v in dataclasses.asdict(self.preset).items() if k not in UNDECIDING
+            },
         }
 
 

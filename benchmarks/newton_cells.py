@@ -34,9 +34,8 @@ FORCE_SEED_OFFSET = 1000
 
 
 def initialise() -> None:
-    """Prepare a worker: one thread on a CPU (cells run side by side) and no chatter."""
-    if not torch.cuda.is_available():
-        torch.set_num_threads(1)
+    """Prepare a worker: one thread, since cells run side by side, and no chatter."""
+    torch.set_num_threads(1)
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     warnings.filterwarnings("ignore")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -186,8 +185,8 @@ def _predictor_line(
     inputs: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write the prediction file and measure it."""
-    trained = "steps" in config
-    record = _manifest(config, inputs) if trained else manifest(config, seed=config["seed"])
+    model = "steps" in config or inputs  # else nothing ran on a device
+    record = _manifest(config, inputs) if model else manifest(config, seed=config["seed"])
     save_predictions(folder / PREDICTIONS, columns, record)
     metrics = predictor_metrics(
         predictions.read(folder / PREDICTIONS, config["task"]), config["task"]

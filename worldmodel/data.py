@@ -6,6 +6,7 @@ batches it would have seen, and every rank of a distributed run computes its own
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
@@ -60,7 +61,7 @@ class StepSampler(Sampler[list[int]]):
         epochs, offsets = np.divmod(places, self.n_sequences)
         chosen = np.empty_like(places)
         for epoch in np.unique(epochs):
-            order = np.random.default_rng((self.seed, int(epoch))).permutation(self.n_sequences)
+            order = _order(self.seed, int(epoch), self.n_sequences)
             chosen[epochs == epoch] = order[offsets[epochs == epoch]]
         return chosen.tolist()
 
@@ -69,6 +70,12 @@ class StepSampler(Sampler[list[int]]):
         while True:
             yield self.indices(step)
             step += 1
+
+
+@functools.lru_cache(maxsize=2)
+def _order(seed: int, epoch: int, n_sequences: int) -> npt.NDArray[np.int64]:
+    """Return the permutation of an epoch; kept, because all of its steps ask for it."""
+    return np.random.default_rng((seed, epoch)).permutation(n_sequences)
 
 
 class SequenceData(lightning.LightningDataModule, ABC):

@@ -48,7 +48,7 @@ def test_a_step_of_the_optimizer_takes_the_flops_that_pytorch_counts(optimizer):
 
 
 def test_a_run_costs_the_sum_of_its_trainings():
-    preset = presets.get("small")
+    preset = dataclasses.replace(presets.get("small"), pretrain_steps=700, finetune_steps=1000)
     grid = newton.cells(newton.Options("identifiable", preset))
     costs = {}
     for cell in grid:
@@ -57,9 +57,9 @@ def test_a_run_costs_the_sum_of_its_trainings():
             costs[arm] = costs.get(arm, cost.Cost()) + cost.of_cell(cell.config)
     sequences = {arm: total.sequences for arm, total in costs.items()}
     assert sequences == {
-        "pretraining": 2 * 64 * 750,
-        "pretrained": 2 * 2 * 64 * 1050,
-        "scratch": 2 * 2 * 64 * (750 + 1050),
+        "pretraining": 2 * 64 * 700,
+        "pretrained": 2 * 2 * 64 * 1000,
+        "scratch": 2 * 2 * 64 * (700 + 1000),
     }
     assert all(total.rows == 49 * total.sequences for total in costs.values())
     # 6 FLOPs a weight and row, attention and Muon aside.

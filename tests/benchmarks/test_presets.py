@@ -20,10 +20,6 @@ def trained(preset, *arguments, **changes):
     return [c.config for c in cells(preset, *arguments, **changes) if "steps" in c.config]
 
 
-def by_row(config):
-    return tuple(sorted(config["row"].items(), key=str))
-
-
 def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
     preset = presets.get("gpu")
     grid = cells("gpu")
