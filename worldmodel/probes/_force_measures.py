@@ -1,0 +1,130 @@
+"""How well a force head answers, and which law it follows; intervals are over sequences.
+
+Everything is a statistic of sums over sequences, so that sequences can be resampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from worldmodel import intervals
+
+Array = npt.NDArray[Any]
+Columns = dict[str, Array]
+"""Those of a prediction file (:func:`worldmodel.tasks.prediction_columns`), one entry per point."""
+
+_ERROR_EDGES = np.logspace(-6, 6, 601)
+
+
+def measured(runs: Sequence[Columns]) -> dict[str, Any]:
+    """Measure trainings of one head at the same points; intervals are over sequences.
+
+    Args:
+        runs: Columns of one or more trainings, point for point alike. Their sums are averaged, so
+            that a figure is that of a typical training.
+
+    Returns:
+        ``r2_log``, R2 of ln F; ``relative_error``, the median of abs(predicted / true - 1);
+        ``cosine`` between force vectors; ``exponent_m1``, ``exponent_m2`` and ``exponent_r``, by
+        least squares of the logarithm of the prediction on those of the inputs. If there are any
+        (a raw target), ``unusable`` is the share of predictions that are not positive, and have
+        no logarithm.
+    """
+    _, sequence = np.unique(runs[0]["sequence_id"], return_inverse=True)
+
+    def sums(values: Callable[[Columns], Array]) -> Array:
+        return np.mean([_by_sequence(sequence, values(run)) for run in runs], axis=0)
+
+    squares, cosines, products = sums(_squares), sums(_cosines), sums(_products)
+    errors = np.mean([_error_counts(sequence, run) for run in runs], axis=0)
+    found: dict[str, Any] = {
+        "r2_log": intervals.r_squared(*squares.T),
+        "relative_error": intervals.bootstrap(errors, _median_error),
+        "cosine": intervals.mean(*cosines.T),
+    }
+    for place, name in enumerate(("m1", "m2", "r"), start=1):
+        found[f"exponent_{name}"] = intervals.bootstrap(products, partial(_coefficient, place))
+    unusable = 1 - np.mean([_usable(run) for run in runs])
+    return {**found, "unusable": float(unusable)} if unusable else found
+
+
+def _usable(columns: Columns) -> Array:
+    predicted = columns["force_predicted"]
+    return np.isfinite(predicted) & (predicted > 0)
+
+
+def _log_predicted(columns: Columns) -> tuple[Array, Array]:
+    """Return the logarithms of the predictions, and 1 where there is one, 0 elsewhere, [n]."""
+    usable = _usable(columns)
+    predicted = columns["force_predicted"].astype(np.float64)
+    return np.log(np.where(usable, predicted, 1)), usable.astype(np.float64)
+
+
+def _squares(columns: Columns) -> Array:
+    """Return squared residuals of ln F and squared distances of ln F from its mean, [n, 2]."""
+    answer, usable = _log_predicted(columns)
+    truth = np.log(columns["force"].astype(np.float64))
+    middle = np.average(truth, weights=usable) if usable.any() else 0.0
+    return usable[:, None] * np.stack([(answer - truth) ** 2, (truth - middle) ** 2], axis=-1)
+
+
+def _cosines(columns: Columns) -> Array:
+    """Return cosines between true and predicted vectors, and 1, [n, 2]."""
+    true, answer = columns["force_vector"], columns["force_vector_predicted"]
+    lengths = np.linalg.norm(true, axis=-1) * np.linalg.norm(answer, axis=-1)
+    defined = np.isfinite(lengths) & (lengths > 0)
+    cosine = np.sum(true * answer, axis=-1) / np.where(defined, lengths, 1)
+    return np.stack([np.where(defined, cosine, 0), defined], axis=-1).astype(np.float64)
+
+
+def _error_counts(sequence: Array, columns: Columns) -> Array:
+    """Return how many relative errors lie in each cell of a logarithmic grid, [sequences, cells].
+
+    Counts can be summed over resampled sequences, and their median is that of the points.
+    """
+    error = np.abs(columns["force_predicted"].astype(np.float64) / columns["force"] - 1)
+    error = np.clip(np.nan_to_num(error, nan=np.inf), _ERROR_EDGES[0], _ERROR_EDGES[-1])
+    cells = len(_ERROR_EDGES) - 1
+    cell = np.clip(np.searchsorted(_ERROR_EDGES, error, side="right") - 1, 0, cells - 1)
+    table = np.zeros((sequence.max() + 1, cells))
+    np.add.at(table, (sequence, cell), 1)
+    return table
+
+
+def _median_error(counts: Array) -> Array:
+    """Return the median of counted errors [..., cells], within a cell as if evenly spread."""
+    below = np.cumsum(counts, axis=-1)
+    half = below[..., -1:] / 2
+    cell = np.argmax(below >= half, axis=-1)[..., None]
+    inside = np.take_along_axis(counts, cell, axis=-1)
+    part = 1 - (np.take_along_axis(below, cell, axis=-1) - half) / inside
+    return (_ERROR_EDGES[cell] ** (1 - part) * _ERROR_EDGES[cell + 1] ** part)[..., 0]
+
+
+def _products(columns: Columns) -> Array:
+    """Return what the normal equations of ln F on ln m1, ln m2 and ln r sum up, [n, 20]."""
+    answer, usable = _log_predicted(columns)
+    inputs = [np.log(columns[name].astype(np.float64)) for name in ("m1", "m2", "r")]
+    # Slopes are those about any origin; about the mean, the equations are well conditioned.
+    centred = [values - values.mean() for values in inputs]
+    design = np.stack([np.ones_like(answer), *centred], axis=-1)
+    both = design[:, :, None] * np.concatenate([design, answer[:, None]], axis=-1)[:, None]
+    return usable[:, None] * both.reshape(len(answer), -1)
+
+
+def _coefficient(place: int, products: Array) -> Array:
+    """Solve the normal equations of summed products [..., 20] for one coefficient [...]."""
+    equations = products.reshape(*products.shape[:-1], 4, 5)
+    # The pseudoinverse, because a resample may hold a single sequence, and so a single mass.
+    inverse = np.linalg.pinv(equations[..., :4], hermitian=True)
+    return np.sum(inverse[..., place, :] * equations[..., 4], axis=-1)
+
+
+def _by_sequence(sequence: Array, values: Array) -> Array:
+    """Return the sums of points [n, k] over each sequence, [sequences, k]."""
+    return np.stack([np.bincount(sequence, column) for column in values.T], axis=-1)
