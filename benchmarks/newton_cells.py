@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks import training
 from benchmarks.training import CHECKPOINT, CURVES
 from orbits import artefacts
-from orbits.ceiling import ceiling_force
+from orbits.best_observer import best_observer
 from orbits.manifest import manifest
 from symreg import predictions
 from symreg.cells import Progress
@@ -133,8 +133,8 @@ def _truth(data: OrbitData) -> dict[str, Tensor]:
 def _ceiling(data: OrbitData) -> dict[str, Tensor]:
     def best_fit(batch: dict[str, Tensor]) -> Tensor:
         indices = batch["sequence_id"].numpy()
-        magnitude = ceiling_force(data.protocol, data.hparams["seed"], "test", indices)
-        return torch.from_numpy(magnitude)
+        answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
+        return torch.from_numpy(answer.force)
 
     return _from_batches(data, best_fit)
 

@@ -54,7 +54,12 @@ def ceiling_force(
     Returns:
         Solar mass AU / year^2 on planet rows, NaN elsewhere.
     """
-    found = fit(protocol, protocol.systems(seed, split, indices, "force"), iterations=iterations)
+    world = protocol.systems(seed, split, indices, "force")
+    return implied_force(protocol, fit(protocol, world, iterations=iterations))
+
+
+def implied_force(protocol: Protocol, found: Fit) -> Array:
+    """Return the magnitude of the force that a fit of all points implies, as above, [N, T]."""
     distance = np.sqrt(np.sum(found.relative**2, axis=-1))
     filled = np.full((len(distance), 1 + protocol.n_points), np.nan)
     masses = found.m1[:, None], found.m2[:, None]

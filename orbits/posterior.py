@@ -60,6 +60,11 @@ class Posterior(NamedTuple):
     m1_log_sd: Array
 
 
+def serves(protocol: Protocol) -> bool:
+    """Tell whether a protocol has the prior of masses that this module knows."""
+    return protocol.sampler in _SAMPLERS
+
+
 def mass_posterior(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Posterior:
     """Return the posterior of the planet's mass in two-body sequences.
 
@@ -125,7 +130,7 @@ def posterior_force(protocol: Protocol, seed: int, split: str, indices: npt.Arra
 
 
 def _systems(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Systems:
-    if protocol.sampler not in _SAMPLERS:
+    if not serves(protocol):
         raise ValueError(
             f"protocol {protocol.name!r} has another prior of masses than the exoplanets': "
             "take paper or fixed, or orbits.ceiling where masses are visible"

@@ -118,8 +118,11 @@ def test_lines_controls_and_figure(tmp_path):
         ("softmax", "pretrained"),
         ("softmax", "untrained"),
         ("shuffled labels", "control"),
+        ("best observer", "ceiling"),
     ]
-    for line in lines:
+    assert set(lines[-1]["metrics"]) == {"r2_log_m1", "r2_log_m2", "r2_log_force"}
+    assert all(value[0] > 0.95 for value in lines[-1]["metrics"].values())
+    for line in lines[:-1]:
         value, low, high = line["metrics"]["r2_position"]
         assert low <= value <= high <= 1
         assert "r2_eccentricity" not in line["metrics"]

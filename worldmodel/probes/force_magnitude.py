@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from orbits.ceiling import ceiling_force
-from orbits.posterior import posterior_force
+from orbits.best_observer import best_observer
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
@@ -159,11 +158,11 @@ def _nearest(data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
 
 def _ceiling(data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
     """Return what the observations allow: an expectation over masses, or a fit where they show."""
-    best = ceiling_force if data.protocol.name == "identifiable" else posterior_force
     columns = []
     for batch in test:
         indices = batch["sequence_id"].numpy()
-        force = torch.from_numpy(best(data.protocol, data.hparams["seed"], "test", indices))
+        answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
+        force = torch.from_numpy(answer.force)
         rows = read_rows(batch)
         to_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
         magnitude = force[rows].float()

@@ -22,6 +22,7 @@ from sklearn.linear_model import RidgeCV
 from torch import Tensor, nn
 
 from orbits import laws, motion
+from orbits.best_observer import best_observer
 from orbits.laws import reduced_mass
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.protocols import Protocol
@@ -51,8 +52,9 @@ TITLES = {
 CAPTIONS = {
     "r2": (
         "R2 of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
-        "the mean. Bars: 95% over sequences. Controls: the same model with random weights, and "
-        "labels of other sequences."
+        "the mean. Bars: 95% over sequences. Dotted: what an observer with perfect knowledge makes "
+        "of a whole sequence. Controls: the same model with random weights, and labels of other "
+        "sequences."
     ),
 }
 
@@ -171,6 +173,32 @@ def read(
     return sums
 
 
+def ceiling(protocol: Protocol, settings: Settings) -> dict[str, Array]:
+    """Return sums of squares, as :func:`read`, of masses and force as the best observer has them.
+
+    It sees whole sequences and is not bound to be linear. A mass that it is told is left out.
+    """
+    indices = np.arange(settings.n_sequences)
+    answer = best_observer(protocol, settings.data_seed, "test", indices)
+    state = protocol.batch(settings.data_seed, "test", indices, "force")["state"]
+    rows = np.flatnonzero(np.isfinite(state[0, :, 0]))
+    rows = rows[rows > state.shape[1] // 2]
+    truth = targets(protocol.law, state[:, rows])
+    found = {"log_m1": answer.log_m1, "log_m2": answer.log_m2}
+    answers = {
+        target: np.broadcast_to(mass[:, None], (len(mass), len(rows)))
+        for target, mass in found.items()
+        if mass is not None
+    }
+    answers["log_force"] = np.log(answer.force[:, rows])
+    sums = {}
+    for target, values in answers.items():
+        true = truth[target][..., 0]
+        errors = (values - true) ** 2, (true - true.mean()) ** 2
+        sums[target] = np.stack([np.sum(error, axis=1) for error in errors], axis=-1)
+    return sums
+
+
 def _examples(
     task: OrbitTask, protocol: Protocol, seed: int, split: str, n: int
 ) -> tuple[list[Array], dict[str, Array]]:
@@ -226,14 +254,20 @@ class Linear:
                 }
                 line = {"name": name, "arm": arm, "setting": {"layer": layer, **missing}}
                 lines.append({**line, "metrics": metrics})
-        return lines
+        sums = store.arrays({"arm": "ceiling"}, partial(ceiling, protocol, settings))
+        best = {f"r2_{target}": r_squared(*values.T) for target, values in sums.items()}
+        line = {"name": "best observer", "arm": "ceiling", "setting": {"layer": "-", **missing}}
+        return [*lines, {**line, "metrics": best}]
 
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw R2 by layer, one panel per target."""
         path = out / "figures" / f"{self.name}_r2.png"
         curves: dict[tuple[Any, ...], list[Line]] = {}
         for line in lines:
+            if line["row"]["arm"] == "ceiling":
+                continue
             curves.setdefault((*line["row"].values(), *line["subject"].values()), []).append(line)
+        best = [line for line in lines if line["row"]["arm"] == "ceiling"]
         first = [curve[0] for curve in curves.values()]
         palette, texts = colours(first), labels(first)
         asked = [t for t in TITLES if any(f"r2_{t}" in line["metrics"] for line in lines)]
@@ -256,6 +290,10 @@ class Linear:
                     capsize=2,
                     label=label,
                 )
+            for line in best:
+                if f"r2_{target}" in line["metrics"]:
+                    height = line["metrics"][f"r2_{target}"][0]
+                    axis.axhline(height, color="#222222", lw=1, ls=":")
             axis.set_title(TITLES[target], fontsize=9)
             axis.axhline(0, color="#999999", lw=0.8)
             axis.tick_params(axis="x", rotation=35)

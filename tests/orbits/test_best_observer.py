@@ -1,0 +1,35 @@
+"""The one ceiling of every labelled protocol, against the two it chooses from and the truth."""
+
+import numpy as np
+import pytest
+
+from orbits import ceiling, posterior, protocols
+from orbits.best_observer import best_observer
+
+N = range(30)
+
+
+@pytest.mark.parametrize("law", ["newton", "power_1_5"])
+def test_masses_that_show_are_found(law):
+    protocol = protocols.get("identifiable", {"law": law})
+    answer = best_observer(protocol, 0, "test", N)
+    state = protocol.batch(0, "test", N, "force")["state"][:, 1]
+    np.testing.assert_allclose(answer.log_m1, np.log(state[:, 4]), atol=0.2)
+    np.testing.assert_allclose(answer.log_m2, np.log(state[:, 5]), atol=0.2)
+    np.testing.assert_array_equal(answer.force, ceiling.ceiling_force(protocol, 0, "test", N))
+
+
+@pytest.mark.parametrize("name", ["paper", "fixed"])
+def test_a_mass_that_is_mostly_invisible_is_an_expectation(name):
+    protocol = protocols.get(name, {"n_points": 32})
+    answer = best_observer(protocol, 0, "test", N)
+    known = posterior.mass_posterior(protocol, 0, "test", N)
+    np.testing.assert_array_equal(answer.log_m1, known.m1_log_mean)
+    assert answer.log_m2 is None, "it is told"
+    force = posterior.posterior_force(protocol, 0, "test", N)
+    np.testing.assert_array_equal(answer.force, force)
+
+
+def test_bodies_that_interact_have_no_labels():
+    with pytest.raises(ValueError, match="no labelled population"):
+        best_observer(protocols.get("nbody"), 0, "test", N)
