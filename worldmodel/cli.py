@@ -17,10 +17,12 @@ from lightning.pytorch.cli import (
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.state_task import StateTask
-from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask
+from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, read_checkpoint
 from worldmodel.text import TextData
 from worldmodel.text_task import TextTask
 
+KEYWORDS = ("best", "last", "hpc", "registry")
+"""What Lightning takes as ``ckpt_path`` beside a path."""
 TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
 CLASSES = {
     "model": ", ".join(task.__name__ for task in TASKS),
@@ -134,11 +136,12 @@ class WorldModelCLI(LightningCLI):
             parser.link_arguments(f"data.init_args.{key}", f"model.init_args.{key}")
 
     def after_instantiate_classes(self) -> None:
-        """Refuse a task that cannot read its data, or that predicts no forces.
+        """Refuse a task that cannot read its data or checkpoint, or that predicts no forces.
 
         Raises:
-            ValueError: An orbit task on text, a text task on orbits, or predict without a
-                ForceTask.
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: An orbit task on text, a text task on orbits, predict without a
+                ForceTask, or a checkpoint of another variant, protocol or shape.
         """
         model, data = type(self.model), type(self.datamodule)
         if issubclass(model, TextTask) != issubclass(data, TextData):
@@ -148,6 +151,9 @@ class WorldModelCLI(LightningCLI):
             )
         if self.subcommand == "predict" and not issubclass(model, ForceTask):
             raise ValueError(f"predict writes the forces of a ForceTask, got {model.__name__}")
+        checkpoint = self.config[self.subcommand].get("ckpt_path")
+        if isinstance(self.model, OrbitTask) and checkpoint not in (None, *KEYWORDS):
+            self.model.check_backbone(checkpoint, read_checkpoint(checkpoint))
 
 
 def main(args: ArgsType = None) -> None:

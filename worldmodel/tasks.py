@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,28 @@ class OrbitTask(GPTTask):
         """Return the backbone's final hidden states, [B, T, width]."""
         return self.gpt(self.embedding(batch["tokens"], batch["coordinates"]))
 
+    def check_backbone(
+        self, path: str | Path, checkpoint: Mapping[str, Any], any_law: bool = False
+    ) -> None:
+        """Refuse a checkpoint whose backbone is another one than this task's.
+
+        Args:
+            path: Where it is, for the message.
+            checkpoint: Of :func:`read_checkpoint`.
+            any_law: Accept one that was trained in the world of another force law.
+
+        Raises:
+            ValueError: It holds another variant, protocol or shape.
+        """
+        theirs = checkpoint["hyper_parameters"]
+        unseen = (*LABELLING, "law") if any_law else LABELLING
+        for name in (*BACKBONE, *SHAPE):
+            if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
+                raise ValueError(
+                    f"{path}: trained with {name}={theirs.get(name)!r}, "
+                    f"this model has {name}={self.hparams[name]!r}"
+                )
+
 
 class NextTokenTask(OrbitTask):
     """Predict the next row's bins from the rows before it."""
@@ -107,14 +130,7 @@ class ForceTask(OrbitTask):
             ValueError: It is not a checkpoint, or holds another variant, protocol or shape.
         """
         checkpoint = read_checkpoint(path)
-        theirs = checkpoint["hyper_parameters"]
-        unseen = (*LABELLING, "law") if any_law else LABELLING
-        for name in (*BACKBONE, *SHAPE):
-            if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
-                raise ValueError(
-                    f"{path}: pretrained with {name}={theirs.get(name)!r}, "
-                    f"this model has {name}={self.hparams[name]!r}"
-                )
+        self.check_backbone(path, checkpoint, any_law)
         for part in ("gpt", "embedding"):
             prefix = f"{part}."
             state = {

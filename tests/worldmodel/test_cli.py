@@ -107,6 +107,33 @@ def test_another_variant_than_the_pretrained_one_is_refused(tmp_path, capsys):
     assert "attention='lssar'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("--data.protocol_args={n_points: 20}", "protocol_args="),
+        ("--data.protocol_args={n_points: 20, n_bins: 64}", "protocol_args="),
+        ("--data.protocol=fixed", "protocol='identifiable'"),
+    ],
+)
+def test_a_checkpoint_of_another_world_than_the_data_is_refused(tmp_path, capsys, change, named):
+    run("fit", "pretrain.yaml", tmp_path)
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as refused:
+        run("test", "pretrain.yaml", tmp_path / "other", f"--ckpt_path={last}", change)
+    assert refused.value.code == 2
+    errors = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
+    assert len(errors) == 1
+    assert "trained with " + named in errors[0]
+
+
+def test_a_checkpoint_that_is_not_there_is_one_line(tmp_path, capsys):
+    with pytest.raises(SystemExit) as refused:
+        run("test", "pretrain.yaml", tmp_path, "--ckpt_path=nowhere.ckpt")
+    assert refused.value.code == 2
+    assert "nowhere.ckpt" in capsys.readouterr().err
+
+
 def test_plain_help_does_not_load_torch():
     code = "import sys; sys.argv = ['worldmodel', '--help']; from worldmodel.__main__ import main"
     check = f"{code}; main(); assert 'torch' not in sys.modules"
