@@ -23,6 +23,7 @@ from orbits.motion import NEWTON
 from symreg import engines
 from symreg.cells import Cell
 from symreg.measure import search_config
+from symreg.result_rows import MINIMUM_SEEDS
 from worldmodel.device_orbits import is_made_on_device
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
@@ -67,8 +68,18 @@ class Options:
         for law in (self.law, *self.elsewhere):
             world = protocols.get(self.protocol, self.protocol_args_of(law))
             world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+            if "force" not in world.populations:
+                raise ValueError(
+                    f"protocol {self.protocol!r} has no labelled forces; take identifiable, fixed "
+                    "or paper"
+                )
             if preset.images and world.n_points % 2:
                 raise ValueError(f"images need an even n_points, got {world.n_points}")
+        if len(preset.seeds) not in (0, 1) and len(preset.seeds) < MINIMUM_SEEDS:
+            raise ValueError(
+                f"an interval over seeds needs at least {MINIMUM_SEEDS} of them, got "
+                f"{len(preset.seeds)}; give one or {MINIMUM_SEEDS}"
+            )
         if self.law in self.elsewhere:
             raise ValueError(f"elsewhere must not name {self.law!r}, the law of the world itself")
         unknown = [x for x in self.law_labels or () if x not in preset.labels]
@@ -200,8 +211,9 @@ class _Grid:
 
     def controls(self) -> Iterable[Cell]:
         """Yield the rows that need no model."""
-        for control in ("true force", "ceiling"):
-            yield self._cell("control", self._row(control, "control", None, None))
+        yield self._cell("control", self._row("true force", "control", None, None))
+        ceiling = self._row("ceiling", "control", None, None)
+        yield self._cell("control", ceiling, observer=2)  # its version: what it answers changed
         budgets = [b if b != UNLIMITED else CLOSED_FORM_SEQUENCES for b in self.preset.labels]
         for budget in dict.fromkeys(budgets):
             yield self._cell("control", self._row("k-NN oracle", "control", budget, None))
@@ -271,7 +283,7 @@ class _Grid:
             direction_weight=DIRECTION_WEIGHT,
             sharpen_after=variant.sharpen_after,
             lr=preset.lr,
-            # The scratch arm is matched in steps and sequences: it takes those of both phases.
+            # The scratch arm is matched in steps: it takes those of both phases.
             steps=preset.finetune_steps + preset.pretrain_steps,
             **self._training(one_device=False),
         )

@@ -153,7 +153,7 @@ def _elsewhere(row: Row) -> str:
         law: sum(entry.laws.get(law, 0) for entry in row.laws)
         for entry in row.laws
         for law in entry.laws
-        if law not in (entry.world, "none")
+        if law not in (entry.world, "none", "not compared")
     }
     named = ", ".join(f"{law} by {count}" for law, count in wrong.items())
     return f", a law that does not rule here by others: {named}" if named else ""

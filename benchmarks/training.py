@@ -217,6 +217,8 @@ def _join_curves(kept: Path, curves: Path) -> None:
     """Write the curves of all runs as one, without the steps that a killed run did in vain."""
     rows: list[dict[str, str]] = []
     for part in sorted((kept / "curves").iterdir()):
+        if not (part / CURVES).is_file():  # killed before it logged anything
+            continue
         rows = [row for row in rows if int(row["step"]) < int(part.name)]
         with (part / CURVES).open(newline="") as file:
             rows += csv.DictReader(file)

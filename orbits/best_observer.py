@@ -24,13 +24,15 @@ class Answer(NamedTuple):
     Attributes:
         log_m1: ln of the planet's mass in solar masses, [N].
         log_m2: ln of the star's, [N]; None where the observer is told.
-        force: Magnitude of the force in solar mass AU / year^2 at the planet's rows, NaN
-            elsewhere, [N, T].
+        force: Geometric mean of the force's magnitude, the best answer to ln F, in solar mass
+            AU / year^2 at the planet's rows, NaN elsewhere, [N, T].
+        mean_force: Its mean, the best answer to F itself; the same where a fit leaves no doubt.
     """
 
     log_m1: Array
     log_m2: Array | None
     force: Array
+    mean_force: Array
 
 
 def best_observer(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Answer:
@@ -47,7 +49,11 @@ def best_observer(protocol: Protocol, seed: int, split: str, indices: npt.ArrayL
     """
     if posterior.serves(protocol):
         known = posterior.mass_posterior(protocol, seed, split, indices)
-        force = posterior.posterior_force(protocol, seed, split, indices)
-        return Answer(known.m1_log_mean, None, force)
-    found = ceiling.fit(protocol, protocol.systems(seed, split, indices, "force"))
-    return Answer(np.log(found.m1), np.log(found.m2), ceiling.implied_force(protocol, found))
+        forces = (
+            posterior.implied_force(protocol, seed, split, indices, m1)
+            for m1 in (np.exp(known.m1_log_mean), known.m1_mean)
+        )
+        return Answer(known.m1_log_mean, None, *forces)
+    found = ceiling.best_fit(protocol, seed, split, indices)
+    force = ceiling.implied_force(protocol, found)
+    return Answer(np.log(found.m1), np.log(found.m2), force, force)

@@ -22,6 +22,8 @@ from orbits.systems import Systems
 
 Array = npt.NDArray[np.float64]
 
+_PRIOR_SYSTEMS = 500
+
 
 class Fit(NamedTuple):
     """Two-body orbits that fit N observations best.
@@ -54,8 +56,17 @@ def ceiling_force(
     Returns:
         Solar mass AU / year^2 on planet rows, NaN elsewhere.
     """
+    return implied_force(protocol, best_fit(protocol, seed, split, indices, iterations))
+
+
+def best_fit(
+    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, iterations: int = 6
+) -> Fit:
+    """Return the best fits to whole sequences; arguments as for :func:`ceiling_force`."""
     world = protocol.systems(seed, split, indices, "force")
-    return implied_force(protocol, fit(protocol, world, iterations=iterations))
+    # A fixed prior: the answer to one sequence must not depend on which others are asked.
+    population = protocol.systems(0, "train", range(_PRIOR_SYSTEMS), "force")
+    return fit(protocol, world, population=population, iterations=iterations)
 
 
 def implied_force(protocol: Protocol, found: Fit) -> Array:

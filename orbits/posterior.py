@@ -112,15 +112,23 @@ def posterior_force(protocol: Protocol, seed: int, split: str, indices: npt.Arra
         split: Split of the data.
         indices: Trajectory indices, [N].
 
-    Returns:
-        Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.
-
     Raises:
         ValueError: As :func:`mass_posterior`.
     """
-    world = _systems(protocol, seed, split, indices)
-    known = _posterior(protocol, world)
+    known = mass_posterior(protocol, seed, split, indices)
     m1 = known.m1_mean if protocol.target == "raw" else np.exp(known.m1_log_mean)
+    return implied_force(protocol, seed, split, indices, m1)
+
+
+def implied_force(
+    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, m1: Array
+) -> Array:
+    """Return the magnitude of the force if the planets had the masses ``m1`` [N], [N, T].
+
+    Returns:
+        Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.
+    """
+    world = _systems(protocol, seed, split, indices)
     distance = np.linalg.norm(_relative(protocol, world), axis=-1)
     force = np.full((len(m1), 1 + protocol.n_points), np.nan)
     force[:, 1::2] = laws.get(protocol.law).magnitude(

@@ -377,7 +377,9 @@ def _law_of(line: Mapping[str, Any]) -> str:
     score = line["metrics"]
     if score["verdict"] == "law":
         return str(line["task"])
-    return " or ".join(score.get("laws", ())) or "none"
+    if "laws" not in score:  # scored before formulas were compared with every law
+        return "not compared"
+    return " or ".join(score["laws"]) or "none"
 
 
 def _over_searches(

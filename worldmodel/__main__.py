@@ -89,6 +89,9 @@ def _probe(arguments: list[str]) -> None:
         )
     except (ValueError, OSError) as error:
         parser.error(str(error))
+    except FloatingPointError as error:  # a training that diverged
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         print("stopped; run the same command again to resume", file=sys.stderr)
         sys.exit(130)

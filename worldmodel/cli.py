@@ -153,7 +153,8 @@ class WorldModelCLI(LightningCLI):
             raise ValueError(f"predict writes the forces of a ForceTask, got {model.__name__}")
         checkpoint = self.config[self.subcommand].get("ckpt_path")
         if isinstance(self.model, OrbitTask) and checkpoint not in (None, *KEYWORDS):
-            self.model.check_backbone(checkpoint, read_checkpoint(checkpoint))
+            held = read_checkpoint(checkpoint)
+            self.model.check_backbone(checkpoint, held, with_head=True)
 
 
 def main(args: ArgsType = None) -> None:

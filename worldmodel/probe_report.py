@@ -21,7 +21,8 @@ READING = (
     f"has {MINIMUM_SEEDS} or more, else over held-out sequences (bootstrap) unless the setting "
     "says over what.",
     "A row of one seed says nothing about the next training of the same model.",
-    "Controls are computed for each checkpoint, so they have as many seeds as it has.",
+    "Controls that are trained are trained anew for each checkpoint; references that no training "
+    "changes have the interval over sequences.",
 )
 
 
@@ -48,12 +49,14 @@ def table(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of one probe's lines, seeds of one model together."""
     settings = list(dict.fromkeys(key for line in lines for key in line["setting"]))
     worlds = [
-        key for key in ("protocol", "law", "trained_on") if len({x["row"][key] for x in lines}) > 1
+        key for key in ("trained_on", "size", "steps") if len({x["row"][key] for x in lines}) > 1
     ]
     metrics = list(dict.fromkeys(key for line in lines for key in line["metrics"]))
     header = [*worlds, *settings, "who", "arm", "seeds", *metrics]
     rows = []
-    for (setting, *world, who, arm), mine in _alike(lines, worlds):
+    for setting, mine in _alike(lines):
+        row = mine[0]["row"]
+        world, who, arm = [str(row[key]) for key in worlds], row["model"], row["arm"]
         seeds = {line["row"]["seed"] for line in mine}
         values = [_together([line["metrics"].get(name) for line in mine]) for name in metrics]
         chosen = json.loads(setting)
@@ -62,14 +65,14 @@ def table(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _alike(lines: Sequence[Line], worlds: Sequence[str]) -> Iterable[tuple[tuple, list[Line]]]:
-    groups: dict[tuple, list[Line]] = {}
+def _alike(lines: Sequence[Line]) -> Iterable[tuple[str, list[Line]]]:
+    """Return the setting and the lines of each row, which differ in their seed alone."""
+    groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
-        row = line["row"]
+        row = {name: value for name, value in line["row"].items() if name != "seed"}
         setting = json.dumps(line["setting"], sort_keys=True)
-        key = (setting, *(row[name] for name in worlds), row["model"], row["arm"])
-        groups.setdefault(key, []).append(line)
-    return groups.items()
+        groups.setdefault((setting, json.dumps(row, sort_keys=True)), []).append(line)
+    return [(setting, mine) for (setting, _), mine in groups.items()]
 
 
 def _together(values: Sequence[Any]) -> str:
@@ -78,6 +81,8 @@ def _together(values: Sequence[Any]) -> str:
     if not known:
         return "-"
     middles = [float(v[0]) if isinstance(v, list) else float(v) for v in known]
+    if len(set(middles)) == 1:  # a reference that no training changes
+        return _number(known[0])
     if len(known) >= MINIMUM_SEEDS and all(map(math.isfinite, middles)):
         return _number(over_seeds(middles))
     return "; ".join(_number(value) for value in known)

@@ -20,6 +20,7 @@ from typing import Any
 
 import lightning
 import numpy as np
+import torch
 from tqdm import tqdm
 
 from attention import get as get_attention
@@ -27,10 +28,10 @@ from orbits import artefacts, protocols
 from orbits.manifest import manifest
 from worldmodel import probes
 from worldmodel.intervals import MINIMUM_SEEDS
-from worldmodel.tasks import OrbitTask, load_task, read_checkpoint
+from worldmodel.tasks import SHAPE, ForceTask, OrbitTask, load_task, read_checkpoint
 
 SCHEMA = 1
-VERSION = 1
+VERSION = 2
 """Raised when answers computed by older code must not be reused."""
 CLAIM, LINES = "probe.json", "results.jsonl"
 
@@ -83,6 +84,7 @@ class Subject:
         seed: Seed of its training data, by which trainings of one model are told apart.
         steps: Optimiser steps it was trained.
         law: The force law of the world that is asked about.
+        batch_size: Sequences of each step, on one device; None if it does not tell.
     """
 
     path: Path
@@ -91,6 +93,7 @@ class Subject:
     seed: int
     steps: int
     law: str
+    batch_size: int | None = None
 
     @classmethod
     def load(cls, path: str | Path, law: str | None = None) -> Subject:
@@ -113,12 +116,14 @@ class Subject:
         seed = data.get("seed", 0) if seed is None else seed
         own = protocols.get(task.hparams["protocol"], task.hparams["protocol_args"])
         world = dataclasses.replace(own, law=law or own.law)  # refuses an unknown law
+        world.systems(0, "test", range(300))  # and one that does not bind these orbits
         return cls(
             path=Path(path),
             sha256=artefacts.sha256(path),
             task=task.eval(),
             seed=int(seed),
             steps=int(checkpoint.get("global_step", 0)),
+            batch_size=data.get("batch_size"),
             law=world.law,
         )
 
@@ -159,12 +164,32 @@ class Subject:
             "trained_on": self.trained_on.law,
             "model": self.model,
             "arm": arms[type(self.task).__name__],
+            "size": ", ".join(
+                f"{name} {value}"
+                for name, value in (
+                    *((name, self.task.hparams[name]) for name in (*SHAPE, "input")),
+                    ("n_points", self.trained_on.n_points),
+                    ("n_bins", self.trained_on.n_bins),
+                )
+            ),
+            "steps": self.steps,
             "seed": self.seed,
         }
 
+    @property
+    def leaks(self) -> str | None:
+        """Why its answers on test sequences are no answers on held-out ones, or None."""
+        if isinstance(self.task, ForceTask) and self.trained_on.label_leak:
+            return "it was trained with label_leak=2 on labels of these very sequences"
+        return None
+
+    def control_seed(self, seed: int) -> int:
+        """Return the seed of a control: another for the checkpoint of another training."""
+        return int(np.random.SeedSequence((self.seed, seed)).generate_state(1)[0])
+
     def untrained(self, seed: int) -> OrbitTask:
         """Return a model of the same class, variant and shape with random weights."""
-        lightning.seed_everything(seed, verbose=False)
+        lightning.seed_everything(self.control_seed(seed), verbose=False)
         return type(self.task)(**dict(self.task.hparams)).eval()
 
 
@@ -249,10 +274,9 @@ def probe(
 
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # probes train many times
     out = Path(out)
-    chosen = [probes.get(name) for name in names or probes.names()]
+    chosen = [probes.get(name) for name in dict.fromkeys(names or probes.names())]
     subjects = [Subject.load(path, settings.law) for path in checkpoints]
-    if len({subject.sha256 for subject in subjects}) < len(subjects):
-        raise ValueError("a checkpoint is given twice")
+    _refuse_unlike(subjects)
     questions, refused = [], {}
     for subject in subjects:
         for one in chosen:
@@ -262,7 +286,7 @@ def probe(
             elif names:
                 raise ValueError(f"{one.name} cannot ask {subject.path}: {reason}")
             else:
-                refused[f"{one.name}, {subject.path.name}"] = reason
+                refused[f"{one.name}, {subject.path}"] = reason
     if not questions:
         raise ValueError("no probe can ask these checkpoints: " + "; ".join(refused.values()))
     config = {
@@ -273,6 +297,8 @@ def probe(
     _claim(out, config, resume)
     with _lock(out):
         artefacts.save_record(out / CLAIM, {"config": config})
+        for stale in (LINES, f"{LINES}.json", "report.md", "report.html"):
+            (out / stale).unlink(missing_ok=True)
         for question, reason in refused.items():
             print(f"left out: {question}: {reason}")
         lines: list[dict[str, Any]] = []
@@ -280,9 +306,27 @@ def probe(
             print(f"{one.name}: {subject.model}, {subject.row['arm']}, {subject.path}")
             lines += answer(subject, one, out, settings)
         text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
-        inputs = {subject.path.name: subject.sha256 for subject in subjects}
+        inputs = {f"{n}: {x.path.name}": x.sha256 for n, x in enumerate(subjects)}
         artefacts.save_file(out / LINES, text.encode(), manifest(config, seed=None, inputs=inputs))
         return report(out)
+
+
+def _refuse_unlike(subjects: Sequence[Subject]) -> None:
+    """Refuse checkpoints that would share a row without being trainings of one model."""
+    by_row: dict[str, Subject] = {}
+    for subject in subjects:
+        worlds = [dataclasses.replace(x.protocol, label_leak=0) for x in (subjects[0], subject)]
+        if worlds[0] != worlds[1]:
+            raise ValueError(
+                f"{subjects[0].path} and {subject.path} are of different worlds, which never "
+                "share a table; probe them apart"
+            )
+        other = by_row.setdefault(json.dumps(subject.row), subject)
+        if other is not subject:
+            raise ValueError(
+                f"{other.path} and {subject.path} are the same by model, size, steps and seed; "
+                "trainings to compare need their own data.train_seed"
+            )
 
 
 def answer(
@@ -305,7 +349,8 @@ def answer(
         ]
         # The whole answer's manifest and CPU time stand on every line.
         inputs = {subject.path.name: subject.sha256}
-        proof = manifest(config, seed=settings.seeds[0], inputs=inputs)
+        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        proof = manifest(config, seed=settings.seeds[0], device=device, inputs=inputs)
         spent = round(time.process_time() - start, 2)
         return {"lines": [{**line, "manifest": proof, "cpu_s": spent} for line in lines]}
 

@@ -79,22 +79,14 @@ class StateTask(OrbitTask):
             at every row.
     """
 
+    needs_labels = True
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         leak = protocols.get(self.hparams["protocol"], self.hparams["protocol_args"]).label_leak
         if leak:
             raise ValueError(f"StateTask needs protocol_args.label_leak=0, got {leak}")
         self.head = StateHead(self.gpt.width)
-
-    def setup(self, stage: str) -> None:
-        """Refuse data without states before any work.
-
-        Raises:
-            ValueError: The population is not ``force``.
-        """
-        data = self.trainer.datamodule  # type: ignore[attr-defined]
-        if data is not None and data.hparams["population"] != "force":
-            raise ValueError("StateTask needs labelled sequences: set data.population=force")
 
     def on_fit_start(self) -> None:
         """Set the head's scale from the labelled training sequences, unless it is restored."""

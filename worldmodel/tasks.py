@@ -31,7 +31,7 @@ __all__ = [
 BACKBONE = ("protocol", "protocol_args", "input", "attention", "attention_args")
 SHAPE = ("n_layer", "n_head", "head_dim")
 LABELLING = ("target", "label_leak")
-"""Overrides of the protocol that a backbone does not see."""
+"""Overrides of the protocol that a backbone does not see; a head sees the target."""
 
 
 class OrbitTask(GPTTask):
@@ -55,12 +55,30 @@ class OrbitTask(GPTTask):
         self.layout = protocols.get(protocol, protocol_args).tokens
         self.embedding = OrbitEmbedding(self.layout, self.gpt.width, input)
 
+    needs_labels = False
+    """Whether its data must be labelled sequences."""
+
+    def setup(self, stage: str) -> None:
+        """Refuse data without labels before any work.
+
+        Raises:
+            ValueError: The task needs labels, and the population is not ``force``.
+        """
+        data = getattr(self.trainer, "datamodule", None)
+        if self.needs_labels and data is not None and data.hparams["population"] != "force":
+            name = type(self).__name__
+            raise ValueError(f"{name} needs labelled sequences: set data.population=force")
+
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width]."""
         return self.gpt(self.embedding(batch["tokens"], batch["coordinates"]))
 
     def check_backbone(
-        self, path: str | Path, checkpoint: Mapping[str, Any], any_law: bool = False
+        self,
+        path: str | Path,
+        checkpoint: Mapping[str, Any],
+        any_law: bool = False,
+        with_head: bool = False,
     ) -> None:
         """Refuse a checkpoint whose backbone is another one than this task's.
 
@@ -68,12 +86,13 @@ class OrbitTask(GPTTask):
             path: Where it is, for the message.
             checkpoint: Of :func:`read_checkpoint`.
             any_law: Accept one that was trained in the world of another force law.
+            with_head: Its head is used too, so that the target must be the same.
 
         Raises:
             ValueError: It holds another variant, protocol or shape.
         """
         theirs = checkpoint["hyper_parameters"]
-        unseen = (*LABELLING, "law") if any_law else LABELLING
+        unseen = LABELLING[with_head:] + ("law",) * any_law
         for name in (*BACKBONE, *SHAPE):
             if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
                 raise ValueError(
@@ -107,6 +126,8 @@ class ForceTask(OrbitTask):
         freeze_backbone: Train the head alone.
         **kwargs: As for :class:`OrbitTask`.
     """
+
+    needs_labels = True
 
     def __init__(
         self, direction_weight: float = 0.3, freeze_backbone: bool = False, **kwargs: Any

@@ -206,8 +206,9 @@ ENGINE: tuple[Column[LawRate], ...] = (
     ),
     Column(
         "law of the world / laws found",
-        "which laws of the registry the formulas are, and how many of them; none: no law of it. A "
-        "model must not find a law in a world where it does not rule.",
+        "which laws of the registry the formulas are, and how many of them; none: no law of it; "
+        "not compared: scored before this column was there. A model must not find a law in a "
+        "world where it does not rule.",
         _world,
     ),
     Column(

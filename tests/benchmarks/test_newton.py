@@ -50,7 +50,7 @@ def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
 
 
 def test_every_predictor_is_searched_by_every_engine_and_seed():
-    grid = newton.cells(options(seeds=(0, 1), law_seeds=4))
+    grid = newton.cells(options(seeds=(0, 1, 2), law_seeds=4))
     predictors = [c for c in grid if c.kind not in ("law", "pretrain")]
     laws = [c for c in grid if c.kind == "law"]
     assert len(laws) == len(predictors) * 2 * 4
@@ -161,6 +161,8 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--elsewhere", "newton"], "elsewhere must not name 'newton'"),
         (["newton", "--elsewhere", "newtonian"], "did you mean newton"),
         (["newton", "--law-labels", "77"], "must be among labels"),
+        (["newton", "--seeds", "0,1"], "needs at least 3 of them, got 2"),
+        (["newton", "--protocol", "nbody"], "'nbody' has no labelled forces"),
         (["newton", "--exponents", "0"], "positive numbers separated by commas, got '0'"),
         (["newton", "--law", "hook"], "harmonic, inverse_cube"),
         (["newton", "--law", "inverse_cube"], "does not bind"),
@@ -182,7 +184,7 @@ def test_a_folder_of_another_configuration_is_refused(tmp_path):
     config = options().config()
     results.claim(tmp_path / "out", config, resume=False, overwrite=False)
     results.claim(tmp_path / "out", config, resume=False, overwrite=False)
-    other = options(seeds=(0, 1)).config()
+    other = options(seeds=(0, 1, 2)).config()
     with pytest.raises(ValueError, match=r"preset\.seeds.*--resume.*--overwrite"):
         results.claim(tmp_path / "out", other, resume=False, overwrite=False)
     results.claim(tmp_path / "out", other, resume=True, overwrite=False)
@@ -337,9 +339,9 @@ def test_a_run_killed_at_its_very_start_continues(tmp_path):
 
 
 def test_seeds_draw_their_own_labels_and_share_the_test_set():
-    grid = [c for c in newton.cells(options(seeds=(0, 5))) if c.kind == "force"]
+    grid = [c for c in newton.cells(options(seeds=(0, 5, 7))) if c.kind == "force"]
     drawn = {(c.config["row"]["seed"], c.config["data"]["train_seed"]) for c in grid}
-    assert drawn == {(0, 0), (5, 5)}
+    assert drawn == {(0, 0), (5, 5), (7, 7)}
     assert not any("seed" in c.config["data"] for c in grid)
 
 

@@ -1,5 +1,7 @@
 """The one ceiling of every labelled protocol, against the two it chooses from and the truth."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -26,8 +28,16 @@ def test_a_mass_that_is_mostly_invisible_is_an_expectation(name):
     known = posterior.mass_posterior(protocol, 0, "test", N)
     np.testing.assert_array_equal(answer.log_m1, known.m1_log_mean)
     assert answer.log_m2 is None, "it is told"
-    force = posterior.posterior_force(protocol, 0, "test", N)
-    np.testing.assert_array_equal(answer.force, force)
+    for target, found in (("log", answer.force), ("raw", answer.mean_force)):
+        asked = dataclasses.replace(protocol, target=target)
+        force = posterior.posterior_force(asked, 0, "test", N)
+        np.testing.assert_array_equal(found, force)
+
+
+def test_an_answer_does_not_depend_on_which_others_are_asked():
+    protocol = protocols.get("identifiable")
+    alone, among = (best_observer(protocol, 0, "test", some) for some in ([5], N))
+    np.testing.assert_allclose(alone.force[0], among.force[5], rtol=1e-9)
 
 
 def test_bodies_that_interact_have_no_labels():

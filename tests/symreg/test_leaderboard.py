@@ -80,16 +80,23 @@ def test_a_law_found_in_a_world_where_it_does_not_rule_is_named():
     elsewhere["metrics"]["laws"] = ["newton"]
     open_between = law("another law")
     open_between["metrics"]["laws"] = ["softened", "yukawa"]
-    lines = [predictor(), law(), law(), elsewhere, open_between, law("another law")]
+    neither, older = law("another law"), law("another law")
+    neither["metrics"]["laws"] = []
+    lines = [predictor(), law(), law(), elsewhere, open_between, neither, older]
     for each in lines:
         each["task"] = "power_1_5"
     (row,) = leaderboard.rows(lines, "power_1_5")
     (entry,) = row.laws
     assert entry.world == "power_1_5"
-    assert entry.laws == {"power_1_5": 2, "newton": 1, "softened or yukawa": 1, "none": 1}
-    assert (entry.found, entry.total) == (2, 5)
+    assert entry.laws == {"power_1_5": 2, "newton": 1, "softened or yukawa": 1, "none": 1} | {
+        "not compared": 1  # scored before formulas were compared with every law
+    }
+    assert (entry.found, entry.total) == (2, 6)
     text = leaderboard.to_markdown([row], "power_1_5")
-    assert r"power\_1\_5 / power\_1\_5 2, newton 1, softened or yukawa 1, none 1" in text
+    assert (
+        r"power\_1\_5 / power\_1\_5 2, newton 1, softened or yukawa 1, none 1, not compared 1"
+        in text
+    )
 
 
 def test_only_failed_lines_still_make_a_row():

@@ -97,6 +97,8 @@ def test_a_subject_says_what_it_is(checkpoint):
         "trained_on": "newton",
         "model": "lssar p=3",
         "arm": "pretrained",
+        "size": "n_layer 1, n_head 2, head_dim 8, input bin_centres, n_points 48, n_bins 512",
+        "steps": 0,
         "seed": 4,
     }
     elsewhere = Subject.load(checkpoint, law="power_1_5")
@@ -206,6 +208,7 @@ def test_every_probe_keeps_the_contract():
 def test_three_seeds_make_an_interval_and_fewer_do_not():
     def line(seed, value):
         row = {"protocol": "p", "law": "newton", "trained_on": "newton", "model": "softmax"}
+        row |= {"size": "small", "steps": 10}
         return {
             "row": {**row, "arm": "pretrained", "seed": seed},
             "setting": {"layer": 1},
@@ -218,6 +221,43 @@ def test_three_seeds_make_an_interval_and_fewer_do_not():
     _, rows = table([line(0, 0.5), line(1, 0.6), line(2, 0.7)])
     half = 4.302653 * 0.1 / 3**0.5  # Student's t, two degrees of freedom
     assert rows[0][-1] == f"0.6 [{0.6 - half:.3g}, {0.6 + half:.3g}]"
+
+
+def test_three_lines_of_one_seed_make_no_interval_over_seeds():
+    row = {"trained_on": "newton", "size": "small", "model": "softmax", "arm": "pretrained"}
+    lines = [
+        {"row": {**row, "steps": steps, "seed": 0}, "setting": {}, "metrics": {"r2": [r2, 0, 1]}}
+        for steps, r2 in ((10, 0.1), (20, 0.5), (30, 0.9))
+    ]
+    header, rows = table(lines)
+    assert header == ["steps", "who", "arm", "seeds", "r2"]
+    assert [row[0] for row in rows] == ["10", "20", "30"], "another training is another row"
+    reference = {**lines[0], "row": {**row, "steps": 10, "seed": 0}}
+    same = [{**reference, "row": {**reference["row"], "seed": seed}} for seed in range(3)]
+    assert table(same)[1][0][-1] == "0.1 [0, 1]", "what no training changes keeps its interval"
+
+
+def test_checkpoints_that_would_share_a_row_are_refused(checkpoint, counting, tmp_path):
+    task = NextTokenTask(attention="lssar", attention_args={"p": 3}, **SMALL)
+    twin = save_checkpoint(task, tmp_path / "twin.ckpt", train_seed=4)
+    with pytest.raises(ValueError, match=r"same by model, size, steps and seed; .*train_seed"):
+        probe([checkpoint, twin], [], tmp_path / "out", Settings())
+    away = NextTokenTask(protocol="fixed", protocol_args={"n_points": 48}, **SMALL)
+    other = save_checkpoint(away, tmp_path / "other.ckpt", train_seed=4)
+    with pytest.raises(ValueError, match="different worlds, which never share a table"):
+        probe([checkpoint, other], [], tmp_path / "out", Settings())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_probe_that_is_named_twice_asks_once(checkpoint, counting, tmp_path):
+    probe([checkpoint], ["counting", "counting"], tmp_path / "out", Settings())
+    assert len(probing.load(tmp_path / "out")[0]) == 1
+
+
+def test_a_law_that_does_not_bind_is_refused_before_any_work(checkpoint, counting, tmp_path):
+    with pytest.raises(ValueError, match="inverse_cube"):
+        probe([checkpoint], [], tmp_path / "out", Settings(law="inverse_cube"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_bootstrap_draws_whole_sequences():

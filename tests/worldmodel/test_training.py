@@ -14,7 +14,7 @@ from orbits import artefacts
 from worldmodel import optim
 from worldmodel.callbacks import PredictionWriter, SharpenAfter
 from worldmodel.controls.knn_oracle import knn_oracle
-from worldmodel.controls.ridge import ridge_readout
+from worldmodel.controls.ridge import fit_ridge, ridge_readout
 from worldmodel.data import OrbitData
 from worldmodel.muon import BatchedMuon
 from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss, load_task
@@ -312,3 +312,33 @@ def test_the_oracle_improves_with_labels_and_averages_the_two_nearest():
     source = data(population="force", n_train=20)
     known = knn_oracle(source.labelled_dataloader(), source.labelled_dataloader(), k=1)
     np.testing.assert_allclose(known["force_predicted"], known["force"], rtol=1e-5)
+
+
+def test_ridge_holds_out_whole_sequences_to_choose_its_strength():
+    rng = np.random.default_rng(0)
+    n, rows, width = 60, 12, 40
+    # Features that name the sequence and say nothing of its target, which is one per sequence.
+    names = rng.normal(size=(n, width)).repeat(rows, axis=0)
+    features = names + 0.01 * rng.normal(size=(n * rows, width))
+    targets = rng.normal(size=(n, 2)).repeat(rows, axis=0)
+    model = fit_ridge(features, targets, np.arange(n).repeat(rows))
+    fresh = rng.normal(size=(500, width))
+    assert model.predict(fresh).std() < 0.2, "leaving out single rows would find them predictable"
+    useful = np.concatenate([features, targets], axis=1)
+    found = fit_ridge(useful, targets, np.arange(n).repeat(rows)).predict(useful)
+    assert np.corrcoef(found[:, 0], targets[:, 0])[0, 1] > 0.99
+
+
+def test_a_head_of_another_target_is_another_checkpoint(tmp_path):
+    log = ForceTask(**SMALL)
+    raw = ForceTask(**{**SMALL, "protocol_args": {**ARGS, "target": "raw"}})
+    held = {"hyper_parameters": dict(raw.hparams)}
+    log.check_backbone("raw.ckpt", held)
+    with pytest.raises(ValueError, match=r"raw\.ckpt: trained with protocol_args=.*raw"):
+        log.check_backbone("raw.ckpt", held, with_head=True)
+
+
+def test_force_heads_need_labelled_data(tmp_path):
+    data = OrbitData(n_val=2, n_test=2, eval_batch_size=2)
+    with pytest.raises(ValueError, match="ForceTask needs labelled sequences"):
+        trainer(tmp_path, 1).test(ForceTask(**SMALL), datamodule=data)

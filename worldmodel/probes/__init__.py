@@ -38,11 +38,12 @@ class Probe(Protocol):
     def measure(self, subject: Subject, settings: Settings, store: Store) -> Sequence[Line]:
         """Return result lines: the checkpoint's, its controls' and its oracles'.
 
-        A line has ``name`` (who answered: the model's label, or a control's name), ``arm``
-        (``pretrained``, ``untrained``, ``oracle``, ``ceiling``, ``control``), ``setting`` (plain
-        data that tells its lines apart) and ``metrics``: numbers, or [value, low, high] with a
-        95% interval over held-out sequences unless the setting says over what. Optional are
-        ``curves`` (lists for the figures) and ``files`` (paths from ``store.file``, by role).
+        A line has ``name`` (who answered: the model's label, or a control's name), ``arm`` (the
+        checkpoint's, ``untrained``, ``scratch``, ``untrained + ridge``, ``oracle``, ``ceiling`` or
+        ``control``), ``setting`` (plain data that tells its lines apart) and ``metrics``:
+        numbers, or [value, low, high] with a 95% interval over held-out sequences unless the
+        setting says over what. Optional are ``curves`` (lists for the figures) and ``files``
+        (paths from ``store.file``, by role).
         """
 
     def draw(self, lines: Sequence[Line], out: Path) -> Mapping[str, Path]:

@@ -6,6 +6,7 @@ prediction file, one array each, with ``rows``: to which of :data:`ROWS` a point
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -145,15 +146,15 @@ def finetuned(
         store: Of the asking probe.
         leak: Labels of every test sequence that training may see: 0 or 2.
         seed: Seed of the head, of the training sequences and of their order.
-        scratch: Start from random weights instead of the checkpoint's, with as many steps as
-            pre-training and fine-tuning took together, and the learning rate of pre-training.
+        scratch: Start from random weights instead of the checkpoint's, with as many sequences as
+            pre-training and fine-tuning saw together, and the learning rate of pre-training.
     """
     steps = settings.steps or STEPS
 
     def compute() -> Columns:
-        lightning.seed_everything(seed, verbose=False)
+        lightning.seed_everything(subject.control_seed(seed), verbose=False)
         data = labelled(subject, settings, leak, seed)
-        total = steps + subject.steps if scratch else steps
+        total = scratch_steps(subject, steps) if scratch else steps
         lr = subject.task.hparams["lr"] * (1 if scratch else LEARNING_RATE_SHARE)
         task = ForceTask(lr=lr, warmup_steps=warmup(total), **shape(subject.task))
         if not scratch:
@@ -163,6 +164,15 @@ def finetuned(
 
     config = {"leak": leak, "seed": seed, "scratch": scratch, "steps": steps}
     return shared(store).arrays(config, compute)
+
+
+def scratch_steps(subject: Subject, steps: int) -> int:
+    """Return in how many steps scratch sees the sequences of pre-training and of fine-tuning.
+
+    A checkpoint that does not tell its batch is taken to have had this one; one that several
+    devices trained saw more, which it does not tell.
+    """
+    return steps + math.ceil(subject.steps * (subject.batch_size or BATCH) / BATCH)
 
 
 def own_answers(subject: Subject, settings: Settings, store: Store) -> Columns:

@@ -31,7 +31,8 @@ def measured(runs: Sequence[Columns]) -> dict[str, Any]:
     Returns:
         ``r2_log``, R2 of ln F; ``relative_error``, the median of abs(predicted / true - 1);
         ``cosine`` between force vectors; ``exponent_m1``, ``exponent_m2`` and ``exponent_r``, by
-        least squares of the logarithm of the prediction on those of the inputs. If there are any
+        least squares of the logarithm of the prediction on those of the inputs. With three or
+        more trainings ``r2_log_over_seeds``, whose interval is over these. If there are any
         (a raw target), ``unusable`` is the share of predictions that are not positive, and have
         no logarithm.
     """
@@ -49,6 +50,9 @@ def measured(runs: Sequence[Columns]) -> dict[str, Any]:
     }
     for place, name in enumerate(("m1", "m2", "r"), start=1):
         found[f"exponent_{name}"] = intervals.bootstrap(products, partial(_coefficient, place))
+    if len(runs) >= intervals.MINIMUM_SEEDS:
+        each = [1 - np.divide(*_squares(run).sum(axis=0)) for run in runs]
+        found["r2_log_over_seeds"] = intervals.over_seeds(each)
     unusable = 1 - np.mean([_usable(run) for run in runs])
     return {**found, "unusable": float(unusable)} if unusable else found
 

@@ -63,6 +63,8 @@ class Causal:
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be asked, or None."""
+        if subject.leaks:
+            return subject.leaks
         if not isinstance(subject.task, NextTokenTask | ForceTask):
             return (
                 f"a {type(subject.task).__name__} predicts neither motion nor force; take a "

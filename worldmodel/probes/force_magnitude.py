@@ -36,6 +36,7 @@ from worldmodel.probes._force_head import (
     labelled,
     own_answers,
     own_data,
+    scratch_steps,
     shape,
 )
 from worldmodel.probes._force_measures import Columns, measured
@@ -115,7 +116,7 @@ def _everyone(subject: Subject, settings: Settings, store: Store) -> Iterator[_A
             setting = {"leak": leak, "labels": labels, "steps": steps}
             heads: list[Any] = [partial(head, leak, seed) for seed in seeds]
             yield _Answerer(model, subject.row["arm"], setting, heads)
-        setting = {"leak": 0, "labels": labels, "steps": steps + subject.steps}
+        setting = {"leak": 0, "labels": labels, "steps": scratch_steps(subject, steps)}
         heads = [partial(head, 0, seed, scratch=True) for seed in seeds]
         yield _Answerer(model, "scratch", setting, heads)
     control = partial(_control, subject, settings, store)
@@ -127,8 +128,9 @@ def _everyone(subject: Subject, settings: Settings, store: Store) -> Iterator[_A
     for leak in leaks:
         nearest = partial(control, "k-NN oracle", leak, seeds[0], _nearest)
         yield _Answerer("k-NN oracle", "oracle", {"leak": leak, "labels": labels}, [nearest])
-    best = partial(control, "ceiling", 0, seeds[0], _ceiling)
-    yield _Answerer("best observer", "ceiling", {}, [best])
+    for answer, field in (("geometric mean", "force"), ("mean", "mean_force")):
+        best = partial(control, f"ceiling, {answer}", 0, seeds[0], partial(_ceiling, field))
+        yield _Answerer("best observer", "ceiling", {"answer": answer}, [best])
 
 
 def _control(
@@ -148,7 +150,7 @@ def _control(
 
 
 def _ridge(subject: Subject, seed: int, data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
-    lightning.seed_everything(seed, verbose=False)
+    lightning.seed_everything(subject.control_seed(seed), verbose=False)
     return ridge_readout(ForceTask(**shape(subject.task)), data.labelled_dataloader(), test)
 
 
@@ -156,13 +158,13 @@ def _nearest(data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
     return knn_oracle(data.labelled_dataloader(), test)
 
 
-def _ceiling(data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
-    """Return what the observations allow: an expectation over masses, or a fit where they show."""
+def _ceiling(field: str, data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
+    """Return what the observations allow: the best answer to ln F, or to F itself."""
     columns = []
     for batch in test:
         indices = batch["sequence_id"].numpy()
         answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
-        force = torch.from_numpy(answer.force)
+        force = torch.from_numpy(getattr(answer, field))
         rows = read_rows(batch)
         to_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
         magnitude = force[rows].float()
