@@ -119,7 +119,7 @@ def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
         assert line["metrics"]["constant"][0] == pytest.approx(39.4784, rel=tolerance)
 
 
-@pytest.mark.parametrize("name", ["newton-small", "newton-small-schedule"])
+@pytest.mark.parametrize("name", ["newton-small", "newton-small-1000", "newton-small-schedule"])
 def test_kept_results_read_as_they_did(name):
     folder = ROOT / "benchmarks" / "results" / name
     lines, _ = results.load(folder)
