@@ -298,11 +298,14 @@ class OrbitData(SequenceData):
         self.n_train = n_train
         self.save_hyperparameters()
         self._made_on: dict[torch.device, DeviceOrbits] = {}
-        if images:
-            if population != "force" or self.protocol.label_leak:
-                raise ValueError("images are of labelled sequences, without label_leak")
-            if self.protocol.n_points % 2:
-                raise ValueError(f"images need an even n_points, got {self.protocol.n_points}")
+        if images and population != "force":
+            raise ValueError("images are of labelled sequences: set data.population=force")
+        if images and self.protocol.label_leak:
+            raise ValueError("images do not go with label_leak; set data.images=false")
+        if images and self.protocol.n_points % 2:
+            raise ValueError(
+                f"images need an even n_points, got {self.protocol.n_points}; set data.images=false"
+            )
         if device_batches is not None:
             if population == "force":
                 raise ValueError("device_batches has no labels; leave it out for population=force")

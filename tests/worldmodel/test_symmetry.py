@@ -118,7 +118,7 @@ def test_training_takes_images_and_validation_does_not(tmp_path):
     ("changes", "message"),
     [
         ({"population": "pretrain"}, "of labelled sequences"),
-        ({"n_train": 5, "protocol_args": {"label_leak": 2}}, "without label_leak"),
+        ({"n_train": 5, "protocol_args": {"label_leak": 2}}, "do not go with label_leak"),
         ({"protocol_args": {"n_points": 7}}, "even n_points, got 7"),
     ],
 )
