@@ -193,7 +193,9 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
 
 
 def test_an_interrupt_stops_without_a_traceback(tmp_path):
-    run = start(tmp_path, "--shard-size", "1", "--workers", "2", start_new_session=True)
+    # So many shards that a test that is kept waiting still comes in time.
+    many = ("--shard-size", "1", "--n", "5000", "--workers", "2")
+    run = start(tmp_path, *many, start_new_session=True)
     while not (tmp_path / "train/tokens/00000.npy").exists():
         time.sleep(0.002)
     os.killpg(run.pid, signal.SIGINT)  # as Ctrl-C does: to the workers too
