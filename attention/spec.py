@@ -124,6 +124,11 @@ class AttnSpec:
         return self.sharpen == "reweight"
 
     @property
+    def label(self) -> str:
+        """The name shown in tables: with its exponent, if it re-weights."""
+        return f"{self.name} p={self.p:g}" if self.reweights else self.name
+
+    @property
     def needs_length(self) -> bool:
         """Whether the formula contains the sequence length L."""
         return (

@@ -131,10 +131,11 @@ def _run(options: argparse.Namespace) -> None:
     results.check(out, settings.config(), **mode)
 
     from benchmarks import newton_cells
+    from orbits import artefacts
     from symreg import cells
 
     print(table)
-    with results.lock(out):
+    with artefacts.lock(out):
         results.claim(out, settings.config(), **mode)
         lines = cells.run(
             grid,

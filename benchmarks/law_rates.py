@@ -200,7 +200,7 @@ def _run(options: argparse.Namespace) -> None:
     )
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     results.check(options.out, asked.config(), **mode)
-    with results.lock(options.out):
+    with artefacts.lock(options.out):
         results.claim(options.out, asked.config(), **mode)
         lines = cells.run(
             asked.cells(),

@@ -66,7 +66,7 @@ class Options:
     def __post_init__(self) -> None:
         preset = self.preset
         for law in (self.law, *self.elsewhere):
-            world = protocols.get(self.protocol, self.protocol_args_of(law))
+            world = self.world(law)
             world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
             if "force" not in world.populations:
                 raise ValueError(
@@ -109,15 +109,15 @@ class Options:
                 f"sharpen_after must be in [0, {preset.pretrain_steps}), got {self.sharpen_after}"
             )
 
-    @property
-    def protocol_args(self) -> dict[str, Any]:
-        """Overrides of the protocol at this size."""
-        return self.protocol_args_of(self.law)
-
-    def protocol_args_of(self, law: str) -> dict[str, Any]:
-        """Return the same for the world of another law."""
+    def protocol_args(self, law: str | None = None) -> dict[str, Any]:
+        """Return the overrides of the protocol at this size, in the world of a law."""
+        law = law or self.law
         other = {} if law == NEWTON else {"law": law}
         return {**self.preset.protocol_args.get(self.protocol, {}), **other}
+
+    def world(self, law: str | None = None) -> protocols.Protocol:
+        """Return the world of a law; None for the law that rules here."""
+        return protocols.get(self.protocol, self.protocol_args(law))
 
     def config(self) -> dict[str, Any]:
         """Return plain data for the results folder's claim."""
@@ -145,7 +145,7 @@ class Variant:
     @property
     def label(self) -> str:
         """Return the name shown in tables."""
-        name = self.attention if self.p is None else f"{self.attention} p={self.p:g}"
+        name = get_attention(self.attention, **({} if self.p is None else {"p": self.p})).label
         return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
 
 
@@ -164,10 +164,10 @@ def variants(preset: Preset, sharpen_after: int) -> list[Variant]:
 def cells(options: Options) -> list[Cell]:
     """Return every cell of a run, each after those it needs."""
     grid = _Grid(options)
-    heads, strangers = grid.strangers()
-    predictors = [*grid.models(), *strangers, *grid.controls()]
+    heads, transferred = grid.transfers()
+    predictors = [*grid.models(), *transferred, *grid.controls()]
     trained = [*grid.pretraining.values(), *heads]
-    return [*trained, *predictors, *grid.laws(predictors)]
+    return [*trained, *grid.next_points(), *predictors, *grid.laws(predictors)]
 
 
 class _Grid:
@@ -183,6 +183,27 @@ class _Grid:
             for seed in self.preset.seeds
         }
 
+    def next_points(self) -> Iterable[Cell]:
+        """Yield how well each world model of this world predicts, and what needs no model."""
+        here = self.options.law
+        asked = {
+            "task": here,
+            "line_kind": "next point",
+            "data": self._data("pretrain", None, None),
+            "world": self.options.world().config(),
+        }
+        for (law, variant, seed), cell in self.pretraining.items():
+            if law == here:
+                row = self._row(variant.label, "world model", None, seed)
+                yield Cell(
+                    "next_point",
+                    {**asked, "row": row, "seed": seed, **self._training(one_device=True)},
+                    needs={"pretrained": cell},
+                    label=f"next points of {variant.label}, seed {seed}",
+                )
+        row = self._row("references", "control", None, None)
+        yield Cell("next_point_references", {**asked, "row": row, "seed": None}, label="orbit fits")
+
     def models(self) -> Iterable[Cell]:
         """Yield pre-trained, scratch and untrained rows."""
         for seed in self.preset.seeds:
@@ -195,7 +216,7 @@ class _Grid:
                     row = self._row(variant.label, UNTRAINED, CLOSED_FORM_SEQUENCES, seed)
                     yield self._cell("ridge", row, model=self._model(variant))
 
-    def strangers(self) -> tuple[list[Cell], list[Cell]]:
+    def transfers(self) -> tuple[list[Cell], list[Cell]]:
         """Return heads trained in other worlds, and the rows of models that come from there."""
         heads, rows = [], []
         for law in self.options.elsewhere:
@@ -255,23 +276,29 @@ class _Grid:
             "steps": self.preset.pretrain_steps,
             "sharpen_after": variant.sharpen_after,
             "data": self._data("pretrain", None, seed, law),
-            "world": self._world(law),
+            "world": self.options.world(law).config(),
             **self._training(one_device=False),
         }
         return Cell("pretrain", config, label=f"pretrain {variant.label}, {law}, seed {seed}")
 
     def _pretrained(
-        self, variant: Variant, seed: int, budget: int | str, law: str | None = None
+        self, variant: Variant, seed: int, budget: int | str, origin: str | None = None
     ) -> Cell:
-        """Fine-tune in this world a backbone of the world of ``law``; None for this one."""
-        arm = "pretrained" if law is None else f"pretrained on {law}"
+        """Fine-tune in this world a backbone of the world of the law ``origin``; None for this."""
+        config = self._fine_tuning()
+        if origin is not None:
+            config["any_law"] = True
         return self._cell(
             "force",
-            self._row(variant.label, arm, budget, seed),
-            needs={"pretrained": self.pretraining[law or self.options.law, variant, seed]},
+            self._row(
+                variant.label,
+                "pretrained" if origin is None else f"pretrained on {origin}",
+                budget,
+                seed,
+            ),
+            needs={"pretrained": self.pretraining[origin or self.options.law, variant, seed]},
             model=self._model(variant),
-            **({"any_law": True} if law else {}),
-            **self._fine_tuning(),
+            **config,
         )
 
     def _scratch(self, variant: Variant, seed: int, budget: int | str) -> Cell:
@@ -290,19 +317,15 @@ class _Grid:
 
     def _head_elsewhere(self, law: str, variant: Variant, seed: int, budget: int | str) -> Cell:
         """Train backbone and head in the world of ``law``; its line makes no row of this table."""
-        n_train = None if budget == UNLIMITED else int(budget)
-        config = {
-            "task": law,
-            "line_kind": "pretraining",
-            "row": self._row(variant.label, "head", budget, seed),
-            "seed": seed,
-            "model": self._model(variant, law),
+        return self._cell(
+            "force",
+            self._row(variant.label, f"head, {law}", budget, seed),
+            needs={"pretrained": self.pretraining[law, variant, seed]},
+            law=law,
+            line_kind="pretraining",
+            model=self._model(variant, law),
             **self._fine_tuning(),
-            "data": self._data("force", n_train, seed, law),
-            "world": self._world(law),
-        }
-        needs = {"pretrained": self.pretraining[law, variant, seed]}
-        return Cell("force", config, needs, label=f"head {variant.label}, {law}, seed {seed}")
+        )
 
     def _fine_tuning(self) -> dict[str, Any]:
         return {
@@ -314,24 +337,27 @@ class _Grid:
         }
 
     def _cell(
-        self, kind: str, row: dict[str, Any], needs: Mapping[str, Cell] | None = None, **config: Any
+        self,
+        kind: str,
+        row: dict[str, Any],
+        needs: Mapping[str, Cell] | None = None,
+        law: str | None = None,
+        **config: Any,
     ) -> Cell:
-        budget = row["labels"] if isinstance(row["labels"], int) and row["labels"] else None
+        """Return a cell on labelled sequences, of the world of ``law``; None for this one."""
+        # Neither unlimited labels nor none are a number of training sequences.
+        budget = None if row["labels"] in (UNLIMITED, 0) else row["labels"]
         everything = {
-            "task": self.options.law,
+            "task": law or self.options.law,
             "line_kind": "predictor",
             "row": row,
             "seed": row["seed"],
-            "data": self._data("force", budget, row["seed"]),
-            "world": self._world(self.options.law),
+            "data": self._data("force", budget, row["seed"], law),
+            "world": self.options.world(law).config(),
             **config,
         }
         label = f"{row['model']}, {row['arm']}, {row['labels']} labels, seed {row['seed']}"
         return Cell(kind, everything, needs=needs or {}, label=label)
-
-    def _world(self, law: str) -> dict[str, Any]:
-        arguments = self.options.protocol_args_of(law)
-        return protocols.get(self.options.protocol, arguments).config()
 
     def _row(self, model: str, arm: str, labels: Any, seed: int | None) -> dict[str, Any]:
         return {
@@ -345,10 +371,10 @@ class _Grid:
     def _model(self, variant: Variant, law: str | None = None) -> dict[str, Any]:
         arguments: dict[str, Any] = {} if variant.p is None else {"p": variant.p}
         if get_attention(variant.attention).needs_length:
-            arguments["length"] = 1 + self._world(self.options.law)["n_points"]
+            arguments["length"] = 1 + self.options.world().n_points
         return {
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args_of(law or self.options.law) or None,
+            "protocol_args": self.options.protocol_args(law) or None,
             "input": self.preset.input,
             "attention": variant.attention,
             "attention_args": arguments or None,
@@ -366,7 +392,8 @@ class _Grid:
         # seeds share the held-out ones.
         preset = self.preset
         more: dict[str, Any] = {}
-        if population == "pretrain" and preset.device_batches and self._on_device(law):
+        on_device = preset.device_batches and is_made_on_device(self.options.world(law))
+        if population == "pretrain" and on_device:
             more["device_batches"] = preset.device_batches
         elif preset.num_workers:
             more["num_workers"] = preset.num_workers
@@ -375,20 +402,13 @@ class _Grid:
         return {
             "train_seed": seed,
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args_of(law or self.options.law) or None,
+            "protocol_args": self.options.protocol_args(law) or None,
             "population": population,
             "n_train": preset.n_pretrain if population == "pretrain" else n_train,
             "n_test": preset.n_test,
             "batch_size": preset.batch_size,
             **more,
         }
-
-    def _on_device(self, law: str | None) -> bool:
-        """Tell whether the device itself can make the sequences of a world."""
-        world = protocols.get(
-            self.options.protocol, self.options.protocol_args_of(law or self.options.law)
-        )
-        return is_made_on_device(world)
 
     def _training(self, *, one_device: bool) -> dict[str, Any]:
         """Return how a cell is trained, if not as usual."""

@@ -18,6 +18,8 @@ from benchmarks.training import CHECKPOINT, CURVES
 from orbits import artefacts
 from orbits.best_observer import best_observer
 from orbits.manifest import manifest
+from orbits.protocols import Protocol
+from orbits.systems import Systems
 from symreg import predictions
 from symreg.cells import Progress
 from symreg.exponents import fit_exponents
@@ -26,7 +28,8 @@ from worldmodel.callbacks import save_predictions
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
-from worldmodel.tasks import ForceTask, load_task, prediction_columns, read_rows
+from worldmodel.probes import rollout
+from worldmodel.tasks import ForceTask, NextTokenTask, load_task, prediction_columns, read_rows
 
 PREDICTIONS = "predictions.npz"
 FORCE_SEED_OFFSET = 1000
@@ -48,6 +51,29 @@ def pretrain(
     with training.trained(config, folder, progress, seed=config["seed"]):
         metrics = {"val_nll": training.last_value(folder / CURVES, "val_loss")}
         return {"metrics": metrics, "manifest": _manifest(config), "files": _files(folder)}
+
+
+def next_point(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Ask a world model for the next points of held-out sequences."""
+    checkpoint = needs["pretrained"] / CHECKPOINT
+    task = load_task(checkpoint)
+    assert isinstance(task, NextTokenTask)
+    if training.settings(config).accelerator != "cpu" and torch.cuda.is_available():
+        task.cuda()
+    metrics = rollout.next_point(task, *_held_out(config))
+    record = _manifest(config, {"pretrained": artefacts.sha256(checkpoint)})
+    return {"metrics": metrics, "manifest": record}
+
+
+def next_point_references(
+    config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+) -> dict[str, Any]:
+    """Measure what answers for the next point without a model."""
+    found = rollout.next_point_references(*_held_out(config))
+    metrics = {f"{who}: {name}": value for who, x in found.items() for name, value in x.items()}
+    return {"metrics": metrics, "manifest": manifest(config, seed=None)}
 
 
 def force(
@@ -118,12 +144,20 @@ def law(
 
 COMPUTE = {
     "pretrain": pretrain,
+    "next_point": next_point,
+    "next_point_references": next_point_references,
     "force": force,
     "transfer": transfer,
     "ridge": ridge,
     "control": control,
     "law": law,
 }
+
+
+def _held_out(config: dict[str, Any]) -> tuple[Protocol, Systems]:
+    data = OrbitData(**config["data"])
+    indices = np.arange(data.hparams["n_test"])
+    return data.protocol, data.protocol.systems(data.hparams["seed"], "test", indices)
 
 
 def _truth(data: OrbitData) -> dict[str, Tensor]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import base64
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks import figures
+from benchmarks import figures, next_points
 from orbits import artefacts, laws
 from orbits.motion import NEWTON
 from symreg import results
+from symreg.law_rate import NO_LAW, NOT_COMPARED
 from symreg.leaderboard import Row, rows, separated, to_markdown, to_text
 from symreg.result_rows import MINIMUM_SEEDS
 from symreg.views import columns, html, words
 
 ARMS = ("pretrained", "scratch")
-STRANGERS = ("pretrained on ", "trained on ")
+TRANSFERRED = ("pretrained on ", "trained on ")
 """How the arms of models from other worlds begin."""
 COMPARED = ("m1", "m2", "r", "constant")
 CAPTIONS = {
@@ -42,16 +44,19 @@ def report(out: Path) -> str:
     """
     lines, manifest = results.load(out)
     law = manifest["config"].get("law", NEWTON)  # results from before there were others
-    table = rows([line for line in lines if line["task"] == law], law)
-    statements = [*answers(table, law), *comparisons(table)]
     here = [line for line in lines if line["task"] == law]  # not trainings in other worlds
+    table = rows(here, law)
+    statements = [*answers(table, law), *comparisons(table)]
     pictures = figures.draw_all(out, here, table, law)
+    predicted = next_points.rows(here)
     markdown = to_markdown(table, law, lines)
+    if predicted:
+        markdown += f"\n## World models\n\n{next_points.to_markdown(predicted)}"
     statement_list = "\n".join(f"- {statement}" for statement in statements)
     artefacts.write_bytes(
         out / "leaderboard.md", f"{markdown}\n## Reading\n\n{statement_list}\n".encode()
     )
-    page = _render(lines, table, manifest, statements, pictures, law)
+    page = _render(lines, table, predicted, manifest, statements, pictures, law)
     artefacts.write_bytes(out / "report.html", page.encode())
     return (
         f"{to_text(table, law, lines)}\n"
@@ -64,8 +69,8 @@ def answers(table: list[Row], law: str) -> list[str]:
     """Say for each trained row at its largest budget what its predictions and formulas are."""
     truth = laws.get(law)
     sentences = []
-    strangers = [row for row in table if row.arm.startswith(STRANGERS)]
-    for row in [*_largest_budget(table), *strangers]:
+    transferred = [row for row in table if row.arm.startswith(TRANSFERRED)]
+    for row in [*_largest_budget(table), *transferred]:
         if row.r2_log is None or row.constant is None:
             sentences.append(f"{_name(row)}: failed.")
             continue
@@ -114,6 +119,7 @@ def comparisons(table: list[Row]) -> list[str]:
 def _render(
     lines: list[dict[str, Any]],
     table: list[Row],
+    predicted: list[next_points.NextPoint],
     manifest: Mapping[str, Any],
     statements: list[str],
     pictures: Mapping[str, Path],
@@ -134,6 +140,8 @@ def _render(
         warnings=words.warnings(table),
         contestants=html.board([row for row in table if not row.is_control]),
         controls=html.board([row for row in table if row.is_control]),
+        predicted=next_points.cells(predicted) if predicted else [],
+        next_point_caption=next_points.CAPTION,
         reading=words.READING,
         notes=columns.notes(),
         statements=statements,
@@ -149,12 +157,9 @@ def _render(
 
 def _elsewhere(row: Row) -> str:
     """Say which laws were found that do not rule here."""
-    wrong = {
-        law: sum(entry.laws.get(law, 0) for entry in row.laws)
-        for entry in row.laws
-        for law in entry.laws
-        if law not in (entry.world, "none", "not compared")
-    }
+    wrong: Counter[str] = sum((Counter(entry.laws) for entry in row.laws), Counter())
+    for right in (row.task, NO_LAW, NOT_COMPARED):
+        del wrong[right]
     named = ", ".join(f"{law} by {count}" for law, count in wrong.items())
     return f", a law that does not rule here by others: {named}" if named else ""
 

@@ -35,6 +35,7 @@ from orbits import artefacts
 from symreg.cells import Progress
 from worldmodel.callbacks import SharpenAfter
 from worldmodel.data import OrbitData
+from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, load_task, read_checkpoint
 
 CHECKPOINT, CURVES = "last.ckpt", "metrics.csv"
@@ -115,15 +116,8 @@ def last_value(curves: Path, name: str) -> float:
 
 def predict(config: Mapping[str, Any], task: ForceTask, data: OrbitData) -> dict[str, torch.Tensor]:
     """Return the columns of the prediction file of the test set: one device, full precision."""
-    trainer = lightning.Trainer(
-        accelerator=settings(config).accelerator,
-        devices=1,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        plugins=[LightningEnvironment()],
-    )
+    environment = LightningEnvironment()
+    trainer = quiet_trainer(accelerator=settings(config).accelerator, plugins=[environment])
     batches = trainer.predict(task, dataloaders=data.test_dataloader())
     assert batches is not None
     return {name: torch.cat([b[name] for b in batches]) for name in batches[0]}

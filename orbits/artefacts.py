@@ -97,6 +97,41 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         file.write(data)
 
 
+@contextlib.contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Keep a second run out of a results folder for as long as this process lives.
+
+    Raises:
+        ValueError: Another process is running in the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"another run is using {folder}; wait for it or stop it") from None
+        yield
+
+
+def save_lines(
+    path: str | Path, lines: Iterable[Mapping[str, Any]], manifest: Mapping[str, Any]
+) -> None:
+    """Write result lines, one JSON object each, in one step and with their sidecar."""
+    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
+    save_file(path, text.encode(), manifest)
+
+
+def load_lines(path: str | Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the lines of :func:`save_lines` and their manifest.
+
+    Raises:
+        FileNotFoundError: The file is not there.
+        CorruptArtefact: The lines were edited or damaged.
+    """
+    data, manifest = load_file(path)
+    return [json.loads(line) for line in data.decode().splitlines()], manifest
+
+
 def save_record(path: str | Path, record: Mapping[str, Any]) -> None:
     """Write a JSON record that carries the sha256 of its own content."""
     write_bytes(path, _checked_json(record))

@@ -98,32 +98,25 @@ def mass_likelihood(
     return _constraints(protocol, _systems(protocol, seed, split, indices)).likelihood(m1)
 
 
-def posterior_force(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Array:
-    """Return the magnitude of the force that the posterior implies, [N, T].
+def implied_force(
+    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, m1: Array
+) -> Array:
+    """Return the magnitude of the force if the planets had the masses ``m1``, [N, T].
 
     Distance and star mass are told and every law is proportional to m1 (up to terms of m1 / m2),
-    so the mean of m1 gives the mean of F, the answer to a protocol's ``raw`` target, and the mean
-    of ln m1 the geometric mean of F, the answer to a ``log`` target. The direction is known: the
-    force points at the star.
+    so the posterior mean of m1 gives the mean of F, the best answer to F, and the mean of ln m1
+    the geometric mean of F, the best answer to ln F. The direction is known: the force points at
+    the star.
 
     Args:
         protocol: As for :func:`mass_posterior`, as the other arguments.
         seed: Seed of the data.
         split: Split of the data.
         indices: Trajectory indices, [N].
+        m1: Solar masses, [N].
 
     Raises:
         ValueError: As :func:`mass_posterior`.
-    """
-    known = mass_posterior(protocol, seed, split, indices)
-    m1 = known.m1_mean if protocol.target == "raw" else np.exp(known.m1_log_mean)
-    return implied_force(protocol, seed, split, indices, m1)
-
-
-def implied_force(
-    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, m1: Array
-) -> Array:
-    """Return the magnitude of the force if the planets had the masses ``m1`` [N], [N, T].
 
     Returns:
         Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.

@@ -250,7 +250,7 @@ def run(
     wanted = wanted or cells(options)
     config = options.config()
     results.check(out, config, resume=resume, overwrite=overwrite)
-    with results.lock(out):
+    with artefacts.lock(out):
         results.claim(out, config, resume=resume, overwrite=overwrite)
         lines = run_cells(
             wanted, out, COMPUTE, jobs=jobs, initialise=initialise, partition=partition

@@ -1,9 +1,10 @@
 """The leaderboard: result lines -> rows -> views, made from the lines alone.
 
-:mod:`symreg.result_rows` makes the rows, :mod:`symreg.views` draws them.
+:mod:`symreg.result_rows` and :mod:`symreg.law_rate` make the rows, :mod:`symreg.views` draws them.
 """
 
-from symreg.result_rows import LawRate, Row, read_lines, rows, separated, wilson
+from symreg.law_rate import LawRate, wilson
+from symreg.result_rows import Row, read_lines, rows, separated
 from symreg.views.html import to_html
 from symreg.views.markdown import to_markdown
 from symreg.views.text import to_text

@@ -7,11 +7,9 @@ from these and from the files that the lines name.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +20,6 @@ from symreg.result_rows import SCHEMA
 CLAIM, LINES = "run.json", "results.jsonl"
 TABLES = ("leaderboard.md", "leaderboard.html", "report.html", "rates.md")
 """What the runs make from the lines, as far as it lies in the folder itself."""
-
-
-@contextlib.contextmanager
-def lock(out: Path) -> Iterator[None]:
-    """Keep a second run out of the folder for as long as this process lives.
-
-    Raises:
-        ValueError: Another process is running in the folder.
-    """
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"another run is using {out}; wait for it or stop it") from None
-        yield
 
 
 def check(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool) -> None:
@@ -98,9 +80,8 @@ def claim(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool
 
 def save(out: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
     """Write the result lines, in one step and with their checksum."""
-    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
     record = artefacts.load_record(out / CLAIM)
-    artefacts.save_file(out / LINES, text.encode(), record["manifest"])
+    artefacts.save_lines(out / LINES, lines, record["manifest"])
     return out / LINES
 
 
@@ -115,8 +96,7 @@ def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         raise FileNotFoundError(f"{out} is not a results folder (no {CLAIM})")
     if not (out / LINES).is_file():
         raise FileNotFoundError(f"{out} is not finished (no {LINES}); run it again to resume")
-    data, record = artefacts.load_file(out / LINES)
-    return [json.loads(line) for line in data.decode().splitlines()], record
+    return artefacts.load_lines(out / LINES)
 
 
 def _differences(

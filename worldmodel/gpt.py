@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import attention
+from attention.layer import KeyValueCache
 
 
 class Block(nn.Module):
@@ -25,9 +26,9 @@ class Block(nn.Module):
             nn.Linear(4 * width, width, bias=False),
         )
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [B, T, width] to the same shape."""
-        x = x + self.attention(self.norm_attention(x))
+    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+        """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds."""
+        x = x + self.attention(self.norm_attention(x), cache)
         return x + self.mlp(self.norm_mlp(x))
 
 

@@ -114,7 +114,7 @@ def _section(probe: probes.Probe, lines: list[Line], out: Path) -> dict[str, Any
         "about": probe.about,
         "header": header,
         "rows": rows,
-        "figures": {name: (path, probe.captions[name]) for name, path in figures.items()},
+        "figures": [(path, probe.captions[name]) for name, path in figures.items()],
     }
 
 
@@ -124,7 +124,7 @@ def _markdown(section: Mapping[str, Any], out: Path) -> str:
     body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     figures = [
         f"![{caption}]({path.relative_to(out)})\n\n{caption}"
-        for path, caption in section["figures"].values()
+        for path, caption in section["figures"]
     ]
     return "\n".join([*head, *body, "", *figures, ""])
 
@@ -134,14 +134,9 @@ def _page(sections: Sequence[Mapping[str, Any]], lines: Sequence[Line], proof: L
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True)
-    pictures = {
-        name: _embedded(path)
-        for section in sections
-        for name, (path, _) in section["figures"].items()
-    }
     return environment.get_template("probes.html").render(
         sections=sections,
-        pictures=pictures,
+        embedded=_embedded,
         reading=READING,
         models=sorted({_title(line["subject"]) for line in lines}),
         commits=sorted({str(line["manifest"]["git"]["commit"])[:10] for line in lines}),

@@ -8,27 +8,23 @@ are read back. ``results.jsonl`` is written once all are there, and the report f
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 import torch
 from tqdm import tqdm
 
-from attention import get as get_attention
-from orbits import artefacts, protocols
+from orbits import artefacts
 from orbits.manifest import manifest
 from worldmodel import probes
 from worldmodel.intervals import MINIMUM_SEEDS
-from worldmodel.tasks import SHAPE, ForceTask, OrbitTask, load_task, read_checkpoint
+from worldmodel.subject import Subject
 
 SCHEMA = 1
 VERSION = 2
@@ -71,126 +67,6 @@ class Settings:
                 f"an interval over seeds needs at least {MINIMUM_SEEDS} seeds, got "
                 f"{len(self.seeds)}; give one (no interval is shown) or {MINIMUM_SEEDS}"
             )
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A checkpoint that is asked.
-
-    Attributes:
-        path: Its file.
-        sha256: Its bytes.
-        task: What it holds, in evaluation mode.
-        seed: Seed of its training data, by which trainings of one model are told apart.
-        steps: Optimiser steps it was trained.
-        law: The force law of the world that is asked about.
-        batch_size: Sequences of each step, on one device; None if it does not tell.
-    """
-
-    path: Path
-    sha256: str
-    task: OrbitTask
-    seed: int
-    steps: int
-    law: str
-    batch_size: int | None = None
-
-    @classmethod
-    def load(cls, path: str | Path, law: str | None = None) -> Subject:
-        """Read a checkpoint.
-
-        Args:
-            path: Its file.
-            law: The law of the world that is asked about; None for its own.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: It is not a checkpoint of an orbit model, or there is no such law.
-        """
-        checkpoint = read_checkpoint(path)
-        task = load_task(path)
-        if not isinstance(task, OrbitTask):
-            raise ValueError(f"{path}: a model of text; probes ask models of orbits")
-        data = checkpoint.get("datamodule_hyper_parameters", {})
-        seed = data.get("train_seed")
-        seed = data.get("seed", 0) if seed is None else seed
-        own = protocols.get(task.hparams["protocol"], task.hparams["protocol_args"])
-        world = dataclasses.replace(own, law=law or own.law)  # refuses an unknown law
-        world.systems(0, "test", range(300))  # and one that does not bind these orbits
-        return cls(
-            path=Path(path),
-            sha256=artefacts.sha256(path),
-            task=task.eval(),
-            seed=int(seed),
-            steps=int(checkpoint.get("global_step", 0)),
-            batch_size=data.get("batch_size"),
-            law=world.law,
-        )
-
-    @cached_property
-    def trained_on(self) -> protocols.Protocol:
-        """The world it was trained in."""
-        return protocols.get(self.task.hparams["protocol"], self.task.hparams["protocol_args"])
-
-    @cached_property
-    def protocol(self) -> protocols.Protocol:
-        """The world that is asked about."""
-        return dataclasses.replace(self.trained_on, law=self.law)
-
-    @property
-    def protocol_args(self) -> dict[str, Any]:
-        """Overrides that make the asked world of its protocol, for a data module."""
-        return {**(self.task.hparams["protocol_args"] or {}), "law": self.law}
-
-    @property
-    def model(self) -> str:
-        """The variant's name in tables."""
-        spec = get_attention(
-            self.task.hparams["attention"], **(self.task.hparams["attention_args"] or {})
-        )
-        return f"{spec.name} p={spec.p:g}" if spec.reweights else spec.name
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """What tells its lines from those of others: the world, the model and the training."""
-        arms = {
-            "NextTokenTask": "pretrained",
-            "ForceTask": "force head",
-            "StateTask": "state-trained",
-        }
-        return {
-            "protocol": self.trained_on.name,
-            "law": self.law,
-            "trained_on": self.trained_on.law,
-            "model": self.model,
-            "arm": arms[type(self.task).__name__],
-            "size": ", ".join(
-                f"{name} {value}"
-                for name, value in (
-                    *((name, self.task.hparams[name]) for name in (*SHAPE, "input")),
-                    ("n_points", self.trained_on.n_points),
-                    ("n_bins", self.trained_on.n_bins),
-                )
-            ),
-            "steps": self.steps,
-            "seed": self.seed,
-        }
-
-    @property
-    def leaks(self) -> str | None:
-        """Why its answers on test sequences are no answers on held-out ones, or None."""
-        if isinstance(self.task, ForceTask) and self.trained_on.label_leak:
-            return "it was trained with label_leak=2 on labels of these very sequences"
-        return None
-
-    def control_seed(self, seed: int) -> int:
-        """Return the seed of a control: another for the checkpoint of another training."""
-        return int(np.random.SeedSequence((self.seed, seed)).generate_state(1)[0])
-
-    def untrained(self, seed: int) -> OrbitTask:
-        """Return a model of the same class, variant and shape with random weights."""
-        lightning.seed_everything(self.control_seed(seed), verbose=False)
-        return type(self.task)(**dict(self.task.hparams)).eval()
 
 
 class Store:
@@ -295,7 +171,7 @@ def probe(
         "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
     }
     _claim(out, config, resume)
-    with _lock(out):
+    with artefacts.lock(out):
         artefacts.save_record(out / CLAIM, {"config": config})
         for stale in (LINES, f"{LINES}.json", "report.md", "report.html"):
             (out / stale).unlink(missing_ok=True)
@@ -305,9 +181,8 @@ def probe(
         for subject, one in questions:
             print(f"{one.name}: {subject.model}, {subject.row['arm']}, {subject.path}")
             lines += answer(subject, one, out, settings)
-        text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in lines)
         inputs = {f"{n}: {x.path.name}": x.sha256 for n, x in enumerate(subjects)}
-        artefacts.save_file(out / LINES, text.encode(), manifest(config, seed=None, inputs=inputs))
+        artefacts.save_lines(out / LINES, lines, manifest(config, seed=None, inputs=inputs))
         return report(out)
 
 
@@ -367,8 +242,7 @@ def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """
     if not (out / LINES).is_file():
         raise FileNotFoundError(f"{out} holds no finished probe run (no {LINES})")
-    data, proof = artefacts.load_file(out / LINES)
-    return [json.loads(line) for line in data.decode().splitlines()], proof
+    return artefacts.load_lines(out / LINES)
 
 
 def _complete(line: Mapping[str, Any], subject: Subject, probe: str) -> dict[str, Any]:
@@ -402,21 +276,3 @@ def _claim(out: Path, config: Mapping[str, Any], resume: bool) -> None:
             f"{out} holds another run (differs in {', '.join(changed)}); use --resume to go on "
             "with this one in it, or another --out"
         )
-
-
-class _lock:
-    """Keep a second run out of the folder."""
-
-    def __init__(self, out: Path) -> None:
-        out.mkdir(parents=True, exist_ok=True)
-        self.file, self.out = (out / ".lock").open("w"), out
-
-    def __enter__(self) -> None:
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.file.close()
-            raise ValueError(f"another run is using {self.out}; wait for it or stop it") from None
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()

@@ -78,6 +78,5 @@ def _cached(
     x = task.embedding(tokens[:, kept], coordinates[:, kept])[:, min(seen, 1) :]
     for block, cache in zip(task.gpt.blocks, caches, strict=True):
         assert isinstance(block, Block)
-        x = x + block.attention(block.norm_attention(x), cache)
-        x = x + block.mlp(block.norm_mlp(x))
+        x = block(x, cache)
     return task.gpt.norm(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,9 @@ class OrbitTask(GPTTask):
             ValueError: It holds another variant, protocol or shape.
         """
         theirs = checkpoint["hyper_parameters"]
-        unseen = LABELLING[with_head:] + ("law",) * any_law
+        unseen = {"label_leak"} if with_head else set(LABELLING)
+        if any_law:
+            unseen.add("law")
         for name in (*BACKBONE, *SHAPE):
             if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
                 raise ValueError(
@@ -223,7 +225,7 @@ def read_rows(batch: dict[str, Tensor]) -> Tensor:
     return batch["force"].isfinite().all(dim=-1)
 
 
-def _seen(hyper_parameter: Any, unseen: tuple[str, ...]) -> Any:
+def _seen(hyper_parameter: Any, unseen: Set[str]) -> Any:
     """Return what a backbone depends on of a hyper-parameter; empty counts as not given."""
     if isinstance(hyper_parameter, dict):
         hyper_parameter = {k: v for k, v in hyper_parameter.items() if k not in unseen}

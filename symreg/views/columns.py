@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import Any, Generic, Literal, TypeVar
 
 from symreg.exponents import Interval
+from symreg.law_rate import LawRate
 from symreg.points import NAMES
-from symreg.result_rows import LawRate, Row
+from symreg.result_rows import Row
 from symreg.score import MINIMUM_R2_LOG, VERDICTS
 from symreg.views.untrusted import printable
 

@@ -13,8 +13,9 @@ from matplotlib.patches import Patch
 
 from orbits import laws
 from symreg.exponents import Interval
+from symreg.law_rate import LawRate
 from symreg.points import NAMES
-from symreg.result_rows import LawRate, Row
+from symreg.result_rows import Row
 from symreg.score import VERDICTS
 from symreg.views.canvas import (
     CONTESTANT,

@@ -27,7 +27,7 @@ def grid():
     found = newton.cells(newton.Options("identifiable", presets.get("tiny")))
     frequent = {"training": {"checkpoint_steps": CHECKPOINT_STEPS}}
     pretraining = next(c for c in found if c.kind == "pretrain")
-    force = next(c for c in found if c.needs == {"pretrained": pretraining})
+    force = next(c for c in found if c.kind == "force" and c.needs)
     pretraining = Cell("pretrain", {**pretraining.config, **frequent})
     force = Cell("force", {**force.config, **frequent}, needs={"pretrained": pretraining})
     return {"pretrain": pretraining, "force": force}

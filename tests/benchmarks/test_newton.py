@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import attention
-from benchmarks import newton, newton_cells, presets, report
+from benchmarks import newton, newton_cells, next_points, presets, report
 from benchmarks.__main__ import main
 from orbits import artefacts, laws
 from symreg import cells, engines, results
@@ -51,7 +51,7 @@ def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
 
 def test_every_predictor_is_searched_by_every_engine_and_seed():
     grid = newton.cells(options(seeds=(0, 1, 2), law_seeds=4))
-    predictors = [c for c in grid if c.kind not in ("law", "pretrain")]
+    predictors = [c for c in grid if c.config["line_kind"] == "predictor"]
     laws = [c for c in grid if c.kind == "law"]
     assert len(laws) == len(predictors) * 2 * 4
     assert len({c.key for c in grid}) == len(grid)
@@ -70,7 +70,7 @@ def test_models_from_elsewhere_keep_their_world_until_they_are_asked_here():
     grid = newton.cells(away)
     by_arm = {c.config["row"]["arm"]: c for c in grid if c.kind in ("force", "transfer")}
     tuned, asked, head = (
-        by_arm[arm] for arm in ("pretrained on newton", "trained on newton", "head")
+        by_arm[arm] for arm in ("pretrained on newton", "trained on newton", "head, newton")
     )
     for cell, law in ((tuned, "power_1_5"), (asked, "power_1_5"), (head, "newton")):
         assert cell.config["world"]["law"] == law
@@ -82,7 +82,7 @@ def test_models_from_elsewhere_keep_their_world_until_they_are_asked_here():
     assert head.config["task"] == "newton", "it makes no row of this world's table"
     searched = {c.config["row"]["arm"] for c in grid if c.kind == "law"}
     assert {"pretrained", "pretrained on newton", "trained on newton"} <= searched
-    assert "head" not in searched
+    assert "head, newton" not in searched
 
 
 def test_searches_can_be_kept_to_some_budgets():
@@ -263,6 +263,14 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert law["metrics"]["verdict"] == "law"
     pretraining = [line["metrics"]["val_nll"] for line in lines if line["kind"] == "pretraining"]
     assert all(nll < 9.0 for nll in pretraining), "below the uniform guess of 2 ln 128 = 9.70"
+    table = {row.model: row for row in next_points.rows(lines)}
+    assert table["softmax"].nll[0] < 9.0
+    fitted = table["orbit fit"].planet_error[0]
+    known = {row.planet_error[0] for row in table.values()}
+    assert fitted == min(known)
+    assert len(known) == 5, "two models and three references"
+    assert "| softmax | 1 | " in (tiny / "leaderboard.md").read_text()
+    assert "nats per point" in page
 
 
 def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
@@ -324,12 +332,12 @@ def test_a_failed_search_counts_under_the_version_of_its_engine(tmp_path):
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with (
-        results.lock(tmp_path / "out"),
+        artefacts.lock(tmp_path / "out"),
         pytest.raises(ValueError, match="another run is using"),
-        results.lock(tmp_path / "out"),
+        artefacts.lock(tmp_path / "out"),
     ):
         pass
-    with results.lock(tmp_path / "out"):
+    with artefacts.lock(tmp_path / "out"):
         pass
 
 
@@ -371,10 +379,10 @@ def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, tmp_path):
         process.send_signal(signal.SIGKILL)
     assert not (out / results.LINES).exists()
     done = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/cell.json")}
-    assert len(done) < 15
+    assert len(done) < 17
     subprocess.run(softmax, cwd=ROOT, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
     uninterrupted = {line["cell"]: line for line in measured(tiny)}
     again = measured(out)
-    assert len(again) == 15
+    assert len(again) == 17
     assert again == [uninterrupted[line["cell"]] for line in again]

@@ -16,6 +16,7 @@ from worldmodel.probes import _force_head, force_magnitude, force_vector, predic
 from worldmodel.probes._force_head import ROWS, Draws, HeldOut, VectorTask, at, finetuned, labelled
 from worldmodel.probes._force_measures import measured
 from worldmodel.probing import Settings, Store, Subject
+from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import ForceTask, NextTokenTask
 
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
@@ -48,7 +49,7 @@ def trained(
         protocol=protocol, protocol_args=args, population=population, batch_size=4, **data
     )
     lightning.seed_everything(0, verbose=False)
-    run = _force_head.trainer(steps)
+    run = quiet_trainer(steps)
     run.fit(task(protocol=protocol, protocol_args=args, **SMALL), datamodule=made)
     path = folder / f"{protocol}-{task.__name__}.ckpt"
     run.save_checkpoint(path)
@@ -184,8 +185,8 @@ def test_scratch_takes_the_steps_of_both_trainings_and_random_weights(
 ):
     subject = dataclasses.replace(subjects(), steps=7, batch_size=128)
     total, loaded = [], []
-    real = _force_head.trainer
-    monkeypatch.setattr(_force_head, "trainer", lambda n=1: total.append(n) or real(n))
+    real = _force_head.quiet_trainer
+    monkeypatch.setattr(_force_head, "quiet_trainer", lambda n=1: total.append(n) or real(n))
     monkeypatch.setattr(ForceTask, "load_backbone", lambda self, path: loaded.append(path))
     finetuned(subject, SETTINGS, a_store(tmp_path), 0, 0)
     assert (max(total), loaded) == (4, [subject.path])
@@ -250,7 +251,7 @@ def test_a_force_model_answers_itself_and_its_fresh_sequences_never_leaked(tmp_p
     data = OrbitData(
         protocol_args={**SIZES["identifiable"]}, population="force", n_test=20, eval_batch_size=20
     )
-    run = _force_head.trainer()
+    run = quiet_trainer()
     (expected,) = run.predict(subject.task, dataloaders=data.test_dataloader())
     ours = columns["force_predicted"][columns["sequence_id"] < 20]
     known = set(expected["force_predicted"].tolist())

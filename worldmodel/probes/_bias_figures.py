@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from worldmodel.probes import Line
+from worldmodel.probes._style import COLOURS, NO_MODEL, TRUTH, bars, save
 
-Array = npt.NDArray[np.float64]
-
-COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
-TRUTH = "#222222"
 MARKERS = {"untrained": "o", "oracle": "s"}
 PANELS = {"linear": "linear oracle", "mlp": "MLP oracle"}
 
@@ -49,7 +42,7 @@ def calibration(lines: Sequence[Line], path: Path) -> None:
         axis.plot([0, largest], [0, largest], color=TRUTH, lw=1, label="calibrated")
         axis.set(xlabel=f"distance of the {oracle}'s answers", ylabel="distance of the answers")
         axis.legend(fontsize=8, frameon=False)
-    save(figure, path)
+    save(bare(figure), path)
 
 
 def state_bias_plane(lines: Sequence[Line], path: Path) -> None:
@@ -74,7 +67,7 @@ def state_bias_plane(lines: Sequence[Line], path: Path) -> None:
     low, high = axis.get_xlim()
     axis.set_xlim(min(low, 0.95), max(high, 1.02))  # no magnified noise
     axis.legend(fontsize=8, frameon=False)
-    save(figure, path)
+    save(bare(figure), path)
 
 
 def who(line: Line) -> tuple[str, str]:
@@ -83,9 +76,12 @@ def who(line: Line) -> tuple[str, str]:
 
 
 def colours(lines: Sequence[Line]) -> dict[tuple[str, str], str]:
-    """Return the colour of everyone who answered; an untrained twin has that of its model."""
+    """Return the colour of everyone who answered; an untrained twin has that of its model.
+
+    Models come first, so that they have the same colours in every figure.
+    """
     found: dict[tuple[str, str], str] = {}
-    for line in lines:
+    for line in sorted(lines, key=lambda line: line["row"]["arm"] in NO_MODEL):
         model, arm = who(line)
         twin = (model, line["subject"]["arm"]) if arm == "untrained" else (model, arm)
         found.setdefault(twin, COLOURS[len(set(found.values())) % len(COLOURS)])
@@ -105,17 +101,9 @@ def labels(lines: Sequence[Line]) -> list[str | None]:
     return found
 
 
-def bars(spans: Array) -> Array:
-    """Return lengths of error bars, [2, n], for rows of value, low, high."""
-    # Rounding may leave a value a hair outside its interval, which matplotlib refuses.
-    return np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0.0)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a figure and close it."""
+def bare(figure: Figure) -> Figure:
+    """Return a figure without the frames of its panels."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, facecolor="white")
-    plt.close(figure)
+    return figure

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +13,15 @@ from matplotlib.figure import Figure
 
 from orbits import artefacts, laws
 from orbits.solar_system import PLANETS
+from worldmodel.probes._style import COLOURS, NO_MODEL, SUN, TRUTH
 
 Line = Mapping[str, Any]
 Array = npt.NDArray[np.float64]
 
-COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
-TRUTH, SUN = "#222222", "#d98e04"
 ARROWS = 36
 """At most so many are drawn on an orbit."""
 
-LEAK_COLOURS = {0: "#3b6ea5", 2: "#c8553d", None: "#5c6670"}
+LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: COLOURS[-1]}
 ROW_MARKERS = {"unlabelled": "o", "leaked labels": "x", "fresh sequences": "s"}
 PANELS = {
     "r2_log": "R² of log F",
@@ -33,10 +29,6 @@ PANELS = {
     "exponent_m2": "exponent of m2",
     "exponent_r": "exponent of r",
 }
-
-
-NO_MODEL = ("oracle", "ceiling", "control")
-"""Arms whose lines no checkpoint answered."""
 
 
 class Column(NamedTuple):
@@ -53,15 +45,6 @@ class Column(NamedTuple):
     colour: str
     kept: dict[str, Array]
     vectors: Array
-
-
-def save(figure: Figure, out: Path, name: str) -> Path:
-    """Write a figure to the folder of figures, close it and return its path."""
-    path = out / "figures" / f"{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, facecolor="white")
-    plt.close(figure)
-    return path
 
 
 def kept_vectors(lines: Sequence[Line], out: Path) -> list[Column]:

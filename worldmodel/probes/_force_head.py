@@ -19,6 +19,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from worldmodel.data import OrbitData
 from worldmodel.probes._force_measures import Columns
+from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import BACKBONE, SHAPE, ForceTask, OrbitTask, read_checkpoint, read_rows
 
 if TYPE_CHECKING:
@@ -43,23 +44,6 @@ def shape(task: OrbitTask) -> dict[str, Any]:
     """Return the hyper-parameters by which another task takes a task's backbone."""
     names = (*BACKBONE, *SHAPE, "optimizer", "weight_decay")
     return {name: task.hparams[name] for name in names}
-
-
-def trainer(steps: int = 1) -> lightning.Trainer:
-    """Return a quiet trainer of so many steps, without validation, that writes nothing."""
-    return lightning.Trainer(
-        accelerator="auto",
-        devices=1,
-        max_steps=steps,
-        limit_val_batches=0,
-        num_sanity_val_steps=0,
-        gradient_clip_val=1.0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        deterministic="warn",
-    )
 
 
 def warmup(steps: int) -> int:
@@ -159,7 +143,7 @@ def finetuned(
         task = ForceTask(lr=lr, warmup_steps=warmup(total), **shape(subject.task))
         if not scratch:
             task.load_backbone(subject.path)
-        trainer(total).fit(task, datamodule=data)
+        quiet_trainer(total).fit(task, datamodule=data)
         return answers(HeldOut(data, settings.n_sequences), partial(predicted, task))
 
     config = {"leak": leak, "seed": seed, "scratch": scratch, "steps": steps}
@@ -187,7 +171,7 @@ def own_answers(subject: Subject, settings: Settings, store: Store) -> Columns:
 
 def predicted(task: OrbitTask, batches: DataLoader) -> dict[str, Tensor]:
     """Return the columns of a force model's answers."""
-    parts: Any = trainer().predict(task, dataloaders=batches)
+    parts: Any = quiet_trainer().predict(task, dataloaders=batches)
     return {name: torch.cat([part[name].cpu() for part in parts]) for name in parts[0]}
 
 

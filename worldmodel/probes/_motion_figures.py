@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +16,10 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from orbits import artefacts
+from worldmodel.probes._style import COLOURS, SUN, TRUTH, save
 
 Line = Mapping[str, Any]
-COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
-TRUTH, PALE, STAR_COLOUR = "#222222", "#aaaaaa", "#d98e04"
+PALE = "#aaaaaa"
 STYLES: dict[str, tuple[Any, str]] = {
     "copy last": ("-.", "#999999"),
     "linear extrapolation": ((0, (7, 2, 1, 2, 1, 2)), "#666666"),
@@ -30,7 +27,6 @@ STYLES: dict[str, tuple[Any, str]] = {
     "orbit fit": ("--", "#222222"),
 }
 """Line style and colour of what is no model."""
-DPI = 110
 
 CAPTIONS = {
     "rollout_error": (
@@ -73,9 +69,7 @@ def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
     paths = {}
     for name, figure in figures.items():
         if figure is not None:
-            paths[name] = folder / f"{name}.png"
-            figure.savefig(paths[name], dpi=DPI, facecolor="white")
-            plt.close(figure)
+            paths[name] = save(figure, folder / f"{name}.png")
     if kept:
         paths["rollout_animation"] = folder / "rollout_animation.gif"
         artefacts.write_bytes(paths["rollout_animation"], animation(kept))
@@ -167,7 +161,7 @@ def _orbits(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]]) -> Figure | Non
             for k in range(body.max() + 1):
                 of_body = np.flatnonzero(body == k)
                 before, after = of_body[of_body < n_prompt], of_body[of_body >= n_prompt]
-                colour = COLOURS[0] if k else STAR_COLOUR
+                colour = COLOURS[0] if k else SUN
                 axis.plot(*rolled[after].T, "o", color=colour, ms=4 * small)
                 axis.plot(*true[before].T, ".-", color=PALE, ms=2 * small, lw=0.8)
                 after = np.r_[before[-1:], after]
@@ -205,7 +199,7 @@ def animation(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]], most: int = 3
         1, len(panels), figsize=(3.4 * len(panels), 3.9), squeeze=False, layout="constrained"
     )
     reach = 1.1 * np.abs(panels["true"]).max()
-    colours = [COLOURS[k % len(COLOURS)] for k in range(n_bodies - 1)] + [STAR_COLOUR]
+    colours = [COLOURS[k % len(COLOURS)] for k in range(n_bodies - 1)] + [SUN]
     movers = []
     for axis, (title, places) in zip(axes.flat, panels.items(), strict=True):
         axis.set_title(title, fontsize=10)

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from orbits import artefacts
-from worldmodel.probes._motion_figures import COLOURS, DPI, TRUTH, first_of_each_model, world_of
+from worldmodel.probes._motion_figures import first_of_each_model, world_of
+from worldmodel.probes._style import COLOURS, TRUTH, save
 
 Line = Mapping[str, Any]
 
@@ -39,15 +37,11 @@ PANELS = {
 def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
     """Draw the figures into ``out/figures``; paths by name."""
     folder = out / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for name, quantities in PANELS.items():
         mine = [x for x in lines if x["setting"]["of"] in quantities]
         if any("changes" in line["files"] for line in mine):
-            paths[name] = folder / f"{name}.png"
-            figure = _scatter(mine, quantities, out)
-            figure.savefig(paths[name], dpi=DPI, facecolor="white")
-            plt.close(figure)
+            paths[name] = save(_scatter(mine, quantities, out), folder / f"{name}.png")
     return paths
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import lightning
 import numpy as np
 import torch
 from scipy.spatial.distance import pdist
@@ -18,6 +17,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from worldmodel.probes._bias_histories import Array, Histories
+from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import BACKBONE, SHAPE, OrbitTask
 
 TARGETS = ("projection", "random")
@@ -164,17 +164,7 @@ def extrapolate(task: OrbitTask, made: Histories, labels: Array, steps: int, see
     target[:, made.rows] = torch.from_numpy(labels).float()
     training = {**{name: value[:n] for name, value in made.batch.items()}, "target": target}
     model = WhiteNoiseTask(task, seed)
-    trainer = lightning.Trainer(
-        accelerator="auto",
-        devices=1,
-        max_steps=steps,
-        gradient_clip_val=1.0,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        deterministic="warn",
-    )
+    trainer = quiet_trainer(steps)
     trainer.fit(model, train_dataloaders=_batches([training] * steps))
     pieces = [
         {name: value[start : start + _PREDICT_AT_ONCE] for name, value in made.batch.items()}

@@ -24,7 +24,7 @@ from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
 from worldmodel.probes import Line
-from worldmodel.probes._force_figures import inference, save
+from worldmodel.probes._force_figures import inference
 from worldmodel.probes._force_head import (
     ROWS,
     STEPS,
@@ -40,6 +40,7 @@ from worldmodel.probes._force_head import (
     shape,
 )
 from worldmodel.probes._force_measures import Columns, measured
+from worldmodel.probes._style import save
 from worldmodel.tasks import ForceTask, prediction_columns, read_rows
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class ForceMagnitude:
 
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw the figures of merit, one panel each and one row per answerer."""
-        return {"inference": save(inference(lines), out, f"{self.name}_inference")}
+        path = out / "figures" / f"{self.name}_inference.png"
+        return {"inference": save(inference(lines), path)}
 
 
 @dataclass(frozen=True)

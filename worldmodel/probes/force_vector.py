@@ -26,8 +26,10 @@ from orbits.solar_system import PLANETS
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
 from worldmodel.probes import Line
-from worldmodel.probes._force_figures import angles, kept_vectors, save, vectors_on_orbits
-from worldmodel.probes._force_head import Draws, VectorTask, shape, trainer, warmup
+from worldmodel.probes._force_figures import angles, kept_vectors, vectors_on_orbits
+from worldmodel.probes._force_head import Draws, VectorTask, shape, warmup
+from worldmodel.probes._style import save
+from worldmodel.quiet import quiet_trainer
 
 if TYPE_CHECKING:
     from worldmodel.probing import Settings, Store, Subject
@@ -104,7 +106,7 @@ def finetuned(subject: Subject, steps: int, seed: int, arm: str) -> dict[str, Ar
         task.load_backbone(subject.path)
     solar = SolarForces(subject.protocol)
     batch = solar.batch(solar.scaled, solar.labelled)
-    run = trainer(steps)
+    run = quiet_trainer(steps)
     run.fit(task, train_dataloaders=DataLoader(Draws(batch, seed), batch_size=None))
     once: Any = DataLoader([batch], batch_size=None)  # type: ignore[arg-type]
     answer: Any = run.predict(task, dataloaders=once)
@@ -187,7 +189,8 @@ class ForceVector:
             "planets": vectors_on_orbits(columns, others, 2.3),
             "angles": angles(lines),
         }
-        return {name: save(f, out, f"{self.name}_{name}") for name, f in figures.items()}
+        folder = out / "figures"
+        return {name: save(f, folder / f"{self.name}_{name}.png") for name, f in figures.items()}
 
 
 def _lines(

@@ -29,7 +29,8 @@ from worldmodel.controls.ridge import fit_ridge
 from worldmodel.data import OrbitSequences
 from worldmodel.intervals import r_squared
 from worldmodel.probes import Line
-from worldmodel.probes._bias_figures import bars, colours, labels, save, who
+from worldmodel.probes._bias_figures import bare, colours, labels, who
+from worldmodel.probes._style import COLOURS, TRUTH, bars, save
 from worldmodel.tasks import OrbitTask, read_rows
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ class Linear:
                     spans[:, 0],
                     yerr=bars(spans),
                     fmt={"untrained": "o--", "control": "x:"}.get(arm, "D-"),
-                    color="#5c6670" if arm == "control" else palette[who(curve[0])],
+                    color=COLOURS[-1] if arm == "control" else palette[who(curve[0])],
                     ms=4,
                     lw=1.4,
                     capsize=2,
@@ -294,7 +295,7 @@ class Linear:
             for line in best:
                 if f"r2_{target}" in line["metrics"]:
                     height = line["metrics"][f"r2_{target}"][0]
-                    axis.axhline(height, color="#222222", lw=1, ls=":")
+                    axis.axhline(height, color=TRUTH, lw=1, ls=":")
             axis.set_title(TITLES[target], fontsize=9)
             axis.axhline(0, color="#999999", lw=0.8)
             axis.tick_params(axis="x", rotation=35)
@@ -306,8 +307,7 @@ class Linear:
         figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
         for axis in axes[:, 0]:
             axis.set_ylabel("R2 on held-out sequences")
-        save(figure, path)
-        return {"r2": path}
+        return {"r2": save(bare(figure), path)}
 
 
 PROBE = Linear()

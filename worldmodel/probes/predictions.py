@@ -15,9 +15,10 @@ import torch
 from orbits.manifest import manifest
 from worldmodel.callbacks import save_predictions
 from worldmodel.probes import Line
-from worldmodel.probes._force_figures import magnitudes, save
+from worldmodel.probes._force_figures import magnitudes
 from worldmodel.probes._force_head import STEPS, UNLIMITED, at, finetuned, own_answers, own_data
 from worldmodel.probes._force_measures import measured
+from worldmodel.probes._style import save
 from worldmodel.probes.force_magnitude import PROBE as FORCE_MAGNITUDE
 from worldmodel.tasks import ForceTask
 
@@ -62,7 +63,8 @@ class Predictions:
 
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw predicted against true magnitudes, one panel per file."""
-        return {"magnitudes": save(magnitudes(lines, out), out, f"{self.name}_magnitudes")}
+        path = out / "figures" / f"{self.name}_magnitudes.png"
+        return {"magnitudes": save(magnitudes(lines, out), path)}
 
 
 PROBE = Predictions()

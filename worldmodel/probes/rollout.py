@@ -23,6 +23,8 @@ from orbits import artefacts, solar_system
 from orbits.arithmetic import Array
 from orbits.ceiling import fit
 from orbits.manifest import manifest
+from orbits.protocols import Protocol
+from orbits.systems import Systems
 from worldmodel.probes import Line, _motion, _motion_figures
 from worldmodel.probes._motion_held import (
     Held,
@@ -86,6 +88,37 @@ class Rollout:
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw errors, conservation, orbits and an animation."""
         return _motion_figures.draw_all([x for x in lines if x["setting"] == FREE], out)
+
+
+def next_point(task: OrbitTask, protocol: Protocol, world: Systems) -> dict[str, list[float]]:
+    """Return how well a model predicts the next points of systems, each [value, low, high].
+
+    Args:
+        task: A model of next points.
+        protocol: What observes the systems.
+        world: The systems, N. The second half of each sequence is asked.
+
+    Returns:
+        ``nll``, nats of a row's two bins together; ``planet_error`` and ``star_error``, AU, of the
+        mean of the predicted distribution, with ``_mode`` of its likeliest bins. Means over rows,
+        with intervals over sequences.
+    """
+    held = Held(protocol, world)
+    parts = [
+        next_points(task, {name: value[rows] for name, value in held.batch.items()})
+        for rows in batches(held)
+    ]
+    found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return _next_metrics(held, found)
+
+
+def next_point_references(protocol: Protocol, world: Systems) -> dict[str, dict[str, list[float]]]:
+    """Return the same errors of what knows no model: a rest, a straight line, the orbit's fit."""
+    held = Held(protocol, world)
+    found = _motion.references(held.observed, held.batch["body"], np.minimum(held.steps, 1))
+    if protocol.max_planets == 1:
+        found["orbit fit"] = fitted_next(held)
+    return {name: _errors(held, points) for name, points in found.items()}
 
 
 def _answers(

@@ -1,0 +1,98 @@
+"""The table of how well world models predict the next point, from a run's result lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
+
+CAPTION = (
+    "Second half of held-out sequences, from the true rows before each. Models: mean over "
+    f"trainings, and its 95% interval by Student's t from {MINIMUM_SEEDS} on. References: mean, "
+    "and its interval over sequences."
+)
+
+
+@dataclass(frozen=True)
+class NextPoint:
+    """One row.
+
+    Attributes:
+        model: The model, or the reference.
+        seeds: Trainings; 0 for a reference.
+        nll: Nats of a row's two bins together, [value, low, high], or [value] with too few seeds;
+            None for a reference.
+        planet_error: AU, likewise.
+        star_error: AU, likewise.
+    """
+
+    model: str
+    seeds: int
+    nll: list[float] | None
+    planet_error: list[float]
+    star_error: list[float]
+
+
+def rows(lines: Iterable[Mapping[str, Any]]) -> list[NextPoint]:
+    """Return models in order of their likelihood, then references in order of their error."""
+    asked = [x for x in lines if x["kind"] == "next point" and x["status"] == "ok"]
+    trained: dict[str, list[Mapping[str, list[float]]]] = {}
+    references: dict[str, dict[str, list[float]]] = {}
+    for line in asked:
+        if line["row"]["seed"] is not None:
+            trained.setdefault(line["row"]["model"], []).append(line["metrics"])
+            continue
+        for name, value in line["metrics"].items():
+            who, metric = name.split(": ")
+            references.setdefault(who, {})[metric] = value
+    models = [
+        NextPoint(
+            name,
+            len(found),
+            *(_mean([m[k][0] for m in found]) for k in ("nll", "planet_error", "star_error")),
+        )
+        for name, found in trained.items()
+    ]
+    known = [
+        NextPoint(name, 0, None, found["planet_error"], found["star_error"])
+        for name, found in references.items()
+    ]
+    return [
+        *sorted(models, key=lambda row: row.nll or []),
+        *sorted(known, key=lambda row: row.planet_error),
+    ]
+
+
+def cells(table: Iterable[NextPoint]) -> list[list[str]]:
+    """Return the table as text, its header first."""
+    header = ["model", "seeds", "nats per point", "planet error, AU", "star error, AU"]
+    return [header] + [
+        [
+            row.model,
+            str(row.seeds or "reference"),
+            *(_text(value) for value in (row.nll, row.planet_error, row.star_error)),
+        ]
+        for row in table
+    ]
+
+
+def to_markdown(table: list[NextPoint]) -> str:
+    """Return a Markdown table with its caption."""
+    header, *body = cells(table)
+    text = [header, ["---"] * len(header), *body]
+    return "\n".join([CAPTION, "", *(f"| {' | '.join(line)} |" for line in text)]) + "\n"
+
+
+def _mean(values: list[float]) -> list[float]:
+    return over_seeds(values) if len(values) >= MINIMUM_SEEDS else [fmean(values)]
+
+
+def _text(value: list[float] | None) -> str:
+    if value is None:
+        return ""
+    if len(value) == 1:
+        return f"{value[0]:.3g}"
+    return "{:.3g} [{:.3g}, {:.3g}]".format(*value)
