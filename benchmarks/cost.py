@@ -129,7 +129,9 @@ def _task(config: Mapping[str, Any]) -> OrbitTask:
 @functools.cache
 def _built(config: str) -> OrbitTask:
     with torch.device("meta"):  # shapes alone
-        return training.build(json.loads(config))
+        task = training.build(json.loads(config))
+    assert isinstance(task, OrbitTask)
+    return task
 
 
 def _weights(module: nn.Module) -> int:

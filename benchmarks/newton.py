@@ -18,6 +18,7 @@ from typing import Any
 
 from attention import get as get_attention
 from benchmarks.presets import UNLIMITED, Preset
+from benchmarks.variants import Variant, variants
 from orbits import protocols
 from orbits.motion import NEWTON
 from symreg import engines
@@ -25,8 +26,6 @@ from symreg.cells import Cell
 from symreg.measure import search_config
 from symreg.result_rows import MINIMUM_SEEDS
 from worldmodel.device_orbits import is_made_on_device
-
-ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
 
 UNDECIDING = ("about", "protocol", "jobs")
 """Fields of a preset that determine no result, or that an option repeats."""
@@ -134,33 +133,6 @@ class Options:
         }
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One attention row: a variant, its arguments and its schedule."""
-
-    attention: str
-    p: float | None = None
-    sharpen_after: int = 0
-
-    @property
-    def label(self) -> str:
-        """Return the name shown in tables."""
-        name = get_attention(self.attention, **({} if self.p is None else {"p": self.p})).label
-        return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
-
-
-def variants(preset: Preset, sharpen_after: int) -> list[Variant]:
-    """Return the attention rows of a preset: one per name, or one per exponent if re-weighted."""
-    found = []
-    for name in preset.attentions:
-        spec = get_attention(name)
-        exponents = (preset.exponents or (spec.p,)) if spec.reweights else (None,)
-        found += [Variant(name, p) for p in exponents]
-    if sharpen_after:
-        found += [Variant(v.attention, v.p, sharpen_after) for v in found if v.p is not None]
-    return found
-
-
 def cells(options: Options) -> list[Cell]:
     """Return every cell of a run, each after those it needs."""
     grid = _Grid(options)
@@ -175,7 +147,9 @@ class _Grid:
 
     def __init__(self, options: Options) -> None:
         self.options, self.preset = options, options.preset
-        self.variants = variants(self.preset, options.sharpen_after)
+        self.variants = variants(
+            self.preset.attentions, self.preset.exponents, options.sharpen_after
+        )
         self.pretraining = {
             (law, variant, seed): self._pretraining(law, variant, seed)
             for law in (options.law, *options.elsewhere)
@@ -369,15 +343,12 @@ class _Grid:
         }
 
     def _model(self, variant: Variant, law: str | None = None) -> dict[str, Any]:
-        arguments: dict[str, Any] = {} if variant.p is None else {"p": variant.p}
-        if get_attention(variant.attention).needs_length:
-            arguments["length"] = 1 + self.options.world().n_points
         return {
             "protocol": self.options.protocol,
             "protocol_args": self.options.protocol_args(law) or None,
             "input": self.preset.input,
             "attention": variant.attention,
-            "attention_args": arguments or None,
+            "attention_args": variant.arguments(1 + self.options.world().n_points) or None,
             "n_layer": self.preset.n_layer,
             "n_head": self.preset.n_head,
             "head_dim": self.preset.head_dim,

@@ -238,9 +238,4 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _manifest(config: dict[str, Any], inputs: dict[str, str] | None = None) -> dict[str, Any]:
-    devices = training.settings(config)
-    on_gpu = torch.cuda.is_available() and devices.accelerator != "cpu"
-    device = torch.cuda.get_device_name() if on_gpu else "cpu"
-    if devices.devices > 1:
-        device = f"{devices.devices} x {device}"
-    return manifest(config, seed=config["seed"], device=device, inputs=inputs)
+    return manifest(config, seed=config["seed"], device=training.device(config), inputs=inputs)

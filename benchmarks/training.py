@@ -30,13 +30,15 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
+from benchmarks import learners
 from benchmarks.presets import Preset, Training
 from orbits import artefacts
 from symreg.cells import Progress
-from worldmodel.callbacks import SharpenAfter
+from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
 from worldmodel.data import OrbitData
+from worldmodel.gpt_task import GPTTask
 from worldmodel.quiet import quiet_trainer
-from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, load_task, read_checkpoint
+from worldmodel.tasks import ForceTask, read_checkpoint
 
 CHECKPOINT, CURVES = "last.ckpt", "metrics.csv"
 ROOT = Path(__file__).parents[1]
@@ -63,15 +65,17 @@ def settings(config: Mapping[str, Any]) -> Training:
     return Training(**config.get("training", {}))
 
 
-def build(config: Mapping[str, Any]) -> OrbitTask:
-    """Return the task of a cell: the next token on unlabelled sequences, the force on others."""
-    schedule = {
-        "lr": config["lr"],
-        "warmup_steps": max(1, min(settings(config).warmup_steps, config["steps"] // 10)),
-    }
-    if config["data"]["population"] == "pretrain":
-        return NextTokenTask(**schedule, **config["model"])
-    return ForceTask(direction_weight=config["direction_weight"], **schedule, **config["model"])
+def device(config: Mapping[str, Any]) -> str:
+    """Return what a cell is trained on, for its manifest."""
+    how = settings(config)
+    on_gpu = torch.cuda.is_available() and how.accelerator != "cpu"
+    name = torch.cuda.get_device_name() if on_gpu else "cpu"
+    return f"{how.devices} x {name}" if how.devices > 1 else name
+
+
+def build(config: Mapping[str, Any]) -> GPTTask:
+    """Return the task of a cell."""
+    return learners.build(config, settings(config).warmup_steps)
 
 
 @contextlib.contextmanager
@@ -82,7 +86,7 @@ def trained(
     *,
     seed: int,
     pretrained: Path | None = None,
-) -> Iterator[OrbitTask]:
+) -> Iterator[GPTTask]:
     """Train the task of a cell, from where a killed run stood, and hand it over.
 
     Its checkpoint and curves are then in the cell's folder. What was kept for a resume goes when
@@ -104,7 +108,7 @@ def trained(
     fit(config, kept, progress, seed, pretrained)
     os.link(kept / CHECKPOINT, folder / CHECKPOINT)
     _join_curves(kept, folder / CURVES)
-    yield load_task(folder / CHECKPOINT)  # type: ignore[misc]
+    yield learners.load(config, folder / CHECKPOINT)
     shutil.rmtree(kept)
 
 
@@ -134,6 +138,24 @@ class _Report(Callback):
             self.progress(trainer.global_step, trainer.max_steps)
 
 
+class _StopWhen(Callback):
+    """Stop when a validation metric has passed a threshold, with re-weighting on.
+
+    Args:
+        metric: A logged name.
+        above: The threshold.
+    """
+
+    def __init__(self, metric: str, above: float) -> None:
+        self.metric, self.above = metric, above
+
+    def on_validation_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        reached = float(trainer.callback_metrics[self.metric]) > self.above
+        trainer.should_stop |= reached and sharpened(pl_module) == 1
+
+
 class _AtomicCheckpoints(TorchCheckpointIO):
     """Replace a checkpoint in one step: Lightning copies it in, where /tmp is another disk."""
 
@@ -158,18 +180,24 @@ def _fit(
     if pretrained and not resumed:
         assert isinstance(task, ForceTask)
         task.load_backbone(pretrained, any_law=config.get("any_law", False))
-    sharpening = [SharpenAfter(config["sharpen_after"])] if config["sharpen_after"] else []
+    more: list[Callback] = []
+    if config.get("sharpen_after"):
+        more.append(SharpenAfter(config["sharpen_after"]))
+    if config.get("sharpen_when"):
+        more.append(SharpenWhen(**config["sharpen_when"]))
+    if config.get("stop_when"):
+        more.append(_StopWhen(**config["stop_when"]))
     trainer = lightning.Trainer(
         accelerator=training.accelerator,
         devices=training.devices,
         strategy=_strategy(training),
         precision=training.precision,  # type: ignore[arg-type]
         max_steps=steps,
-        val_check_interval=max(1, steps // 10),
+        val_check_interval=config.get("val_steps") or max(1, steps // 10),
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         gradient_clip_val=1.0,
-        use_distributed_sampler=False,  # OrbitData gives every rank its own share
+        use_distributed_sampler=False,  # SequenceData gives every rank its own share
         log_every_n_steps=max(1, steps // 100),
         # Named by their first step: those of a resumed run do not replace the earlier ones.
         logger=CSVLogger(kept, "curves", f"{start:09d}", flush_logs_every_n_steps=1),
@@ -181,7 +209,7 @@ def _fit(
                 enable_version_counter=False,
             ),
             _Report(progress),
-            *sharpening,
+            *more,
         ],
         plugins=[_AtomicCheckpoints(), LightningEnvironment()],
         enable_progress_bar=False,
@@ -190,7 +218,7 @@ def _fit(
     )
     trainer.fit(
         task,
-        datamodule=OrbitData(**config["data"]),
+        datamodule=learners.data(config),
         ckpt_path=checkpoint if resumed else None,
         weights_only=True,
     )

@@ -79,6 +79,40 @@ class PredictionWriter(BasePredictionWriter):
         save_predictions(self.path, columns, record)
 
 
+def sharpened(module: lightning.LightningModule) -> float:
+    """Return how far the second stage of a model's layers is on; 1 where there is none."""
+    return min((m._sharpen for m in module.modules() if isinstance(m, Attention)), default=1.0)
+
+
+class SharpenWhen(Callback):
+    """Train without re-weighting until a validation metric has passed a threshold.
+
+    What re-weighting cannot learn from scratch it keeps once it is learned: the schedule waits
+    for the learning, not for a step.
+
+    Args:
+        metric: A logged name that rises, for example ``val_accuracy``.
+        above: The threshold.
+    """
+
+    def __init__(self, metric: str, above: float) -> None:
+        self.metric, self.above = metric, above
+
+    def on_train_start(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Switch re-weighting off at the first step; a resumed run has its state."""
+        if trainer.global_step == 0:
+            _set_sharpen(pl_module, 0.0)
+
+    def on_validation_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Switch it on for good once the metric is there."""
+        if float(trainer.callback_metrics[self.metric]) > self.above:
+            _set_sharpen(pl_module, 1.0)
+
+
 class SharpenAfter(Callback):
     """Train without re-weighting up to a step, then with it (LSSA first, LSSAR after).
 
@@ -109,6 +143,10 @@ class SharpenAfter(Callback):
         """Set the layers' switch, which is a buffer and so part of the checkpoint."""
         now, step = self.fraction(trainer.global_step), trainer.global_step
         if step == 0 or now != self.fraction(step - 1):
-            for module in pl_module.modules():
-                if isinstance(module, Attention):
-                    module.set_sharpen(now)
+            _set_sharpen(pl_module, now)
+
+
+def _set_sharpen(module: lightning.LightningModule, fraction: float) -> None:
+    for layer in module.modules():
+        if isinstance(layer, Attention):
+            layer.set_sharpen(fraction)

@@ -16,17 +16,19 @@ from lightning.pytorch.cli import (
 
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
+from worldmodel.shard_data import ShardData
 from worldmodel.state_task import StateTask
 from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, read_checkpoint
-from worldmodel.text import TextData
+from worldmodel.text import CorpusData, TextData
 from worldmodel.text_task import TextTask
 
 KEYWORDS = ("best", "last", "hpc", "registry")
 """What Lightning takes as ``ckpt_path`` beside a path."""
 TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
+DATA = (OrbitData, TextData, ShardData)
 CLASSES = {
     "model": ", ".join(task.__name__ for task in TASKS),
-    "data": "OrbitData, TextData",
+    "data": ", ".join(data.__name__ for data in DATA),
 }
 
 
@@ -144,10 +146,10 @@ class WorldModelCLI(LightningCLI):
                 ForceTask, or a checkpoint of another variant, protocol or shape.
         """
         model, data = type(self.model), type(self.datamodule)
-        if issubclass(model, TextTask) != issubclass(data, TextData):
+        if issubclass(model, TextTask) != issubclass(data, CorpusData):
             raise ValueError(
-                f"{model.__name__} does not read {data.__name__}: text needs a TextTask and a "
-                "TextData, orbits need an OrbitTask and an OrbitData"
+                f"{model.__name__} does not read {data.__name__}: text needs a TextTask and "
+                "TextData or ShardData, orbits need an OrbitTask and an OrbitData"
             )
         if self.subcommand == "predict" and not issubclass(model, ForceTask):
             raise ValueError(f"predict writes the forces of a ForceTask, got {model.__name__}")

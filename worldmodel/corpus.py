@@ -9,9 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from worldmodel import corpora, documents
+
 SPLITS = ("train", "val", "test")
 SUFFIXES = (".txt", ".md", ".py")
 STANDARD_LIBRARY = "python-standard-library"
+LARGEST = 1e9
+"""Tokens of a published corpus that is still read whole."""
 
 
 @dataclass(frozen=True)
@@ -50,37 +54,83 @@ class Corpus:
         return digest.hexdigest()
 
 
-def read_corpus(path: str | None = None) -> Corpus:
-    """Read a corpus.
+def read_corpus(
+    path: str | None = None, corpus: str | None = None, column: str | None = None
+) -> Corpus:
+    """Read a corpus into memory.
 
     Args:
         path: None for the standard library of the running Python (its ``.py`` files without
             tests); a folder for its ``.txt``, ``.md`` and ``.py`` files; or one file. A file of a
             folder belongs to the split that :func:`split_of` gives its relative path, for good.
             One file is cut by position: its first 95% of characters are for training, the next
-            2.5% for validation and the rest for the test.
+            2.5% for validation and the rest for the test. Parquet and JSON lines are read by row.
+        corpus: A name of ``worldmodel.corpora.names()``: read from the hub, or from a copy of its
+            files at ``path``. Its own splits are kept.
+        column: The column that holds the text of Parquet or JSON lines; None for ``text``. With a
+            folder as ``path``, it says that such files are meant. Rows belong to the split that
+            the files' names say, else to what :func:`split_of` gives the row's number.
 
     Raises:
         FileNotFoundError: There is no such file or folder.
-        ValueError: There is no text in it, or it is not UTF-8.
+        ValueError: There is no text in it, it is not UTF-8, there is no such corpus or column, or
+            the corpus cannot be reached or is too large for memory.
     """
-    if path is None:
+    if _has_rows(path, corpus, column):
+        if corpus is not None and path is None and corpora.get(corpus).n_tokens > LARGEST:
+            raise ValueError(
+                f"corpus {corpus!r} has about {corpora.get(corpus).n_tokens:.0e} tokens, too many "
+                f"for memory; make shards of it: python -m worldmodel.shards --corpus {corpus}"
+            )
+        found = _rows(documents.source(path, corpus, column))
+    elif path is None:
         folder = Path(sysconfig.get_path("stdlib"))
-        corpus = _folder(STANDARD_LIBRARY, folder, standard_library_files(folder))
+        found = _folder(STANDARD_LIBRARY, folder, standard_library_files(folder))
     elif Path(path).is_dir():
         folder = Path(path)
         files = (file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        corpus = _folder(folder.resolve().name, folder, files)
+        found = _folder(folder.resolve().name, folder, files)
     elif Path(path).is_file():
-        corpus = _one_file(Path(path))
+        found = _one_file(Path(path))
     else:
         raise FileNotFoundError(f"corpus {path!r}: no such file or folder")
-    if not any(document.text for document in corpus.documents):
+    if not any(document.text for document in found.documents):
         raise ValueError(
-            f"corpus {path or corpus.name!r} has no text; give a UTF-8 file or a folder of "
-            f"{', '.join(SUFFIXES)} files"
+            f"corpus {path or found.name!r} has no text; give a UTF-8 file or a folder of "
+            f"{', '.join(SUFFIXES)} files, or a column of {', '.join(documents.SUFFIXES)} files"
         )
-    return corpus
+    return found
+
+
+def open_corpus(
+    path: str | None = None,
+    corpus: str | None = None,
+    column: str | None = None,
+    revision: str | None = None,
+) -> documents.Source:
+    """Return a corpus as streams that can be left and entered again; nothing is read yet.
+
+    Text files are read nevertheless, because what splits them is their names.
+
+    Args:
+        path: As for :func:`read_corpus`.
+        corpus: As for :func:`read_corpus`.
+        column: As for :func:`read_corpus`.
+        revision: A commit of the published corpus; None for the newest.
+
+    Raises:
+        FileNotFoundError: There is no such file or folder.
+        ValueError: As for :func:`read_corpus`.
+    """
+    if _has_rows(path, corpus, column):
+        return documents.source(path, corpus, column, revision)
+    whole = read_corpus(path)
+    texts = {split: whole.texts(split) for split in SPLITS}
+    return documents.in_memory(whole.name, {"sha256": whole.sha256()}, texts)
+
+
+def _has_rows(path: str | None, corpus: str | None, column: str | None) -> bool:
+    return bool(corpus or column or (path or "").endswith(documents.SUFFIXES))
 
 
 def split_of(name: str) -> str:
@@ -106,6 +156,16 @@ def standard_library_files(folder: Path) -> list[Path]:
             if name.endswith(".py") and not name.startswith(("_sysconfigdata", "sitecustomize"))
         ]
     return files
+
+
+def _rows(source: documents.Source) -> Corpus:
+    divided = set(source.splits) != {"train"}
+    rows = []
+    for split, texts in source.splits.items():
+        for number, text in enumerate(texts):
+            name = f"{split}/{number}"
+            rows.append(Document(name, split if divided else split_of(name), text))
+    return Corpus(source.name, tuple(rows))
 
 
 def _folder(name: str, folder: Path, files: Iterable[Path]) -> Corpus:

@@ -109,7 +109,10 @@ class SequenceData(lightning.LightningDataModule, ABC):
             self.hparams["batch_size"],
             None if self.n_train is None else len(sequences),  # type: ignore[arg-type]
             self.train_seed,
-            first_step=lambda: trainer.global_step if trainer else 0,
+            # Batches, of which an optimiser step may take several.
+            first_step=lambda: (
+                trainer.global_step * trainer.accumulate_grad_batches if trainer else 0
+            ),
             rank=trainer.global_rank if trainer else 0,
             world_size=trainer.world_size if trainer else 1,
         )

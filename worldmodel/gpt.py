@@ -10,26 +10,24 @@ from torch import Tensor, nn
 
 import attention
 from attention.layer import KeyValueCache
+from worldmodel.mlp import build_mlp, build_norm
 
 
 class Block(nn.Module):
-    """One transformer block: attention and a GELU MLP, each behind a LayerNorm."""
+    """One transformer block: attention and an MLP, if it has one, each behind a norm."""
 
-    def __init__(self, mixer: nn.Module, width: int) -> None:
+    def __init__(self, mixer: nn.Module, width: int, mlp: str, norm: str) -> None:
         super().__init__()
-        self.norm_attention = nn.LayerNorm(width)
+        self.norm_attention = build_norm(norm, width)
         self.attention = mixer
-        self.norm_mlp = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width, bias=False),
-            nn.GELU(),
-            nn.Linear(4 * width, width, bias=False),
-        )
+        self.mlp = build_mlp(mlp, width)
+        if self.mlp is not None:
+            self.norm_mlp = build_norm(norm, width)
 
     def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds."""
         x = x + self.attention(self.norm_attention(x), cache)
-        return x + self.mlp(self.norm_mlp(x))
+        return x if self.mlp is None else x + self.mlp(self.norm_mlp(x))
 
 
 class GPT(nn.Module):
@@ -41,9 +39,11 @@ class GPT(nn.Module):
         n_layer: Number of blocks.
         n_head: Heads per block.
         head_dim: Channels per head; the width is ``n_head * head_dim``.
+        mlp: ``gelu``, ``swiglu`` or ``none``.
+        norm: ``layer`` or ``rms``.
 
     Raises:
-        ValueError: An unknown variant or a size below 1.
+        ValueError: An unknown variant, MLP or norm, or a size below 1.
     """
 
     def __init__(
@@ -53,6 +53,8 @@ class GPT(nn.Module):
         n_layer: int,
         n_head: int,
         head_dim: int,
+        mlp: str = "gelu",
+        norm: str = "layer",
     ) -> None:
         super().__init__()
         for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
@@ -65,14 +67,16 @@ class GPT(nn.Module):
                     attention_name, n_head=n_head, head_dim=head_dim, **(attention_args or {})
                 ),
                 self.width,
+                mlp,
+                norm,
             )
             for _ in range(n_layer)
         )
-        self.norm = nn.LayerNorm(self.width)
+        self.norm = build_norm(norm, self.width)
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
                 # GPT-2: residual projections start smaller by the depth of the residual stream.
-                residual = name.endswith(("project", "mlp.2"))
+                residual = name.endswith(("project", "mlp.2", "mlp.down"))
                 std = 1 / math.sqrt(module.in_features)
                 nn.init.normal_(
                     module.weight, std=std / math.sqrt(2 * n_layer) if residual else std

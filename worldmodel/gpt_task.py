@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 import attention as attention_variants
 from worldmodel import optim
 from worldmodel.gpt import GPT
+from worldmodel.mlp import MLPName, NormName
 
 if TYPE_CHECKING:
     AttentionName = str
@@ -38,8 +39,11 @@ class GPTTask(lightning.LightningModule, ABC):
         n_layer: Number of blocks.
         n_head: Heads per block.
         head_dim: Channels per head.
+        mlp: What follows attention in a block.
+        norm: LayerNorm or RMSNorm.
         optimizer: ``muon`` (on block matrices, AdamW on the rest) or ``adamw``.
-        lr: Largest learning rate; cosine to zero at ``trainer.max_steps``.
+        lr: Largest learning rate; a cosine takes it to its minimum at ``trainer.max_steps``.
+        min_lr_ratio: The minimum, as a share of ``lr``.
         weight_decay: Decoupled weight decay.
         warmup_steps: Steps of linear warm-up.
     """
@@ -51,14 +55,19 @@ class GPTTask(lightning.LightningModule, ABC):
         n_layer: int = 2,
         n_head: int = 2,
         head_dim: int = 32,
+        mlp: MLPName = "gelu",
+        norm: NormName = "layer",
         optimizer: optim.OptimizerName = "muon",
         lr: float = 6e-3,
         weight_decay: float = 0.0,
         warmup_steps: int = 50,
+        min_lr_ratio: float = 0.0,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim)
+        if not 0 <= min_lr_ratio <= 1:
+            raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)
 
     @abstractmethod
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
@@ -109,6 +118,7 @@ class GPTTask(lightning.LightningModule, ABC):
             weight_decay=h["weight_decay"],
             warmup_steps=h["warmup_steps"],
             total_steps=total,
+            min_lr_ratio=h["min_lr_ratio"],
         )
         return [optimizer], [{"scheduler": schedule, "interval": "step"}]
 

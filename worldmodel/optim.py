@@ -77,8 +77,9 @@ def configure(
     weight_decay: float,
     warmup_steps: int,
     total_steps: int,
+    min_lr_ratio: float = 0.0,
 ) -> tuple[Optimizer, LambdaLR]:
-    """Return the optimiser and a linear warm-up followed by a cosine to zero.
+    """Return the optimiser and a linear warm-up followed by a cosine to the minimum.
 
     Args:
         module: What is trained; parameters that need no gradient are left out.
@@ -86,7 +87,8 @@ def configure(
         lr: Largest learning rate.
         weight_decay: Decoupled weight decay.
         warmup_steps: Steps of linear warm-up.
-        total_steps: Step at which the learning rate reaches zero.
+        total_steps: Step at which the learning rate reaches its minimum.
+        min_lr_ratio: The minimum, as a share of ``lr``.
     """
     # Muon orthogonalises what maps hidden states to hidden states. Embeddings, heads, gains and
     # a variant's learned numbers go to AdamW.
@@ -108,6 +110,7 @@ def configure(
         if step < warmup_steps:
             return (step + 1) / warmup_steps
         progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        return min_lr_ratio + (1 - min_lr_ratio) * cosine
 
     return optimizer, LambdaLR(optimizer, factor)

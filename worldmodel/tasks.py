@@ -16,6 +16,7 @@ from worldmodel.embedding import OrbitEmbedding, OrbitInput
 from worldmodel.gpt_task import GPTTask, NonFiniteLoss
 from worldmodel.heads import ForceHead, NextTokenHead
 from worldmodel.text_task import TextTask
+from worldmodel.token_task import TokenTask
 
 __all__ = [
     "ForceTask",
@@ -211,6 +212,8 @@ def load_task(path: str | Path) -> GPTTask:
     task: type[GPTTask]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         task = TextTask
+    elif "vocab_size" in checkpoint["hyper_parameters"]:
+        task = TokenTask
     elif "head.state.weight" in checkpoint["state_dict"]:
         from worldmodel.state_task import StateTask  # imports this module
 

@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from worldmodel.corpus import SPLITS, read_corpus
 from worldmodel.data import SequenceData, check_sizes
-from worldmodel.tokenizer import Tokens, load_tokenizer
+from worldmodel.tokenizer import Tokenizer, Tokens, identity, load_tokenizer
 
 
 class TextWindows(Dataset):
@@ -47,84 +47,32 @@ class TextWindows(Dataset):
         return int(np.random.default_rng((self.seed, index)).integers(places))
 
 
-class TextData(SequenceData):
-    """Next-token windows over a text corpus.
+class CorpusData(SequenceData):
+    """What data modules of text share: checkpoints say which corpus they were trained on.
 
-    The documents of a split, each behind an end-of-text token, are one stream; a document is
-    never in two splits. Training windows start at random places of their stream; validation and
-    test windows follow each other from its start. ``corpus_record`` says what was read, as plain
-    data (name, number of documents, tokens by split, sha256, Python version), and travels in
-    checkpoints.
+    A subclass sets the two attributes when it is made.
 
-    Arguments that OrbitData has too have the same defaults here, because the command line keeps
-    the values of its default class when another one is chosen.
-
-    Args:
-        path: None for the standard library of the running Python, else a UTF-8 file or a folder
-            of ``.txt``, ``.md`` and ``.py`` files (:func:`worldmodel.corpus.read_corpus` tells how
-            they are split).
-        tokenizer: ``bytes`` or the path of a ``tokenizer.json``.
-        seq_len: Tokens that a window predicts; batches have one more.
-        n_val: Largest number of validation windows.
-        n_test: Largest number of held-out test windows.
-        batch_size: Windows per step and device.
-        eval_batch_size: Windows per validation and test batch.
-        seed: Seed of the data (the model's seed is ``seed_everything``).
-        train_seed: Another seed for the training windows; None for ``seed``. Validation and test
-            windows depend on neither.
-        num_workers: DataLoader workers; 0 makes batches in the training process.
-
-    Raises:
-        FileNotFoundError: There is no such corpus.
-        ValueError: An unknown tokeniser, a size below 1, a corpus without text, or a split that is
-            shorter than one window.
+    Attributes:
+        tokenizer: What made the tokens.
+        corpus_record: What was read, as plain data: ``corpus`` (its name), ``tokens`` (by split)
+            and ``sha256`` at least.
     """
 
-    def __init__(
-        self,
-        path: str | None = None,
-        tokenizer: str = "bytes",
-        seq_len: int = 128,
-        n_val: int = 256,
-        n_test: int = 1000,
-        batch_size: int = 64,
-        eval_batch_size: int = 250,
-        seed: int = 0,
-        train_seed: int | None = None,
-        num_workers: int = 0,
-    ) -> None:
-        super().__init__()
-        self.save_hyperparameters()
-        check_sizes(
-            seq_len=seq_len,
-            n_val=n_val,
-            n_test=n_test,
-            batch_size=batch_size,
-            eval_batch_size=eval_batch_size,
-        )
-        self.tokenizer = load_tokenizer(tokenizer)
-        corpus = read_corpus(path)
-        self.streams = {split: self._stream(corpus.texts(split)) for split in SPLITS}
-        for split, stream in self.streams.items():
-            if len(stream) <= seq_len:
-                raise ValueError(
-                    f"corpus {corpus.name!r}: the {split} split has {len(stream)} tokens, fewer "
-                    f"than the {seq_len + 1} of a window; reduce seq_len or give more text"
-                )
-        self.corpus_record = {
-            "corpus": corpus.name,
-            "documents": len(corpus.documents),
-            "tokens": {split: len(stream) for split, stream in self.streams.items()},
-            "sha256": corpus.sha256(),
-            "python": platform.python_version(),
-        }
+    tokenizer: Tokenizer
+    corpus_record: dict[str, Any]
 
-    def sequences(self, split: str, length: int) -> TextWindows:
-        """Return the first ``length`` windows of a split, or all where there are fewer."""
-        stream, seq_len = self.streams[split], self.hparams["seq_len"]
-        if split == "train":
-            return TextWindows(stream, seq_len, length, self.train_seed)
-        return TextWindows(stream, seq_len, min(length, (len(stream) - 1) // seq_len), None)
+    def setup(self, stage: str) -> None:
+        """Refuse a model with another vocabulary.
+
+        Raises:
+            ValueError: The model's tokeniser is another than the data's.
+        """
+        theirs = getattr(self.trainer.lightning_module if self.trainer else None, "tokenizer", None)
+        if theirs is not None and identity(theirs) != identity(self.tokenizer):
+            raise ValueError(
+                f"the model has the tokenizer {identity(theirs)!r}, its data have "
+                f"{identity(self.tokenizer)!r}; give both the same"
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the record of the corpus, for the checkpoint."""
@@ -140,9 +88,100 @@ class TextData(SequenceData):
         resumes = self.trainer is not None and self.trainer.state.fn == "fit"
         if resumes and theirs["sha256"] != ours["sha256"]:
             raise ValueError(
-                f"the checkpoint was trained on another corpus: {theirs['corpus']} of Python "
-                f"{theirs['python']}, not {ours['corpus']} of Python {ours['python']}"
+                f"the checkpoint was trained on another corpus: {_named(theirs)}, not "
+                f"{_named(ours)}"
             )
+
+
+def _named(record: dict[str, Any]) -> str:
+    python = f" of Python {record['python']}" if "python" in record else ""
+    return f"{record['corpus']}{python} (sha256 {record['sha256'][:12]})"
+
+
+class TextData(CorpusData):
+    """Next-token windows over a text corpus.
+
+    The documents of a split, each behind an end-of-text token, are one stream; a document is
+    never in two splits. Training windows start at random places of their stream; validation and
+    test windows follow each other from its start. ``corpus_record`` says what was read, as plain
+    data (name, number of documents, tokens by split, sha256, Python version), and travels in
+    checkpoints.
+
+    Arguments that OrbitData has too have the same defaults here, because the command line keeps
+    the values of its default class when another one is chosen.
+
+    Args:
+        path: None for the standard library of the running Python, else a UTF-8 file or a folder
+            of ``.txt``, ``.md`` and ``.py`` files, or Parquet or JSON lines
+            (:func:`worldmodel.corpus.read_corpus` tells how they are split).
+        tokenizer: ``bytes``, ``gpt2`` or the path of a ``tokenizer.json``.
+        seq_len: Tokens that a window predicts; batches have one more.
+        n_val: Largest number of validation windows.
+        n_test: Largest number of held-out test windows.
+        batch_size: Windows per step and device.
+        eval_batch_size: Windows per validation and test batch.
+        seed: Seed of the data (the model's seed is ``seed_everything``).
+        train_seed: Another seed for the training windows; None for ``seed``. Validation and test
+            windows depend on neither.
+        num_workers: DataLoader workers; 0 makes batches in the training process.
+        corpus: A name of ``worldmodel.corpora.names()``: read from the hub, or from a copy of its
+            files at ``path``. Of what is too large for memory, make shards (``ShardData``).
+        column: The column that holds the text of Parquet or JSON lines; None for ``text``. A
+            folder as ``path`` is read as such files if it is given.
+
+    Raises:
+        FileNotFoundError: There is no such corpus.
+        ValueError: An unknown tokeniser, a size below 1, a corpus without text or out of reach,
+            or a split that is shorter than one window.
+    """
+
+    def __init__(
+        self,
+        path: str | None = None,
+        tokenizer: str = "bytes",
+        seq_len: int = 128,
+        n_val: int = 256,
+        n_test: int = 1000,
+        batch_size: int = 64,
+        eval_batch_size: int = 250,
+        seed: int = 0,
+        train_seed: int | None = None,
+        num_workers: int = 0,
+        corpus: str | None = None,
+        column: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        check_sizes(
+            seq_len=seq_len,
+            n_val=n_val,
+            n_test=n_test,
+            batch_size=batch_size,
+            eval_batch_size=eval_batch_size,
+        )
+        self.tokenizer = load_tokenizer(tokenizer)
+        found = read_corpus(path, corpus, column)
+        self.streams = {split: self._stream(found.texts(split)) for split in SPLITS}
+        for split, stream in self.streams.items():
+            if len(stream) <= seq_len:
+                raise ValueError(
+                    f"corpus {found.name!r}: the {split} split has {len(stream)} tokens, fewer "
+                    f"than the {seq_len + 1} of a window; reduce seq_len or give more text"
+                )
+        self.corpus_record = {
+            "corpus": found.name,
+            "documents": len(found.documents),
+            "tokens": {split: len(stream) for split, stream in self.streams.items()},
+            "sha256": found.sha256(),
+            "python": platform.python_version(),
+        }
+
+    def sequences(self, split: str, length: int) -> TextWindows:
+        """Return the first ``length`` windows of a split, or all where there are fewer."""
+        stream, seq_len = self.streams[split], self.hparams["seq_len"]
+        if split == "train":
+            return TextWindows(stream, seq_len, length, self.train_seed)
+        return TextWindows(stream, seq_len, min(length, (len(stream) - 1) // seq_len), None)
 
     def _stream(self, texts: list[str]) -> Tokens:
         end = np.array([self.tokenizer.end_of_text], np.int32)

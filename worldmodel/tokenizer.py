@@ -1,7 +1,8 @@
-"""Text as token ids: UTF-8 bytes, or what a ``tokenizer.json`` says."""
+"""Text as token ids: UTF-8 bytes, GPT-2's tokens, or what a ``tokenizer.json`` says."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +20,7 @@ class Tokenizer(Protocol):
     """Map text to token ids and back.
 
     Attributes:
-        definition: ``bytes`` or the content of a ``tokenizer.json``: all that
+        definition: ``bytes``, ``gpt2`` or the content of a ``tokenizer.json``: all that
             :func:`load_tokenizer` needs to make the same tokeniser again.
         vocab_size: Number of token ids.
         end_of_text: The id in front of every document of a corpus.
@@ -30,7 +31,11 @@ class Tokenizer(Protocol):
     end_of_text: int
 
     def encode(self, text: str) -> Tokens:
-        """Return the ids of a text, without an end-of-text token, [T]."""
+        """Return the ids of a text, [T].
+
+        No special token is among them: where the text spells one, like ``<|endoftext|>``, it is
+        text like any other, so that a document cannot end itself.
+        """
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids; bytes that are not UTF-8 become U+FFFD."""
@@ -81,6 +86,7 @@ class JsonTokenizer:
                 f"the tokenizer has no end-of-text token; add one of {', '.join(END_OF_TEXT)}"
             )
         self.definition = definition
+        self._tokenizer.encode_special_tokens = True  # as text; it is not part of the definition
         # Ids may have gaps, so their number is not enough.
         self.vocab_size = max(vocabulary.values()) + 1
         self.end_of_text = ends[0]
@@ -98,18 +104,31 @@ def load_tokenizer(source: str) -> Tokenizer:
     """Return a tokeniser.
 
     Args:
-        source: ``bytes``, the path of a ``tokenizer.json``, or its content.
+        source: ``bytes``, ``gpt2``, the path of a ``tokenizer.json``, or its content.
 
     Raises:
-        ValueError: There is no such file, or it cannot serve (see :class:`JsonTokenizer`).
+        ValueError: There is no such file, or it cannot serve (see :class:`JsonTokenizer` and
+            :class:`worldmodel.gpt2.Gpt2Tokenizer`).
     """
     if source == ByteTokenizer.definition:
         return ByteTokenizer()
+    if source == "gpt2":
+        from worldmodel.gpt2 import Gpt2Tokenizer
+
+        return Gpt2Tokenizer()
     if source.startswith("{"):
         return JsonTokenizer(source)
     path = Path(source)
     if not path.is_file():
         raise ValueError(
-            f"tokenizer {source!r} is no file; choose bytes or the path of a tokenizer.json"
+            f"tokenizer {source!r} is no file; choose bytes, gpt2 or the path of a tokenizer.json"
         )
     return JsonTokenizer(path.read_text(encoding="utf-8"))
+
+
+def identity(tokenizer: Tokenizer) -> str:
+    """Return a short name: ``bytes``, ``gpt2`` or the sha256 of a ``tokenizer.json``."""
+    definition = tokenizer.definition
+    if not definition.startswith("{"):
+        return definition
+    return f"sha256:{hashlib.sha256(definition.encode()).hexdigest()}"

@@ -71,12 +71,22 @@ def _case(setting: str, backend: str, variant: str, mode: str, device: str) -> l
     row = {"setting": setting, "backend": backend, "variant": variant, "mode": mode}
     if device == "cpu" and backend == "triton":
         return row, None
-    return row, functools.partial(_measure, setting, backend, variant, mode == "training", device)
+    return row, functools.partial(measure, setting, backend, variant, mode == "training", device)
 
 
-def _measure(
-    setting: str, backend: str, variant: str, trained: bool, device: str
-) -> dict[str, Any]:
+def measure(setting: str, backend: str, variant: str, trained: bool, device: str) -> dict[str, Any]:
+    """Time a step.
+
+    Args:
+        setting: A key of ``SETTINGS``; without a GPU a small block stands in for any.
+        backend: ``eager``, ``triton`` or ``sdpa``.
+        variant: One of ``VARIANTS``.
+        trained: Whether the step trains, or only answers.
+        device: ``cuda`` or ``cpu``.
+
+    Returns:
+        ``seconds`` with quantiles, ``bytes`` and ``tokens_per_s``, see :func:`lines.timed`.
+    """
     sizes, batch, dtype = SMALL, 1, torch.float32
     if device == "cuda":
         sizes, (batch, dtype) = GPT2, SETTINGS[setting]

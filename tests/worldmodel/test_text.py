@@ -140,7 +140,7 @@ def test_choosing_text_on_the_command_line_keeps_no_default_of_orbits():
         ({"seq_len": 300}, "val split"),
         ({"seq_len": 0}, "seq_len must be at least 1, got 0"),
         ({"n_val": 0}, "n_val must be at least 1"),
-        ({"tokenizer": "gpt2"}, r"'gpt2' is no file; choose bytes or .* tokenizer\.json"),
+        ({"tokenizer": "gpt3"}, r"'gpt3' is no file; choose bytes, gpt2 or .* tokenizer\.json"),
     ],
 )
 def test_bad_arguments_are_named(file, changes, message):

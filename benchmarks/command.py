@@ -1,0 +1,114 @@
+"""What the commands of all benchmarks share: flags, one line for bad input, running cells."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from symreg.cells import Cell, Compute
+
+
+class Parser(argparse.ArgumentParser):
+    """Report a bad argument as one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message without the usage text and exit with 2."""
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def add_arguments(parser: argparse.ArgumentParser, out: str) -> None:
+    """Add how many cells run at once, where results go, and what may happen to those there.
+
+    Args:
+        parser: The parser of a benchmark.
+        out: The default folder, as the help shows it.
+    """
+    parser.add_argument(
+        "--jobs", type=int, help="worker processes (default: the preset's, or cores; 1 with a GPU)"
+    )
+    parser.add_argument("--out", help=f"results folder (default: {out})")
+    parser.add_argument(
+        "--reuse", metavar="DIRS", default="", help="comma-separated results to take cells from"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="continue with a changed configuration"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="discard the folder's results")
+
+
+def check(options: argparse.Namespace, out: Path, config: Mapping[str, Any]) -> None:
+    """Refuse a folder that is not for this configuration, or nothing to reuse; nothing is written.
+
+    Raises:
+        ValueError: As :func:`symreg.results.check`; fewer than one job; or a folder of ``--reuse``
+            holds no cells.
+    """
+    from symreg import results
+
+    results.check(out, config, resume=options.resume, overwrite=options.overwrite)
+    if options.jobs is not None and options.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
+    for folder in _folders(options.reuse):
+        if not (folder / "cells").is_dir():
+            raise ValueError(f"--reuse {folder}: no results (no folder cells)")
+
+
+def compute(
+    options: argparse.Namespace,
+    out: Path,
+    config: Mapping[str, Any],
+    grid: Sequence[Cell],
+    functions: Mapping[str, Compute],
+    initialise: Callable[[], None],
+    jobs: int | None,
+) -> None:
+    """Claim the folder, compute what is not done and write the result lines.
+
+    Raises:
+        ValueError: As :func:`check`.
+    """
+    from orbits import artefacts
+    from symreg import cells, results
+
+    jobs = _default_jobs() if jobs is None else jobs
+    with artefacts.lock(out):
+        results.claim(out, config, resume=options.resume, overwrite=options.overwrite)
+        for folder in _folders(options.reuse):
+            _take(grid, folder, out)
+        lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)
+        path = results.save(out, lines)
+    failed = [line for line in lines if line["status"] == "failed"]
+    print(f"{len(lines)} cells, {len(failed)} failed: {path}")
+    for line in failed:
+        print(f"  failed: {line['row']}: {line['error']}")
+    print(f"next: python -m benchmarks report {out}")
+
+
+def _take(grid: Sequence[Cell], source: Path, out: Path) -> None:
+    """Copy the finished cells of another results folder; their addresses say they are the same."""
+    for cell in grid:
+        record = None if cell.folder(out).exists() else cell.record(source)
+        if record and record["line"]["status"] == "ok":
+            partial = out / "cells" / f".{cell.key}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(cell.folder(source), partial)
+            partial.rename(cell.folder(out))
+
+
+def _folders(reuse: str) -> list[Path]:
+    return [Path(name.strip()) for name in reuse.split(",") if name.strip()]
+
+
+def _default_jobs() -> int:
+    import torch
+
+    if torch.cuda.is_available():
+        return 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(8, cores or 1)

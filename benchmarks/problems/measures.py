@@ -1,0 +1,70 @@
+"""How right answers are: by row, by answer and by class; and what chance is."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.problems.examples import IGNORE, Integers
+
+
+def random_answers(targets: Integers, vocab_size: int, seed: int = 0) -> Integers:
+    """Return uniformly random answers in the shape of the targets: what chance is, by trial."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(vocab_size, size=targets.shape)
+
+
+def accuracy(answers: Integers, targets: Integers) -> float:
+    """Return the share of right answers in each row, averaged over rows (zoology's MQAR).
+
+    Args:
+        answers: Greedy answers, [N, L].
+        targets: What was asked, [N, L]; a row without a target does not count.
+
+    Raises:
+        ValueError: Shapes differ, or nothing is asked.
+    """
+    asked = _asked(answers, targets)
+    right = ((answers == targets) & asked).sum(axis=1)
+    questions = asked.sum(axis=1)
+    some = questions > 0
+    return float(np.mean(right[some] / questions[some]))
+
+
+def exact_match(answers: Integers, targets: Integers) -> float:
+    """Return the share of rows all of whose answers are right; see :func:`accuracy`."""
+    asked = _asked(answers, targets)
+    right = ((answers == targets) | ~asked).all(axis=1)
+    return float(np.mean(right[asked.any(axis=1)]))
+
+
+def micro_accuracy(answers: Integers, targets: Integers) -> float:
+    """Return the share of right answers among all that are asked; see :func:`accuracy`."""
+    asked = _asked(answers, targets)
+    return float(np.mean(answers[asked] == targets[asked]))
+
+
+def macro_accuracy(answers: Integers, targets: Integers) -> float:
+    """Return the mean over classes of the share of a class's targets that are answered (MAD).
+
+    This is torchmetrics' MulticlassAccuracy with its default ``average="macro"``. A class that is
+    neither asked for nor answered is left out of the mean. A class that is answered but never
+    asked for stays in it, as a zero: answering outside the range of the targets costs twice.
+    See :func:`accuracy` for arguments and errors.
+    """
+    asked = _asked(answers, targets)
+    given, wanted = answers[asked], targets[asked]
+    n_classes = 1 + int(max(given.max(), wanted.max()))
+    support = np.bincount(wanted, minlength=n_classes)
+    right = np.bincount(wanted[given == wanted], minlength=n_classes)
+    occurs = support + np.bincount(given, minlength=n_classes) > 0
+    return float(np.mean(right[occurs] / np.maximum(support[occurs], 1)))
+
+
+def _asked(answers: Integers, targets: Integers) -> npt.NDArray[np.bool_]:
+    if answers.shape != targets.shape:
+        raise ValueError(f"answers {answers.shape} and targets {targets.shape} differ in shape")
+    asked = targets != IGNORE
+    if not asked.any():
+        raise ValueError("the targets ask for nothing: every one of them is IGNORE")
+    return asked

@@ -1,0 +1,106 @@
+"""The report of a task: its tables, its figures and the papers' numbers beside ours."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import published, verdicts
+from benchmarks.task import Line, Table, Task, measurements
+from benchmarks.views import interval
+from orbits import artefacts
+from symreg import results
+from symreg.views import html
+
+MARKDOWN, PAGE = "report.md", "report.html"
+
+
+def report(task: Task, out: Path) -> str:
+    """Write ``report.md``, ``figures/*.png`` and ``report.html``; return the tables as text.
+
+    Raises:
+        FileNotFoundError: ``out`` is not a finished run.
+        CorruptArtefact: A result file was edited or damaged.
+        ValueError: No cell of the run has a result.
+    """
+    lines, manifest = results.load(out)
+    asked = measurements(lines)
+    if not asked:
+        raise ValueError(f"{out}: no cell has a result; run it again")
+    tables = [*task.tables(asked), *beside_published(task, asked, manifest["config"]["preset"])]
+    pictures = task.draw(asked, out / "figures")
+    failures = [
+        f"{', '.join(map(str, x['row'].values()))}: {x['error']}"
+        for x in lines
+        if x["status"] == "failed"
+    ]
+    text = "\n".join(_markdown(table) for table in tables)
+    heading = f"# {task.name}: {task.about}\n\n"
+    failed = "".join(f"- {sentence}\n" for sentence in failures)
+    artefacts.write_bytes(out / MARKDOWN, f"{heading}{text}{failed}".encode())
+    images = [
+        {"caption": caption, "data": base64.b64encode(path.read_bytes()).decode()}
+        for caption, path in pictures.items()
+    ]
+    template = html.environment(Path(__file__).parent / "templates").get_template("task.html")
+    page = template.render(
+        task=task,
+        preset=manifest["config"]["preset"],
+        metrics=task.metrics,
+        tables=tables,
+        images=images,
+        failures=failures,
+        manifest=manifest,
+        commits=sorted({str(line["manifest"]["git"]["commit"])[:10] for line in lines}),
+        devices=sorted({line["manifest"]["device"] for line in lines}),
+        cpu_minutes=sum(line["cpu_s"] for line in lines) / 60,
+    )
+    artefacts.write_bytes(out / PAGE, page.encode())
+    return f"{text}\nreport: {out / PAGE}"
+
+
+def beside_published(task: Task, lines: Sequence[Line], preset: str) -> list[Table]:
+    """Return each published table with our numbers and what the intervals say of it."""
+    return [
+        Table(
+            f"{table.paper}, {table.place}, beside ours",
+            f"Paper: {table.setting}. Ours: preset {preset}; means over seeds. A number is judged "
+            "by its difference to the table's baseline, ours paired by seed, with a 95% interval.",
+            _judged(
+                table,
+                task.ours(lines, table.table),
+                preset == "paper" and table.table in task.same_scale,
+            ),
+        )
+        for name in task.published
+        for table in published.tables(name)
+    ]
+
+
+def _judged(table: published.Table, ours: verdicts.Ours, same_scale: bool) -> list[list[str]]:
+    cells = [["row", "metric", "paper", "ours", "verdict", "why"]]
+    for found in verdicts.verdicts(table, ours, same_scale):
+        metric, row = table.metric(found.metric), table.row(found.row)
+        seeds = ours.get(found.row, {})
+        known = [metric.read(values) for values in seeds.values()]
+        values = {n: float(x) for n, x in enumerate(known) if x is not None}
+        cells.append(
+            [
+                row.label,
+                found.metric,
+                f"{metric.read(row.values):g}",
+                interval(values) if values else "",
+                found.outcome,
+                found.reason,
+            ]
+        )
+    return cells
+
+
+def _markdown(table: Table) -> str:
+    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in table.cells]
+    rows = [header, ["---"] * len(header), *body]
+    return "\n".join(
+        [f"## {table.title}", "", table.caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""]
+    )

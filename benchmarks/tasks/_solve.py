@@ -1,0 +1,246 @@
+"""Small models trained on a synthetic problem and tested on it: what recall tasks share.
+
+Every model is trained at every learning rate (and weight decay) of a sweep. A table shows the
+setting whose *validation* accuracy, averaged over seeds, is highest: the test examples choose
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.presets import Training
+from benchmarks.task import Line, Measured, Settings, Task
+
+if TYPE_CHECKING:
+    from benchmarks.problem_data import ProblemData
+    from benchmarks.problems import Integers
+    from benchmarks.variants import Variant
+    from symreg.cells import Progress
+    from worldmodel.token_task import TokenTask
+
+IGNORE = -100
+AFTER = "first stage first"
+"""Said of a re-weighted model that trains without re-weighting until it can recall."""
+
+SWEPT = ("lr", "weight_decay")
+
+
+@dataclass(frozen=True)
+class Problems(Settings):
+    """Models, their training and the sweep.
+
+    Attributes:
+        attentions: Attention variants.
+        exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
+        warm_up: A validation accuracy: a further row per re-weighted variant, which trains
+            without re-weighting until it has passed it; 0 for none.
+        seeds: Model seeds, each with its own training examples.
+        lrs: Learning rates of the sweep.
+        weight_decays: Weight decays of the sweep.
+        n_layer: Blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head.
+        mlp: What follows attention in a block: gelu, swiglu or none.
+        norm: layer or rms.
+        positions: ``rope``, or ``learned`` absolute positions in its stead.
+        optimizer: ``adamw`` or ``muon``.
+        steps: Most training steps.
+        val_steps: Steps between validations.
+        stop_at: Training stops at this validation accuracy.
+        batch_size: Examples per step.
+        n_train: Number of different training examples; None for new ones at every step.
+        n_val: Validation examples.
+        n_test: Test examples.
+        training: How cells are trained.
+    """
+
+    attentions: tuple[str, ...] = ("softmax", "lssa", "lssar")
+    exponents: tuple[float, ...] = ()
+    warm_up: float = 0.9
+    seeds: tuple[int, ...] = (0, 1, 2)
+    lrs: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+    weight_decays: tuple[float, ...] = (0.1,)
+    n_layer: int = 2
+    n_head: int = 1
+    head_dim: int = 64
+    mlp: str = "none"
+    norm: str = "layer"
+    positions: str = "rope"
+    optimizer: str = "adamw"
+    steps: int = 1200
+    val_steps: int = 50
+    stop_at: float = 0.99
+    batch_size: int = 64
+    n_train: int | None = None
+    n_val: int = 256
+    n_test: int = 1024
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        for name in ("attentions", "seeds", "lrs", "weight_decays"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must not be empty")
+        if self.positions not in ("rope", "learned"):
+            raise ValueError(f"positions must be rope or learned, got {self.positions!r}")
+        if not 0 <= self.warm_up < 1:
+            raise ValueError(f"warm_up must be in [0, 1), got {self.warm_up}")
+
+    def models(self) -> Iterator[tuple[dict[str, Any], Variant, bool, int, float, float]]:
+        """Yield every row with its variant, whether it warms up, seed, rate and decay."""
+        from benchmarks.variants import variants
+
+        for seed in self.seeds:
+            for variant in variants(self.attentions, self.exponents):
+                for warm in (False, True) if self.warm_up and variant.p is not None else (False,):
+                    for lr in self.lrs:
+                        for decay in self.weight_decays:
+                            label = f"{variant.label}, {AFTER}" if warm else variant.label
+                            row = {"model": label, "lr": lr, "weight_decay": decay}
+                            yield row, variant, warm, seed, lr, decay
+
+    def training_config(
+        self,
+        variant: Variant,
+        warm: bool,
+        seed: int,
+        lr: float,
+        decay: float,
+        problem: str,
+        problem_args: Mapping[str, Any],
+        length: int,
+    ) -> dict[str, Any]:
+        """Return how one model is trained on a problem.
+
+        Args:
+            variant: The attention.
+            warm: Whether re-weighting waits for the first stage to have learned.
+            seed: The model's seed.
+            lr: Learning rate.
+            decay: Weight decay.
+            problem: A name of :mod:`benchmarks.problems.catalogue`.
+            problem_args: Its settings.
+            length: Tokens of its examples.
+        """
+        learned = self.positions == "learned"
+        arguments = variant.arguments(length) | ({"rope_base": None} if learned else {})
+        config: dict[str, Any] = {
+            "learner": "problem",
+            "model": {
+                "attention": variant.attention,
+                "attention_args": arguments or None,
+                "n_layer": self.n_layer,
+                "n_head": self.n_head,
+                "head_dim": self.head_dim,
+                "mlp": self.mlp,
+                "norm": self.norm,
+                "n_positions": length if learned else None,
+                "optimizer": self.optimizer,
+                "weight_decay": decay,
+            },
+            "data": {
+                "problem": problem,
+                "problem_args": dict(problem_args),
+                "n_train": self.n_train,
+                "n_val": self.n_val,
+                "n_test": self.n_test,
+                "batch_size": self.batch_size,
+                "train_seed": seed,
+            },
+            "lr": lr,
+            "steps": self.steps,
+            "val_steps": self.val_steps,
+            "stop_when": {"metric": "val_accuracy", "above": self.stop_at},
+        }
+        if warm:
+            config["sharpen_when"] = {"metric": "val_accuracy", "above": self.warm_up}
+        if changes := self.training.changes():
+            config["training"] = changes
+        return config
+
+
+def trained(
+    task: Task,
+    config: dict[str, Any],
+    folder: Path,
+    progress: Progress,
+    measure: Any,
+) -> dict[str, Any]:
+    """Train a model on its problem, measure it and return the result line.
+
+    Args:
+        task: The benchmark.
+        config: The cell's configuration.
+        folder: The cell's folder.
+        progress: Told how far training is.
+        measure: Takes the trained model and its data; returns metrics.
+    """
+    from benchmarks import learners, training
+    from orbits.manifest import manifest
+    from worldmodel.callbacks import sharpened
+    from worldmodel.tasks import read_checkpoint
+
+    with training.trained(config, folder, progress, seed=config["seed"]) as model:
+        steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
+        device = "cuda" if training.device(config) != "cpu" else "cpu"
+        metrics: dict[str, Measured] = measure(model.to(device).eval(), learners.data(config))
+        curves = folder / training.CURVES
+        metrics["val_accuracy"] = Measured(
+            100 * training.last_value(curves, "val_accuracy"), config["data"]["n_val"]
+        )
+        metrics["steps"] = Measured(steps, 1)
+        metrics["reweighted"] = Measured(sharpened(model), 1)
+        record = manifest(config, seed=config["seed"], device=training.device(config))
+        return task.line(config, metrics, manifest=record)
+
+
+def answers(
+    model: TokenTask, data: ProblemData, n: int, split: str = "test"
+) -> tuple[Integers, Integers, Integers]:
+    """Return tokens, greedy answers and targets of the first examples of a split, each [n, L]."""
+    import numpy as np
+    import torch
+
+    examples = data.sequences(split, n)
+    size = data.hparams["eval_batch_size"]
+    found = []
+    with torch.no_grad():
+        for start in range(0, n, size):
+            batch = examples.__getitems__(list(range(start, min(start + size, n))))
+            logits = model({"tokens": batch["tokens"].to(model.device)})
+            found.append((batch["tokens"], logits.argmax(dim=-1).cpu(), batch["targets"]))
+    tokens, given, targets = (
+        np.concatenate([np.asarray(x) for x in part]) for part in zip(*found, strict=True)
+    )
+    return tokens, given, targets
+
+
+def right_by_row(given: Integers, targets: Integers) -> Any:
+    """Return the share of right answers of each row that asks for any, in percent."""
+    import numpy as np
+
+    asked = targets != IGNORE
+    right = ((given == targets) & asked).sum(axis=1)
+    some = asked.any(axis=1)
+    return 100 * np.asarray(right[some] / asked.sum(axis=1)[some])
+
+
+def best(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines at each row's best rate and decay: by mean validation accuracy."""
+    groups: dict[tuple, dict[tuple, list[Line]]] = {}
+    for line in lines:
+        row = {k: v for k, v in line["row"].items() if k not in (*SWEPT, "seed")}
+        swept = tuple(line["row"].get(name) for name in SWEPT)
+        groups.setdefault(tuple(row.items()), {}).setdefault(swept, []).append(line)
+    return [
+        line
+        for found in groups.values()
+        for line in max(
+            found.values(),
+            key=lambda some: fmean(x["metrics"]["val_accuracy"]["value"] for x in some),
+        )
+    ]

@@ -1,0 +1,212 @@
+"""Loss of language models at 1x to 16x of their training length.
+
+LSSAR (2026), Table 1 and Figures A2 and A3; Lazy Attention, Figure 6. Every length reads the same
+text, cut into windows that do not overlap. ``loss`` is the mean over all tokens of a window and
+``tail`` over its last ones: a model that ignores what is far away can keep its loss flat and
+still have no use for a longer context, which the tail shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.task import Line, Measured, Metric, Table, Task
+from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._language_model import LanguageModels
+from benchmarks.views import curves, interval_table
+from symreg.cells import Cell, Compute, Progress
+
+MULTIPLES = (1, 2, 4, 8, 16)
+POSITIONS = "positions.npz"
+PAPER = (
+    "softmax", "sigmoid", "sigmoid_rowlen", "sigmoid_rowlen_l1", "phi_sigmoid", "relu_wortsman",
+    "relu_li", "relu_shen", "lssa", "softmax_reweighted", "sigmoid_reweighted", "lssar",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Extrapolation(LanguageModels):
+    """Language models and the lengths they are asked at.
+
+    Attributes:
+        multiples: Lengths as multiples of the training length.
+        tail: Last tokens of a window that ``tail`` is the mean of.
+        eval_tokens: Tokens of held-out text, the same at every length.
+    """
+
+    multiples: tuple[int, ...] = MULTIPLES
+    tail: int = 32
+    eval_tokens: int = 2**16
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for multiple in self.multiples:
+            if multiple not in MULTIPLES:
+                raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
+        if not 1 <= self.tail <= self.seq_len:
+            raise ValueError(f"tail must be in [1, {self.seq_len}], got {self.tail}")
+        longest = self.seq_len * max(self.multiples)
+        if self.eval_tokens < 2 * longest:
+            raise ValueError(
+                f"eval_tokens must be at least {2 * longest}, two of the longest windows, got "
+                f"{self.eval_tokens}"
+            )
+
+
+SMALL = Extrapolation(
+    preset="small",
+    about="byte GPT of 0.3M, 64 bytes of context, Python source; half an hour of CPU",
+    attentions=(
+        "softmax", "lssa", "lssar", "softmax_reweighted", "sigmoid_reweighted", "sigmoid",
+        "relu_wortsman", "lazy", "alibi",
+    ),
+    exponents=(3.0, 15.0),
+)  # fmt: skip
+
+
+PRESETS = {
+    "tiny": replace(
+        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", n_layer=1,
+        head_dim=8, seq_len=16, tail=8, steps=20, eval_tokens=2**12, seeds=(0,),
+        attentions=("softmax", "lssar"), exponents=(),
+    ),
+    "small": SMALL,
+    "gpu": replace(
+        SMALL, preset="gpu", about="byte GPT of 11M, 512 bytes, every row of Table 1; one GPU",
+        attentions=(*PAPER, "lazy", "elastic", "lazy_no_elastic", "alibi"), n_layer=6,
+        n_head=6, head_dim=64, seq_len=512, tail=256, batch_size=64, steps=3000, lr=1e-3,
+        eval_tokens=2**20,
+    ),
+    "paper": replace(
+        SMALL, preset="paper", about="GPT-2 124M, FineWeb, 18,865 steps on 8 GPUs; never run",
+        attentions=PAPER, n_layer=12, n_head=12, head_dim=64, seq_len=1024, tail=256,
+        batch_size=64, steps=18_865, lr=6e-4, tokenizer="gpt2", shards="shards/fineweb",
+        eval_tokens=10 * 2**20,
+    ),
+}  # fmt: skip
+
+
+class ExtrapolationTask(Task):
+    """Length extrapolation."""
+
+    name = "extrapolation"
+    version = 1
+    about = "Does the loss of a language model stay flat beyond its training length?"
+    metrics = {
+        f"{name}@{m}x": Metric("lower", "nats per token", f"{about} at {m}x the training length")
+        for m in MULTIPLES
+        for name, about in (
+            ("loss", "mean loss of all tokens of a window"),
+            ("tail", "mean loss of a window's last tokens"),
+        )
+    } | {
+        f"{name}@{m}x": Metric("lower", "nats per token", f"{name} at {m}x less that at 1x")
+        for m in MULTIPLES[1:]
+        for name in ("rise", "tail_rise")
+    }
+    presets = PRESETS
+    published: ClassVar[tuple[str, ...]] = ("extrapolation",)
+    same_scale: ClassVar[tuple[str, ...]] = ("lssar_table_1",)
+    ntk: ClassVar[tuple[bool, ...]] = (False, True)
+
+    def cells(self, settings: Extrapolation) -> list[Cell]:
+        """Return trainings, then a measurement of each with dynamic NTK off and on."""
+        trained, asked = [], []
+        for variant, seed in settings.models():
+            cell = language_model.training_cell(settings, variant, seed)
+            trained.append(cell)
+            for ntk in self.ntk:
+                row = {"model": variant.label, "ntk": ntk, "context": settings.seq_len}
+                how = {
+                    "multiples": list(settings.multiples),
+                    "tail": settings.tail,
+                    "eval_tokens": settings.eval_tokens,
+                }
+                asked.append(
+                    Cell(
+                        "losses",
+                        self.measurement(row, seed, how),
+                        needs={"model": cell},
+                        label=f"ask {variant.label}, NTK {'on' if ntk else 'off'}, seed {seed}",
+                    )
+                )
+        return [*trained, *asked]
+
+    def compute(self) -> Mapping[str, Compute]:
+        """Return how models are trained and asked."""
+        return {"language_model": language_model.train, "losses": self.losses}
+
+    def losses(
+        self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+    ) -> dict[str, Any]:
+        """Ask a model at every length."""
+        import numpy as np
+
+        from orbits import artefacts
+        from worldmodel import extrapolate
+
+        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
+        context, metrics, kept = record["data"]["seq_len"], {}, {}
+        for done, multiple in enumerate(config["multiples"]):
+            length = multiple * context
+            windows = language_model.held_out(record, length, config["eval_tokens"])
+            ntk = context if config["row"]["ntk"] else None
+            with extrapolate.at_length(task, length, ntk):
+                found = extrapolate.losses(task, windows).double().numpy()
+            metrics[f"loss@{multiple}x"] = Measured.mean(found.mean(axis=1))
+            metrics[f"tail@{multiple}x"] = Measured.mean(found[:, -config["tail"] :].mean(axis=1))
+            kept[f"x{multiple}"] = found.mean(axis=0)
+            progress(done + 1, len(config["multiples"]))
+        for multiple in config["multiples"]:
+            if multiple > 1 and 1 in config["multiples"]:
+                for name, rise in (("loss", "rise"), ("tail", "tail_rise")):
+                    long, short = metrics[f"{name}@{multiple}x"], metrics[f"{name}@1x"]
+                    metrics[f"{rise}@{multiple}x"] = Measured(long.value - short.value, long.n)
+        line = language_model.measured(self, config, needs["model"], metrics)
+        artefacts.save_arrays(
+            folder / POSITIONS,
+            {name: values.astype(np.float32) for name, values in kept.items()},
+            line["manifest"],
+        )
+        return {**line, "files": {"positions": f"cells/{folder.name}/{POSITIONS}"}}
+
+    def tables(self, lines: Sequence[Line]) -> list[Table]:
+        """Return losses, their rises and the tails, with NTK off and on."""
+        tables = []
+        for metric, what in (
+            ("loss", "Loss, mean over the window"),
+            ("rise", "Rise of the loss over that at the training length"),
+            ("tail", "Loss of the window's last tokens"),
+            ("tail_rise", "Rise of the last tokens' loss"),
+        ):
+            title = f"{what}, nats per token"
+            columns = [name for name in self.metrics if name.startswith(f"{metric}@")]
+            tables.append(interval_table(title, lines, ("model", "ntk"), columns))
+        return tables
+
+    def ours(
+        self, lines: Sequence[Line], table: str = ""
+    ) -> dict[str, dict[int, dict[str, float]]]:
+        """Return losses with dynamic NTK off, as the paper's second version has it."""
+        return super().ours([line for line in lines if not line["row"]["ntk"]])
+
+    def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
+        """Draw loss against length, NTK off and on."""
+        paths = {}
+        for state, ntk in (("off", False), ("on", True)):
+            caption = (
+                f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
+                "smallest to the largest."
+            )
+            asked = [x for x in lines if x["row"].get("ntk") is ntk]
+            path = folder / f"loss_ntk_{state}.png"
+            paths[caption] = curves(
+                asked, "loss@", path, "length / training length", "nats per token"
+            )
+        return paths
+
+
+TASK = ExtrapolationTask()

@@ -1,0 +1,229 @@
+"""Passkey retrieval: a number hidden in filler, asked for at the end.
+
+LSSAR (2026), Figures 2 and A3, with the prompt of Mohtashami and Jaggi (2023). Tiny language
+models answer no such prompt, so there are two forms: ``trained`` trains a byte model on a short
+form (:class:`benchmarks.problems.passkey.Passkey`) and tests it at longer ones; ``asked`` asks
+language models for the number in the long prompt, at exact numbers of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.task import Line, Measured, Metric, Settings, Table, Task
+from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._language_model import LanguageModels
+from benchmarks.tasks._solve import Problems, answers, best, trained
+from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
+from benchmarks.views import curves, interval_table
+from symreg.cells import Cell, Compute, Progress
+
+MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
+TRAINED, ASKED = "trained", "asked"
+
+
+@dataclass(frozen=True)
+class Passkeys(Settings):
+    """Models, the lengths they are asked at, and the form of the question.
+
+    Attributes:
+        form: ``trained`` or ``asked``.
+        multiples: Lengths as multiples of the training length.
+        n_digits: Digits of the short form's key.
+        seq_len: Training length of the short form.
+        n_trials: Prompts at each length.
+        attentions: Attention variants.
+        exponents: The p of every re-weighted variant, one row each.
+        seeds: Model seeds.
+        problems: Models of the short form.
+        language_models: Models of the long one.
+    """
+
+    form: str = TRAINED
+    multiples: tuple[float, ...] = MULTIPLES
+    n_digits: int = 3
+    seq_len: int = 96
+    n_trials: int = 100
+    attentions: tuple[str, ...] = ("softmax", "lssa", "lssar")
+    exponents: tuple[float, ...] = (15.0,)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    problems: Problems = field(default_factory=lambda: Problems(preset="", about=""))
+    language_models: LanguageModels = field(
+        default_factory=lambda: LanguageModels(preset="", about="")
+    )
+
+    def __post_init__(self) -> None:
+        if self.form not in (TRAINED, ASKED):
+            raise ValueError(f"form must be {TRAINED} or {ASKED}, got {self.form!r}")
+        for multiple in self.multiples:
+            if multiple not in MULTIPLES:
+                raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
+        from benchmarks.problems.passkey import Passkey
+
+        Passkey(self.seq_len, self.n_digits)  # refuses a key that does not fit
+
+    def models(self) -> Problems | LanguageModels:
+        """Return the models of the chosen form."""
+        models = self.problems if self.form == TRAINED else self.language_models
+        return replace(
+            models, attentions=self.attentions, exponents=self.exponents, seeds=self.seeds
+        )
+
+
+SMALL = Passkeys(
+    preset="small",
+    about="trained form, 3 digits in 96 bytes, width 64; 15 minutes of CPU",
+    problems=Problems(
+        preset="small", about="", warm_up=0.0, n_head=2, head_dim=32, mlp="gelu", steps=800,
+        lrs=(3e-3,), val_steps=100, batch_size=32, n_test=200,
+    ),
+)  # fmt: skip
+PRESETS = {
+    "tiny": replace(
+        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", seq_len=64,
+        attentions=("softmax",), seeds=(0,), multiples=(1, 2), n_trials=4,
+        problems=replace(SMALL.problems, steps=20, val_steps=10, n_val=32, n_test=32, head_dim=8),
+        language_models=replace(LANGUAGE_MODELS["tiny"], seq_len=256, multiples=(1, 2), steps=5),
+    ),
+    "small": SMALL,
+    "gpu": replace(
+        SMALL, preset="gpu", about="trained form, 5 digits in 256 bytes, 4 layers of 256; one GPU",
+        seq_len=256, n_digits=5,
+        problems=replace(
+            SMALL.problems, n_layer=4, n_head=4, head_dim=64, steps=10_000, lrs=(1e-3,),
+            batch_size=128,
+        ),
+    ),
+    "paper": replace(
+        SMALL, preset="paper", about="the prompt to GPT-2 124M of extrapolation's; never run",
+        form=ASKED, multiples=(1, 1.5, 2, 3, 4, 8), language_models=LANGUAGE_MODELS["paper"],
+    ),
+}  # fmt: skip
+METRICS = {
+    **{
+        f"acc@{m:g}x": Metric("higher", "%", f"whole keys that are right at {m:g}x the length")
+        for m in MULTIPLES
+    },
+    "val_accuracy": Metric("higher", "%", "digits that are right on validation examples"),
+    "steps": Metric("lower", "steps", "training steps until the accuracy that stops, or all"),
+    "reweighted": Metric("none", "share", "1 if re-weighting was on in the end, 0 if never"),
+}
+
+
+class PasskeyTask(Task):
+    """Passkey retrieval."""
+
+    name = "passkey"
+    version = 1
+    about = "Does a model find a number in filler, beyond the length it was trained on?"
+    metrics = METRICS
+    presets = PRESETS
+    published = ("passkey",)
+
+    def cells(self, settings: Passkeys) -> list[Cell]:
+        """Return trainings with their tests, or language models and questions to them."""
+        models = settings.models()
+        multiples = list(settings.multiples)
+        if isinstance(models, Problems):
+            problem = {"seq_len": settings.seq_len, "n_digits": settings.n_digits}
+            cells = []
+            for row, variant, warm, seed, lr, decay in models.models():
+                config = models.training_config(
+                    variant, warm, seed, lr, decay, "passkey", problem, settings.seq_len
+                )
+                config["multiples"] = multiples
+                label = f"{row['model']}, lr {lr:g}, seed {seed}"
+                full = {**row, "form": TRAINED}
+                cells.append(Cell(TRAINED, self.measurement(full, seed, config), label=label))
+            return cells
+        assert isinstance(models, LanguageModels)
+        learned, asked = [], []
+        for variant, seed in models.models():
+            cell = language_model.training_cell(models, variant, seed)
+            learned.append(cell)
+            config = self.measurement(
+                {"model": variant.label, "form": ASKED},
+                seed,
+                {"multiples": multiples, "n_trials": settings.n_trials},
+            )
+            label = f"ask {variant.label}, seed {seed}"
+            asked.append(Cell(ASKED, config, needs={"model": cell}, label=label))
+        return [*learned, *asked]
+
+    def compute(self) -> Mapping[str, Compute]:
+        """Return how models are trained and asked."""
+        return {
+            "language_model": language_model.train,
+            TRAINED: self.trained,
+            ASKED: self.asked,
+        }
+
+    def trained(
+        self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+    ) -> dict[str, Any]:
+        """Train a model on the short form and test it at every length."""
+        from benchmarks.problem_data import ProblemData
+        from benchmarks.problems import IGNORE
+        from worldmodel.extrapolate import at_length
+
+        def measure(model: Any, data: ProblemData) -> dict[str, Measured]:
+            found, known = {}, data.hparams["problem_args"]
+            for multiple in config["multiples"]:
+                length = {"seq_len": int(multiple * known["seq_len"])}
+                longer = ProblemData(**{**config["data"], "problem_args": {**known, **length}})
+                with at_length(model, length["seq_len"], None):
+                    _, given, targets = answers(model, longer, data.hparams["n_test"])
+                whole = ((given == targets) | (targets == IGNORE)).all(axis=1)
+                found[f"acc@{multiple:g}x"] = Measured.mean(100 * whole)
+            return found
+
+        return trained(self, config, folder, progress, measure)
+
+    def asked(
+        self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+    ) -> dict[str, Any]:
+        """Ask a language model for the number in prompts of exact lengths."""
+        from benchmarks.problems.passkey import MAX_NEW_TOKENS, is_right, prompts
+        from worldmodel.extrapolate import at_length, continued
+
+        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
+        metrics = {}
+        for done, multiple in enumerate(config["multiples"], 1):
+            length = int(multiple * record["data"]["seq_len"])
+            right = []
+            for trial in prompts(task.tokenizer, length, config["n_trials"], config["seed"]):
+                with at_length(task, length, None):
+                    answer = continued(task, task.tokenizer.encode(trial.text), MAX_NEW_TOKENS)
+                right.append(100.0 * is_right(task.tokenizer, answer, trial.key))
+            metrics[f"acc@{multiple:g}x"] = Measured.mean(right)
+            progress(done, len(config["multiples"]))
+        return language_model.measured(self, config, needs["model"], metrics)
+
+    def tables(self, lines: Sequence[Line]) -> list[Table]:
+        """Return accuracies by length."""
+        title = "Whole keys that are right, %, by multiple of the training length"
+        return [interval_table(title, _chosen(lines), ("model", "form"), self.metrics)]
+
+    def ours(
+        self, lines: Sequence[Line], table: str = ""
+    ) -> dict[str, dict[int, dict[str, float]]]:
+        """Return what language models answered: the trained form is another question."""
+        return super().ours([line for line in lines if line["row"]["form"] == ASKED])
+
+    def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
+        """Draw accuracy against length."""
+        caption = "Whole keys that are right against length: means, bars over all seeds."
+        path = folder / "accuracy.png"
+        axes = ("length / training length", "right keys, %")
+        return {caption: curves(_chosen(lines), "acc@", path, *axes)}
+
+
+def _chosen(lines: Sequence[Line]) -> list[Line]:
+    swept = [line for line in lines if line["row"]["form"] == TRAINED]
+    return [*best(swept), *(line for line in lines if line["row"]["form"] == ASKED)]
+
+
+TASK = PasskeyTask()

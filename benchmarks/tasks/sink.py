@@ -1,0 +1,226 @@
+"""Attention sinks of trained language models.
+
+Lazy Attention, Table 2 (loss, density, sink of the offset forms), Tables 4 to 7 (norm and
+variance of queries, keys, values and hidden states by position, on a story and on a repeated
+token) and Figure 2a (a fixed token at one place of every training window). A sink is judged
+beside what uniform attention has: at short lengths the first key gets much by arithmetic alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
+from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._language_model import LanguageModels
+from benchmarks.views import bars, interval_table
+from symreg.cells import Cell, Compute, Progress
+
+STORY = "Once upon a time, in a land far far away, there lived"
+REPEATED = "sink"
+TEXTS = ("natural", "repeated", "story")
+"""Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
+STATISTICS = "positions.npz"
+KINDS = ("q", "k", "v", "hidden")
+
+
+@dataclass(frozen=True)
+class Sinks(LanguageModels):
+    """Language models and what their attention is asked.
+
+    Attributes:
+        n_windows: Held-out windows.
+        mask_at: Places of a fixed token in every training window, from 0: a further training of
+            ``mask_attention`` for each.
+        mask_attention: The variant of these trainings.
+    """
+
+    n_windows: int = 64
+    mask_at: tuple[int, ...] = (0, 1, 4, 16, 48)
+    mask_attention: str = "softmax"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for place in self.mask_at:
+            if not 0 <= place < self.seq_len:
+                raise ValueError(f"mask_at must be in [0, {self.seq_len}), got {place}")
+
+
+SMALL = Sinks(
+    preset="small",
+    about="the models of extrapolation's small preset, and the offset forms; half an hour of CPU",
+    attentions=(
+        "softmax", "lssa", "lssar", "elastic", "elastic_head", "elastic_seqlen", "elastic_fixed",
+        "lazy", "sink_bias",
+    ),
+    exponents=(15.0,),
+)  # fmt: skip
+PRESETS = {
+    "tiny": replace(
+        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", n_layer=1,
+        head_dim=8, seq_len=16, steps=20, seeds=(0,), attentions=("softmax", "lssar"),
+        exponents=(), n_windows=8, mask_at=(4,),
+    ),
+    "small": SMALL,
+    "gpu": replace(
+        SMALL, preset="gpu", about="byte GPT of 11M, 512 bytes, 10,000 steps; one GPU", n_layer=6,
+        n_head=6, head_dim=64, seq_len=512, batch_size=64, steps=10_000, lr=1e-3, n_windows=256,
+        mask_at=(0, 1, 4, 16, 64, 256),
+    ),
+    "paper": replace(
+        SMALL, preset="paper", about="340M, 10B tokens of FineWeb-Edu, 512 tokens; never run",
+        n_layer=24, n_head=16, head_dim=64, seq_len=512, batch_size=128, steps=20_000, lr=4e-4,
+        tokenizer="gpt2", shards="shards/fineweb_edu", n_windows=1024, mask_at=(),
+    ),
+}  # fmt: skip
+METRICS = {
+    "loss@1x": Metric("lower", "nats per token", "loss at the training length"),
+    "sink": Metric("lower", "%", "mean weight on the first key"),
+    "uniform": Metric("none", "%", "the same of uniform attention"),
+    "density": Metric("lower", "%", "mean mass on the other keys"),
+    "missing": Metric("none", "%", "mass that rows lack: 100 less sink and density"),
+    "zeros": Metric("higher", "%", "share of visible keys whose weight is exactly 0"),
+    "entropy": Metric("none", "nats", "mean entropy of a row"),
+    "received": Metric("none", "%", "mean weight on the fixed token, of the rows after it"),
+    "norm_v": Metric("none", "1", "norm of the first value by the mean norm of the others"),
+    "var_v": Metric("none", "1", "variance of the first value by the mean of the others"),
+    "norm_hidden": Metric("none", "1", "norm of the first hidden state by that of the others"),
+    "var_hidden": Metric("none", "1", "variance of the first hidden state by that of the others"),
+}
+
+
+class SinkTask(Task):
+    """Attention sinks."""
+
+    name = "sink"
+    version = 1
+    about = "Does attention gather on the first token, and does an elastic softmax prevent it?"
+    metrics = METRICS
+    presets = PRESETS
+    published = ("offsets",)
+
+    def cells(self, settings: Sinks) -> list[Cell]:
+        """Return trainings and the measurements of each on every text."""
+        from benchmarks.variants import Variant
+
+        trained: dict[tuple[Variant, int, int | None], Cell] = {
+            (variant, seed, None): language_model.training_cell(settings, variant, seed)
+            for variant, seed in settings.models()
+        }
+        for place in settings.mask_at:
+            for seed in settings.seeds:
+                variant = Variant(settings.mask_attention)
+                cell = language_model.training_cell(settings, variant, seed, mask_at=place)
+                trained[variant, seed, place] = cell
+        asked = []
+        for (variant, seed, at), cell in trained.items():
+            for text in TEXTS if at is None else TEXTS[:1]:
+                row = {"model": variant.label, "text": text, "mask_at": at}
+                config = self.measurement(row, seed, {"n_windows": settings.n_windows})
+                label = f"ask {variant.label} on {text} text, seed {seed}"
+                asked.append(Cell("attention", config, needs={"model": cell}, label=label))
+        return [*trained.values(), *asked]
+
+    def compute(self) -> Mapping[str, Compute]:
+        """Return how models are trained and asked."""
+        return {"language_model": language_model.train, "attention": self.attention}
+
+    def attention(
+        self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
+    ) -> dict[str, Any]:
+        """Measure all layers of a model on one text."""
+        import torch
+
+        from attention import metrics
+        from orbits import artefacts
+        from worldmodel import extrapolate
+        from worldmodel.attention_statistics import by_position, layer_states
+
+        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
+        windows = _windows(config, record, task)
+        length, place = windows.shape[1] - 1, config["row"]["mask_at"]
+        shares: dict[str, list[float]] = {}
+        statistics: dict[str, list[torch.Tensor]] = {}
+        with extrapolate.at_length(task, length, None):
+            losses = extrapolate.losses(task, windows).mean(dim=1)
+            for state in layer_states(task, windows[:, :-1]):
+                sink = 100 * float(metrics.sink_ratio(state.weights).mean())
+                density = 100 * float(metrics.density(state.weights).mean())
+                values = {
+                    "sink": sink,
+                    "density": density,
+                    "missing": 100 - sink - density,
+                    "zeros": 100 * float(metrics.zero_share(state.weights).mean()),
+                    "entropy": float(metrics.row_entropy(state.weights).mean()),
+                }
+                if place is not None and place + 1 < length:
+                    after = state.weights[..., place + 1 :, place]
+                    values["received"] = 100 * float(after.double().mean())
+                for name, value in values.items():
+                    shares.setdefault(name, []).append(value)
+                kinds = zip(KINDS, (state.query, state.key, state.value, state.hidden), strict=True)
+                for kind, tensor in kinds:
+                    for name, table in by_position(tensor).items():
+                        statistics.setdefault(f"{name}_{kind}", []).append(table.cpu())
+        n = len(windows)
+        found = {name: Measured(sum(v) / len(v), n) for name, v in shares.items()}
+        found["loss@1x"] = Measured.mean(losses.numpy())
+        found["uniform"] = Measured(100 * metrics.uniform_sink_ratio(length), n)
+        tables = {name: torch.stack(values) for name, values in statistics.items()}
+        for name in ("norm_v", "var_v", "norm_hidden", "var_hidden"):
+            mean = tables[name].mean(dim=0)
+            found[name] = Measured(float(mean[0] / mean[1:].mean()), n)
+        line = language_model.measured(self, config, needs["model"], found)
+        arrays = {name: table.numpy() for name, table in tables.items()}
+        artefacts.save_arrays(folder / STATISTICS, arrays, line["manifest"])
+        return {**line, "files": {"statistics": f"cells/{folder.name}/{STATISTICS}"}}
+
+    def tables(self, lines: Sequence[Line]) -> list[Table]:
+        """Return one table per text, and one of the fixed token's place."""
+        found = []
+        for text in TEXTS:
+            chosen = [x for x in lines if _is(x, text)]
+            found.append(interval_table(f"On {text} text", chosen, ("model",), self.metrics))
+        masked = [x for x in lines if x["row"]["mask_at"] is not None]
+        columns = ("received", "sink", "uniform", "loss@1x", "var_v", "var_hidden")
+        title = "A fixed token at one place of every window"
+        return [*found, interval_table(title, masked, ("model", "mask_at"), columns)]
+
+    def ours(
+        self, lines: Sequence[Line], table: str = ""
+    ) -> dict[str, dict[int, dict[str, float]]]:
+        """Return what natural text gives."""
+        return super().ours([line for line in lines if _is(line, "natural")])
+
+    def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
+        """Draw the sink of every model beside that of uniform attention."""
+        chosen = [line for line in lines if _is(line, "natural")]
+        values = {model: seeds for (model,), seeds in by_seed(chosen, "sink", "model").items()}
+        uniform = next(iter(chosen))["metrics"]["uniform"]["value"]
+        caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
+        path = folder / "sink.png"
+        return {caption: bars(values, path, "weight on the first key, %", uniform, "uniform")}
+
+
+def _is(line: Line, text: str) -> bool:
+    return line["row"]["text"] == text and line["row"]["mask_at"] is None
+
+
+def _windows(config: Mapping[str, Any], record: Mapping[str, Any], task: Any) -> Any:
+    """Return the windows a model is asked, int64 [N, L + 1]."""
+    import numpy as np
+    import torch
+
+    if config["row"]["text"] == "story":
+        return torch.from_numpy(task.tokenizer.encode(STORY).astype(np.int64))[None]
+    length = record["data"]["seq_len"]
+    windows = language_model.held_out(record, length, length * config["n_windows"])
+    if config["row"]["text"] == "repeated":
+        return windows[:, :1].expand(-1, windows.shape[1]).contiguous()
+    return windows
+
+
+TASK = SinkTask()

@@ -1,0 +1,140 @@
+"""Tables and figures that tasks share: values by seed as means with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.task import Line, Table, by_seed, measurements
+
+COLOURS = (
+    "#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670", "#56b4e9", "#d55e99",
+)  # fmt: skip
+STYLES = ("-", "--", ":")
+CAPTION = (
+    "Mean over seeds with its 95% interval by Student's t; with fewer than three seeds the mean "
+    "alone and their number."
+)
+
+
+def interval(values: Mapping[int, float]) -> str:
+    """Return values by seed as text: mean [low, high], or mean (n seeds)."""
+    from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
+
+    found = list(values.values())
+    if len(found) >= MINIMUM_SEEDS:
+        return "{:.3f} [{:.3f}, {:.3f}]".format(*over_seeds(found))
+    return f"{fmean(found):.3f} ({len(found)} seed{'s'[: len(found) > 1]})"
+
+
+def interval_table(
+    title: str,
+    lines: Sequence[Line],
+    keys: Sequence[str],
+    metrics: Iterable[str],
+    caption: str = CAPTION,
+) -> Table:
+    """Return a table of some metrics with a row per combination of some parts of the row.
+
+    Rows are in the order of the lines; metrics that no line has are left out.
+    """
+    columns = {metric: by_seed(lines, metric, *keys) for metric in metrics}
+    columns = {metric: values for metric, values in columns.items() if values}
+    rows = dict.fromkeys(tuple(x["row"].get(k) for k in keys) for x in measurements(lines))
+    found = columns.values()
+    body = [
+        [*(_plain(part) for part in row), *(interval(v[row]) if row in v else "" for v in found)]
+        for row in rows
+        if any(row in values for values in found)
+    ]
+    return Table(title, caption, [[*keys, *columns], *body])
+
+
+def curves(
+    lines: Sequence[Line],
+    prefix: str,
+    path: Path,
+    xlabel: str,
+    ylabel: str,
+    reference: float | None = None,
+) -> Path:
+    """Draw metrics named ``prefix`` and a number against that number, a curve per model.
+
+    Curves join means over seeds; bars reach from the smallest to the largest.
+    """
+    plt = _pyplot()
+    models: dict[str, dict[float, list[float]]] = {}
+    for line in measurements(lines):
+        points = models.setdefault(line["row"]["model"], {})
+        for name, found in line["metrics"].items():
+            if name.startswith(prefix):
+                place = float(name.removeprefix(prefix).removesuffix("x"))
+                points.setdefault(place, []).append(found["value"])
+    figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
+    for number, (model, points) in enumerate(models.items()):
+        at = sorted(points)
+        means = np.array([fmean(points[x]) for x in at])
+        ends = np.array([(min(points[x]), max(points[x])) for x in at])
+        reach = np.abs(ends - means[:, None]).T
+        axes.errorbar(
+            at, means, yerr=reach, label=model, marker="o", ms=4, lw=1.4, elinewidth=1,
+            color=COLOURS[number % len(COLOURS)],
+            ls=STYLES[number // len(COLOURS) % len(STYLES)],
+        )  # fmt: skip
+    if reference is not None:
+        axes.axhline(reference, color="#222222", lw=0.8, ls=":")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sorted({x for points in models.values() for x in points}))
+    axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return _saved(figure, path)
+
+
+def bars(
+    values: Mapping[str, Mapping[int, float]],
+    path: Path,
+    xlabel: str,
+    level: float | None = None,
+    named: str = "guessing",
+) -> Path:
+    """Draw a bar per row with a dot per seed, and a dotted line at a level, if it has a name."""
+    plt = _pyplot()
+    figure, axes = plt.subplots(figsize=(7.4, 0.9 + 0.3 * len(values)), layout="constrained")
+    for place, found in enumerate(values.values()):
+        axes.barh(place, fmean(found.values()), color=COLOURS[0], alpha=0.55, height=0.7)
+        axes.plot(list(found.values()), [place] * len(found), "o", color=COLOURS[0], ms=4)
+    if level is not None:
+        axes.axvline(level, color="#222222", lw=0.9, ls=":")
+        xlabel = f"{xlabel} (dotted line: {named})"
+    axes.set_yticks(range(len(values)), list(values), fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{xlabel}; dots are seeds")
+    axes.spines[["top", "right"]].set_visible(False)
+    return _saved(figure, path)
+
+
+def _plain(part: Any) -> str:
+    return {True: "on", False: "off", None: ""}.get(part, str(part))
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110, facecolor="white")
+    _pyplot().close(figure)
+    return path

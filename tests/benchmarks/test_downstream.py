@@ -1,0 +1,282 @@
+"""Downstream evaluation end to end on local tasks, and its metrics by hand.
+
+The model of these tests gives every byte the probability 1/257, so that every number follows from
+lengths: the shortest answer has the largest log-likelihood, the longest one the largest per
+character (an answer of n bytes follows a space).
+"""
+
+import http.server
+import json
+import threading
+import time
+
+import lightning
+import pytest
+import torch
+
+from benchmarks import downstream_tasks, hub
+from benchmarks.downstream_tasks import baseline_accuracy, chance_adjusted
+from worldmodel.text_task import TextTask
+
+QUESTIONS = [
+    ("which one?", ["aa", "bbbb", "cccccc"], 0),
+    ("which two?", ["aa", "bbbb", "cccccc"], 2),
+    ("and now?", ["dddd", "a", "bb"], 1),
+    ("and then?", ["dddd", "a", "bb"], 0),
+    # Per byte the first would win (7/6 against 5/4), per character the second (7/3).
+    ("letters?", ["ééé", "abcd", "z"], 1),
+]
+
+
+def test_acc_n_by_hand():
+    assert chance_adjusted(0.4, 0.25) == pytest.approx(0.2)
+    assert chance_adjusted(0.25, 0.25) == 0
+    assert chance_adjusted(1.0, 0.62) == 1
+    assert chance_adjusted(0.0, 0.5) == -1
+    with pytest.raises(ValueError, match=r"the baseline must be in \[0, 1\), got 1"):
+        chance_adjusted(0.5, 1.0)
+
+
+def test_baselines_by_hand():
+    assert baseline_accuracy("chance", [4, 4, 2], ["0", "1", "0"]) == pytest.approx(1 / 3)
+    assert baseline_accuracy("majority", [2, 2, 2, 2], ["1", "1", "0", "1"]) == 0.75
+    with pytest.raises(ValueError, match="at least one question"):
+        baseline_accuracy("chance", [], [])
+
+
+def test_every_task_of_the_papers_is_listed_with_its_metric():
+    lssar = {task.name: task.lssar for task in downstream_tasks.TASKS if task.lssar}
+    lazy = {task.name: task.lazy for task in downstream_tasks.TASKS if task.lazy}
+    normalised = ("arc_easy", "arc_challenge", "hellaswag", "piqa", "sciq")
+    assert {name for name, metrics in lssar.items() if "acc_norm" in metrics} == set(normalised)
+    assert {name for name, metrics in lazy.items() if "acc_n" in metrics} == {
+        "hellaswag", "arc_challenge",
+    }  # fmt: skip
+    assert (len(lssar), len(lazy)) == (8, 9)
+    assert downstream_tasks.get("boolq").baseline == "majority"
+    assert downstream_tasks.get("a local task").baseline == "chance"
+
+
+def server(code):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_response(code)
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    return http.server.HTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.mark.parametrize("code", [200, 404, 503])
+def test_a_hub_that_answers_is_reachable(code):
+    with server(code) as running:
+        threading.Thread(target=running.handle_request, daemon=True).start()
+        assert hub.reachable(f"http://127.0.0.1:{running.server_port}")
+    assert not hub.reachable(f"http://127.0.0.1:{running.server_port}", seconds=2)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "uniform.ckpt"
+    task = TextTask(n_layer=1, n_head=1, head_dim=8)
+    torch.nn.init.zeros_(task.embedding.weight)
+    trainer = lightning.Trainer(
+        accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, default_root_dir=path.parent,
+    )  # fmt: skip
+    trainer.strategy.connect(task)
+    trainer.save_checkpoint(path)
+    return path
+
+
+def write_task(folder, name, rows, lines):
+    data = folder / f"{name}.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    source = {"data_files": {"test": str(data)}, "cache_dir": str(folder / "cache")}
+    settings = {
+        "task": name,
+        "dataset_path": "json",
+        "dataset_kwargs": source,
+        "test_split": "test",
+        "metadata": {"version": 3.0},
+    }
+    # JSON is YAML.
+    (folder / f"{name}.yaml").write_text(json.dumps(settings | lines), "utf-8")
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+    folder = tmp_path_factory.mktemp("tasks")
+    rows = [{"ask": ask, "answers": answers, "right": right} for ask, answers, right in QUESTIONS]
+    choice = {
+        "output_type": "multiple_choice",
+        "doc_to_text": "Q: {{ask}}\nA:",
+        "doc_to_choice": "{{answers}}",
+        "doc_to_target": "right",
+        "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
+    }
+    write_task(folder, "local_choice", rows, choice)
+    write_task(folder, "local_choice_again", rows[:2], choice)
+    group = {
+        "group": "local_group",
+        "task": ["local_choice", "local_choice_again"],
+        "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
+        "metadata": {"version": 2},
+    }
+    (folder / "local_group.yaml").write_text(json.dumps(group), "utf-8")
+    write_task(
+        folder,
+        "local_pages",
+        [{"page": "sun moon"}, {"page": "planets"}],
+        {
+            "output_type": "loglikelihood_rolling",
+            "doc_to_text": "",
+            "doc_to_target": "{{page}}",
+            "metric_list": [{"metric": "word_perplexity"}, {"metric": "byte_perplexity"}],
+        },
+    )
+    write_task(
+        folder,
+        "local_last_word",
+        [{"text": "the sun b"}, {"text": "the moon ccc"}],
+        {
+            "output_type": "loglikelihood",
+            "doc_to_text": "{{text.split(' ')[:-1]|join(' ')}}",
+            "doc_to_target": "{{' '+text.split(' ')[-1]}}",
+            "metric_list": [
+                {"metric": "perplexity", "aggregation": "perplexity", "higher_is_better": False},
+                {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
+            ],
+        },
+    )
+    away = {"dataset_path": "nobody/such-data", "dataset_kwargs": {}, **choice}
+    write_task(folder, "local_away", [], away)
+    return folder
+
+
+def values(record):
+    return {name: metric["value"] for name, metric in record["metrics"].items()}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_local_tasks_end_to_end(checkpoint, tasks, tmp_path, monkeypatch):
+    from datasets import config
+
+    from benchmarks.downstream import evaluate
+
+    monkeypatch.setattr(hub, "reachable", lambda address: False)
+    summaries = [
+        {"id": i, "pid": i, "input": "Ann: Hi.", "output": "a talk"} for i in ("fd_1", "fd_2")
+    ]
+    scrolls = tmp_path / "validation.jsonl"
+    scrolls.write_text("\n".join(map(json.dumps, summaries)), "utf-8")
+    names = ["local_choice", "local_pages", "local_last_word", "local_away", "summscreen"]
+    known, start = config.HF_HUB_OFFLINE, time.monotonic()
+    arguments = {"include_path": tasks, "device": "cpu", "max_length": 12, "scrolls": scrolls}
+    found = evaluate(checkpoint, names, **arguments)["tasks"]
+    assert time.monotonic() - start < 20, "an unreachable hub must not be waited for"
+    assert known == config.HF_HUB_OFFLINE
+
+    choice = found["local_choice"]
+    assert (choice["status"], choice["version"], choice["n"]) == ("ok", "3.0", 5)
+    # The shortest answer is right in questions 1 and 3; the best per character in 2, 4 and 5.
+    assert values(choice) == pytest.approx(
+        {"acc": 2 / 5, "acc_norm": 3 / 5, "acc_n": (2 / 5 - 1 / 3) / (2 / 3)}
+    )
+    assert choice["baseline"] == pytest.approx(1 / 3)
+    # The standard error of a mean of 2 ones and 3 zeros, and the same on the scale of acc_n.
+    stderr = (0.4 * 0.6 / 4) ** 0.5
+    assert choice["metrics"]["acc"]["stderr"] == pytest.approx(stderr)
+    assert choice["metrics"]["acc_n"]["stderr"] == pytest.approx(stderr * 1.5)
+    assert {m["direction"] for m in choice["metrics"].values()} == {"higher"}
+    assert choice["requests"] == 15
+    long = sum(
+        len(f"Q: {ask}\nA: {answer}".encode()) - 1 > 12
+        for ask, answers, _ in QUESTIONS
+        for answer in answers
+    )
+    assert choice["truncated"] == long > 0
+
+    pages = found["local_pages"]
+    assert values(pages) == pytest.approx(
+        {"byte_perplexity": 257, "word_perplexity": 257 ** (15 / 3)}, rel=1e-4
+    )
+    assert {m["direction"] for m in pages["metrics"].values()} == {"lower"}
+    assert (pages["n"], pages["requests"], pages["truncated"]) == (2, 2, 0)
+
+    last = found["local_last_word"]
+    assert values(last) == pytest.approx({"perplexity": 257**3, "acc": 0}, rel=1e-4)
+    assert last["metrics"]["perplexity"]["direction"] == "lower"
+    assert last["metrics"]["perplexity"]["stderr"] > 0
+
+    assert found["local_away"]["status"] == "skipped"
+    assert "nobody/such-data" in found["local_away"]["reason"]
+    assert "\n" not in found["local_away"]["reason"]
+    assert found["summscreen"]["metrics"]["rouge1"]["value"] == 0
+    assert (found["summscreen"]["n"], found["summscreen"]["version"]) == (2, "1")
+    json.dumps(found)
+
+    group = evaluate(checkpoint, ["local_group"], limit=3, batch_size=1, **arguments)
+    assert group["max_length"] == 12
+    group = group["tasks"]["local_group"]
+    # Questions 1, 2, 3 and 1, 2: three of five right.
+    assert (group["n"], group["requests"], group["version"]) == (5, 15, "2")
+    assert values(group) == pytest.approx({"acc": 3 / 5, "acc_n": (3 / 5 - 1 / 3) / (2 / 3)})
+    again = evaluate(checkpoint, ["local_group"], limit=3, batch_size=64, **arguments)
+    assert again["tasks"]["local_group"] == group
+
+
+@pytest.mark.slow  # reading the harness's index of tasks takes ten seconds
+@pytest.mark.filterwarnings("ignore")
+def test_the_papers_tasks_are_known_to_the_harness_and_skipped_without_a_network(
+    checkpoint, monkeypatch
+):
+    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+    from datasets import config
+    from huggingface_hub import constants
+
+    from benchmarks.downstream import evaluate
+
+    monkeypatch.setattr(hub, "reachable", lambda address: False)
+    for module, name in ((config, "HF_DATASETS_CACHE"), (constants, "HF_HUB_CACHE")):
+        monkeypatch.setattr(module, name, checkpoint.parent / "empty")
+    names = [task.name for task in downstream_tasks.TASKS]
+    found = evaluate(checkpoint, names, max_length=12, device="cpu")["tasks"]
+    assert list(found) == names
+    assert {record["status"] for record in found.values()} == {"skipped"}
+    assert all("Couldn't reach" in record["reason"] for record in found.values())
+    with pytest.raises(ValueError, match=r"unknown task 'arc_esy' .* did you mean .*arc_easy"):
+        evaluate(checkpoint, ["arc_esy"], max_length=12, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tasks": []}, "no task is asked"),
+        ({"limit": 0}, "limit must be at least 1 sample, got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"max_length": None}, "does not say how long its training windows were"),
+    ],
+)
+def test_bad_input_is_refused(checkpoint, arguments, message):
+    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+    from benchmarks.downstream import evaluate
+
+    given = {"tasks": ["summscreen"], "max_length": 12, "device": "cpu"} | arguments
+    with pytest.raises(ValueError, match=message):
+        evaluate(checkpoint, **given)
+
+
+def test_a_missing_package_is_named_before_any_work(tmp_path, monkeypatch):
+    import importlib.util
+
+    from benchmarks.downstream import evaluate
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="these tasks need the package lm_eval: pip install"):
+        evaluate(tmp_path / "none.ckpt", ["arc_easy"])
+    with pytest.raises(ValueError, match="these tasks need the package rouge_score: pip install"):
+        evaluate(tmp_path / "none.ckpt", ["summscreen"])

@@ -1,0 +1,210 @@
+"""What every benchmark task owes its user, over all of them; a new file is picked up by itself."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import command, published, settings_flags, tasks
+from benchmarks.__main__ import main
+from benchmarks.task import MEASUREMENT, Measured, by_seed, measurements
+from symreg import results
+
+DIRECTIONS = {"higher", "lower", "none"}
+RUNS = [name for name in tasks.names() if name not in ("cost", "downstream")]
+"""Tasks whose tiny preset needs neither a clock nor a library of its own."""
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Return a function that runs a task's tiny preset once and gives its folder."""
+    made = {}
+
+    def run(name):
+        if name not in made:
+            out = tmp_path_factory.mktemp(name) / "out"
+            main(["run", name, "--preset", "tiny", "--jobs", "1", "--out", str(out)])
+            made[name] = out
+        return made[name]
+
+    return run
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_a_task_says_what_it_is(name):
+    task = tasks.get(name)
+    assert task.name == name
+    assert task.version >= 1
+    assert set(task.presets) == {"tiny", "small", "gpu", "paper"}
+    assert all(settings.preset == key for key, settings in task.presets.items())
+    assert {metric.direction for metric in task.metrics.values()} <= DIRECTIONS
+    assert all(metric.unit and metric.about for metric in task.metrics.values())
+    for table in task.published:
+        assert published.tables(table), f"{table} names no published table"
+    known = {table.table for key in task.published for table in published.tables(key)}
+    assert set(task.same_scale) <= known
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_cells_are_pure_and_have_addresses_of_their_own(name):
+    task = tasks.get(name)
+    for preset in ("tiny", "small"):
+        cells, again = (task.cells(task.presets[preset]) for _ in range(2))
+        assert [cell.key for cell in cells] == [cell.key for cell in again]
+        assert len({cell.key for cell in cells}) == len(cells)
+        json.dumps([dict(cell.config) for cell in cells])
+        assert {cell.kind for cell in cells} <= set(task.compute())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_smallest_run_ends_in_a_report(name, runs, capsys):
+    task, out = tasks.get(name), runs(name)
+    lines, manifest = results.load(out)
+    assert all(line["status"] == "ok" for line in lines), [x["error"] for x in lines]
+    assert manifest["config"]["benchmark"] == name
+    asked = measurements(lines)
+    assert asked
+    for line in asked:
+        assert line["task_version"] == task.version
+        assert line["manifest"]["config"]["row"] == line["row"]
+        for metric, found in line["metrics"].items():
+            assert set(found) == {"value", "n", "stderr", "direction"}
+            assert found["direction"] == task.metrics[metric].direction
+            assert found["n"] >= 1
+    main(["report", str(out)])
+    assert "report:" in capsys.readouterr().out
+    page = (out / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "://" not in page.split("<h2>Provenance")[0], "the page must be self-contained"
+    text = (out / "report.md").read_text()
+    for line in asked:
+        assert line["row"]["model"] in text
+    if task.published:
+        assert "| row | metric | paper | ours | verdict | why |" in text
+
+
+def test_a_run_again_computes_nothing(runs, capsys):
+    out = runs("extrapolation")
+    before = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/cell.json")}
+    main(["run", "extrapolation", "--preset", "tiny", "--jobs", "1", "--out", str(out)])
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_another_task_takes_trained_models(runs, tmp_path):
+    source = runs("extrapolation")
+    out = tmp_path / "sink"
+    arguments = ["--preset", "tiny", "--jobs", "1", "--mask-at", "", "--reuse", str(source)]
+    main(["run", "sink", *arguments, "--out", str(out)])
+    trained = {path.name for path in source.glob("cells/*") if (path / "last.ckpt").exists()}
+    assert trained
+    assert trained <= {path.name for path in out.glob("cells/*")}
+    for name in trained:
+        ours, theirs = (folder / "cells" / name / "cell.json" for folder in (out, source))
+        assert ours.read_bytes() == theirs.read_bytes(), "taken, not trained again"
+
+
+def test_a_dry_run_writes_nothing(tmp_path, capsys):
+    main(["run", "mqar", "--preset", "small", "--dry-run", "--out", str(tmp_path / "out")])
+    said = capsys.readouterr().out
+    task = tasks.get("mqar")
+    assert f"{len(task.cells(task.presets['small']))} cells" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["extrapolation", "--attentions", "softmaxx"], "softmaxx"),
+        (["extrapolation", "--seeds", ""], "seeds must not be empty"),
+        (["extrapolation", "--seeds", "one"], "seeds"),
+        (["extrapolation", "--multiples", "3"], "multiples must be among"),
+        (["extrapolation", "--eval-tokens", "100"], "eval_tokens must be at least"),
+        (["extrapolation", "--path", "nowhere.txt"], "no such file or folder"),
+        (["extrapolation", "--reuse", "nowhere"], "--reuse nowhere: no results"),
+        (["mqar", "--n-pairs", "9"], "n_pairs"),
+        (["mqar", "--vocab-size", "8", "--n-pairs", "4"], "vocab_size"),
+        (["mqar", "--lrs", ""], "lrs must not be empty"),
+        (["mad", "--problems", "copying"], "unknown problem 'copying'"),
+        (["passkey", "--seq-len", "20"], "seq_len must be at least"),
+        (["passkey", "--form", "spoken"], "form must be"),
+        (["sink", "--mask-at", "1000"], "mask_at must be in"),
+        (["recall"], "invalid choice: 'recall'"),
+        (["mqar", "--preset", "huge"], "invalid choice: 'huge'"),
+        (["mqar", "--jobs", "0"], "--jobs must be at least 1"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", *arguments, "--out", str(out)])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_help_is_fast_and_names_every_task():
+    code = (
+        "import sys; from benchmarks.__main__ import main\n"
+        "try: main(['run', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'lightning', 'matplotlib', 'lm_eval') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "[]", "help must not wait for heavy imports"
+    for name in tasks.names():
+        assert name in said.stdout
+
+
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_field_is_a_flag_with_its_documentation(name):
+    parser = command.Parser()
+    settings_flags.add(parser, tasks.get(name).presets)
+    settings = tasks.get(name).presets["small"]
+    fields = {field.name for field in dataclasses.fields(settings)} - {"preset", "about", "jobs"}
+    plain = {f for f in fields if not dataclasses.is_dataclass(getattr(settings, f))}
+    flags = {action.dest: action.help for action in parser._actions}
+    assert plain <= set(flags)
+    assert all(flags[name] for name in plain)
+
+
+def test_flags_change_a_preset_and_nothing_else():
+    presets = tasks.get("mqar").presets
+    parser = command.Parser()
+    settings_flags.add(parser, presets)
+    given = parser.parse_args(["--lrs", "1e-3, 1e-2,1e-3", "--n-train", "5", "--exponents", ""])
+    changed = settings_flags.apply(given, presets)
+    expected = dataclasses.replace(presets["small"], lrs=(1e-3, 1e-2), n_train=5, exponents=())
+    assert changed == expected
+
+
+def test_values_by_seed():
+    def line(seed, value, kind=MEASUREMENT, status="ok"):
+        metrics = {"loss": {"value": value}} if value is not None else {}
+        row = {"model": "a", "ntk": seed == 2, "seed": seed}
+        return {"kind": kind, "status": status, "row": row, "metrics": metrics}
+
+    lines = [
+        line(0, 1.0), line(1, 3.0), line(2, 5.0), line(3, None), line(4, 7.0, kind="training"),
+        line(5, 9.0, status="failed"),
+    ]  # fmt: skip
+    assert by_seed(lines, "loss", "model") == {("a",): {0: 1.0, 1: 3.0, 2: 5.0}}
+    assert by_seed(lines, "loss", "model", "ntk") == {
+        ("a", False): {0: 1.0, 1: 3.0},
+        ("a", True): {2: 5.0},
+    }
+
+
+def test_a_mean_knows_its_error():
+    found = Measured.mean([1.0, 2.0, 3.0, 6.0])
+    assert (found.value, found.n) == (3.0, 4)
+    assert found.stderr == pytest.approx((14 / 3 / 4) ** 0.5)
+    assert Measured.mean([2.0]).stderr is None
+
+
+def test_a_metric_that_was_not_declared_is_refused():
+    with pytest.raises(ValueError, match="unknown metric 'speed' of mqar; choose from accuracy"):
+        tasks.get("mqar").line({}, {"speed": Measured(1.0, 1)})

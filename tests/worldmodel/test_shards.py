@@ -1,0 +1,284 @@
+"""Files of tokens: the format of llm.c, and the command that makes a folder of them."""
+
+import json
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orbits import artefacts
+from worldmodel import documents
+from worldmodel.shard_files import read_shard, write_shard
+from worldmodel.shard_folder import adopt, load_record, read_folder, verify
+from worldmodel.shards import main, make_shards
+from worldmodel.tokenizer import load_tokenizer
+
+ROOT = Path(__file__).parents[2]
+END = 256
+TEXTS = [f"document {i}: " + "é" * (i * 37 % 61) for i in range(700)]
+STREAM = [t for text in TEXTS for t in (END, *text.encode())]
+"""What the bytes of TEXTS are as one stream, by the rule that every document starts with END."""
+
+
+def by_hand(tokens, magic=20240520, version=1, n=None, letter="H"):
+    """Return a file as llm.c's dev/data/data_common.py writes it."""
+    header = struct.pack("<256i", magic, version, len(tokens) if n is None else n, *[0] * 253)
+    return header + struct.pack(f"<{len(tokens)}{letter}", *tokens)
+
+
+def test_files_are_those_of_llm_c_byte_for_byte(tmp_path):
+    tokens = np.array([50256, 1, 2, 50255, 0])
+    shard = write_shard(tmp_path / "a.bin", tokens, 50257)
+    assert (tmp_path / "a.bin").read_bytes() == by_hand(tokens.tolist())
+    assert shard["bytes"] == 1024 + 2 * 5
+    assert shard["sha256"] == artefacts.sha256(tmp_path / "a.bin")
+    np.testing.assert_array_equal(read_shard(tmp_path / "a.bin"), tokens)
+
+
+def test_large_vocabularies_take_the_format_of_llama_3(tmp_path):
+    tokens = [128000, 7, 70000]
+    write_shard(tmp_path / "a.bin", np.array(tokens), 128256)
+    expected = by_hand(tokens, 20240801, 7, letter="I")
+    assert (tmp_path / "a.bin").read_bytes() == expected
+    assert read_shard(tmp_path / "a.bin").tolist() == tokens
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (by_hand([1, 2], magic=20240522), r"its magic number is not 20240520 or 20240801"),
+        (by_hand([1, 2], version=2), "version 2, this code reads 1"),
+        (by_hand([1, 2], n=3), "1028 bytes, but 3 tokens take 1030; it is truncated"),
+        (by_hand([1, 2], n=1), "1028 bytes, but 1 tokens take 1026"),
+        (by_hand([1, 2], magic=20240801, version=7), "1028 bytes, but 2 tokens take 1032"),
+        (by_hand([]), "truncated or damaged"),
+        (b"short", "no file of tokens"),
+    ],
+)
+def test_what_is_no_file_of_tokens_is_refused_by_name(tmp_path, content, message):
+    (tmp_path / "x.bin").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"x\.bin: .*{message}"):
+        read_shard(tmp_path / "x.bin")
+
+
+def test_a_token_beyond_the_vocabulary_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="token 257 is beyond the vocabulary of 257"):
+        write_shard(tmp_path / "x.bin", np.array([0, 257]), 257)
+    assert not (tmp_path / "x.bin").exists()
+
+
+def source(texts=TEXTS, **others):
+    pytest.importorskip("datasets")
+    return documents.in_memory("numbers", {"made": "here"}, {"train": texts, **others})
+
+
+def make(out, of=None, **changes):
+    options = {"shard_tokens": 5000, "n_tokens": 17_000, "progress": False} | changes
+    return make_shards(out, of or source(), load_tokenizer("bytes"), **options)
+
+
+def content(out):
+    return {path.name: path.read_bytes() for path in out.glob("*.bin")}
+
+
+def test_a_corpus_becomes_shards_of_which_the_first_is_held_out(tmp_path):
+    record = make(tmp_path)
+    files = [(s["file"], s["split"], s["n_tokens"]) for s in record["shards"]]
+    assert files == [
+        ("numbers_val_000000.bin", "val", 5000),
+        ("numbers_train_000001.bin", "train", 5000),
+        ("numbers_train_000002.bin", "train", 5000),
+        ("numbers_train_000003.bin", "train", 2000),
+    ]
+    tokens = np.concatenate([read_shard(tmp_path / name) for name, _, _ in files])
+    assert tokens.tolist() == STREAM[:17_000]
+    assert read_folder(tmp_path) == record
+    assert record["config"]["tokenizer"] == "bytes"
+    assert record["config"]["source"] == {"made": "here"}
+    assert verify(tmp_path, progress=False) == []
+
+
+def test_all_of_a_corpus_is_written_unless_told_otherwise(tmp_path):
+    record = make(tmp_path, n_tokens=None, workers=3)
+    tokens = np.concatenate([read_shard(tmp_path / s["file"]) for s in record["shards"]])
+    assert tokens.tolist() == STREAM
+    exact = make(tmp_path / "exact", n_tokens=None, shard_tokens=len(STREAM) // 2 + 1)
+    assert sum(s["n_tokens"] for s in exact["shards"]) == len(STREAM)
+
+
+def test_a_validation_split_of_its_own_is_the_first_shard(tmp_path):
+    record = make(tmp_path, source(val=["held out", "too"]), n_tokens=None)
+    assert bytes(t % END for t in read_shard(tmp_path / record["shards"][0]["file"])) == (
+        b"\0held out\0too"
+    )
+    training = [read_shard(tmp_path / s["file"]) for s in record["shards"][1:]]
+    assert np.concatenate(training).tolist() == STREAM
+
+
+class _Failing:
+    """A tokeniser that fails after some texts, as a network or a person would."""
+
+    definition, vocab_size, end_of_text = "bytes", 257, END
+
+    def __init__(self, texts):
+        self.left, self.read = texts, 0
+
+    def encode(self, text):
+        self.read += 1
+        if self.read > self.left:
+            raise ConnectionError("gone")
+        return load_tokenizer("bytes").encode(text)
+
+
+@pytest.mark.parametrize("own_validation", [False, True])
+@pytest.mark.parametrize("texts", [10, 520, 690])
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(tmp_path, texts, own_validation):
+    def of():
+        return source(val=TEXTS[:40]) if own_validation else source()
+
+    options = {"shard_tokens": 8000, "n_tokens": None, "progress": False}
+    whole = make(tmp_path / "whole", of(), **options)
+    out = tmp_path / "out"
+    with pytest.raises(ConnectionError):
+        make_shards(out, of(), _Failing(texts), **options)
+    finished = content(out)
+    made_at = {path.name: path.stat().st_mtime_ns for path in out.glob("*.bin")}
+    again = _Failing(10**9)
+    record = make_shards(out, of(), again, **options)
+    assert content(out) == content(tmp_path / "whole")
+    assert record["shards"] == whole["shards"]
+    assert {name: (out / name).stat().st_mtime_ns for name in finished} == made_at
+    if texts == 690:
+        assert again.read <= len(TEXTS) - 256, "the stream is entered where it stood"
+    idle = _Failing(0)
+    assert make_shards(out, of(), idle, **options) == record
+    assert idle.read == 0
+
+
+def test_a_killed_command_goes_on_when_it_is_run_again(tmp_path):
+    pytest.importorskip("datasets")
+    rows = "".join(json.dumps({"text": f"row {i} " * 20}) + "\n" for i in range(8000))
+    (tmp_path / "rows.jsonl").write_text(rows, "utf-8")
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    arguments = [f"--path={tmp_path / 'rows.jsonl'}", "--tokenizer=bytes", "--shard_tokens=1e5"]
+    program = [sys.executable, "-m", "worldmodel.shards", *arguments, f"--out={killed}"]
+    first = subprocess.Popen(program, cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(killed.glob("*.bin"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    first.send_signal(signal.SIGKILL)
+    assert first.wait() == -signal.SIGKILL
+    assert not load_record(killed)["complete"]
+    for out in (killed, whole):
+        main([*arguments, f"--out={out}"])
+    assert content(killed) == content(whole)
+    assert not list(killed.glob(".*.tmp"))
+
+
+def test_nothing_is_overwritten_without_being_asked(tmp_path):
+    make(tmp_path)
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="holds shards of another n_tokens, shard_tokens; choose"):
+        make(tmp_path, shard_tokens=4000, n_tokens=9000)
+    assert content(tmp_path) == before
+    make(tmp_path, shard_tokens=4000, n_tokens=9000, overwrite=True)
+    assert len(content(tmp_path)) == 3
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x.bin").write_bytes(b"mine")
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match=r"mine is not empty and has no shards\.json"):
+            make(tmp_path / "mine", overwrite=overwrite)
+    assert (tmp_path / "mine" / "x.bin").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shard_tokens": 0}, "shard_tokens must be at least 1, got 0"),
+        ({"workers": 0}, "workers must be at least 1"),
+        ({"n_tokens": 5000}, "n_tokens must be more than the 5000 of the first shard"),
+        ({"shard_tokens": 10**6, "n_tokens": None}, r"has \d+ tokens, not more than the 1000000"),
+        ({"of": "evaluation"}, "'numbers' has no training split; it is for evaluation"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_and_leaves_no_shard(tmp_path, changes, message):
+    pytest.importorskip("datasets")
+    if changes.get("of"):
+        changes = {"of": documents.in_memory("numbers", {}, {"test": TEXTS})}
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path, **changes)
+    assert content(tmp_path) == {}
+
+
+def test_damage_is_found_by_size_at_once_and_by_hash_on_request(tmp_path):
+    shards = make(tmp_path)["shards"]
+    first, second = (tmp_path / shard["file"] for shard in shards[:2])
+    data = bytearray(first.read_bytes())
+    data[2000] ^= 1
+    first.write_bytes(data)
+    assert read_folder(tmp_path)["complete"]
+    assert verify(tmp_path, progress=False) == [
+        f"{first}: sha256 mismatch; it was edited or damaged"
+    ]
+    data[2001] = 9  # little-endian: a token of 9 * 256 and more
+    first.write_bytes(data)
+    second.write_bytes(second.read_bytes()[:-2])
+    problems = verify(tmp_path, progress=False)
+    assert "is beyond the vocabulary of 257" in problems[0]
+    assert "truncated" in problems[1]
+    with pytest.raises(artefacts.CorruptArtefact, match="11022 bytes, but 11024"):
+        read_folder(tmp_path)
+    second.unlink()
+    with pytest.raises(artefacts.CorruptArtefact, match="missing"):
+        read_folder(tmp_path)
+
+
+def test_files_of_others_are_adopted_with_their_hashes(tmp_path):
+    (tmp_path / "fineweb_val_000000.bin").write_bytes(by_hand([50256, 3]))
+    with pytest.raises(FileNotFoundError, match="one with val in its name"):
+        adopt(tmp_path, load_tokenizer("bytes"), progress=False)
+    (tmp_path / "fineweb_train_000001.bin").write_bytes(by_hand([5, 6, 7]))
+    with pytest.raises(ValueError, match="token 50256 is beyond the vocabulary of 257"):
+        adopt(tmp_path, load_tokenizer("bytes"), progress=False)
+    pytest.importorskip("tiktoken")
+    record = adopt(tmp_path, load_tokenizer("gpt2"), progress=False)
+    assert [(s["split"], s["n_tokens"]) for s in record["shards"]] == [("val", 2), ("train", 3)]
+    assert read_folder(tmp_path) == record
+    assert verify(tmp_path, progress=False) == []
+    with pytest.raises(FileExistsError, match=r"has a shards\.json already"):
+        adopt(tmp_path, load_tokenizer("gpt2"), progress=False)
+
+
+def test_the_command_line_makes_verifies_and_refuses(tmp_path, capsys):
+    pytest.importorskip("datasets")
+    (tmp_path / "x.txt").write_text("0123456789" * 5000, "utf-8")
+    out = tmp_path / "out"
+    arguments = ["--tokenizer=bytes", f"--path={tmp_path / 'x.txt'}", "--shard_tokens=1e4"]
+    main([*arguments, "--n_tokens=2e4", f"--out={out}"])
+    assert "20000 tokens in 3 files" in capsys.readouterr().out
+    assert str(tmp_path) not in (out / "shards.json").read_text("utf-8")
+    with pytest.raises(SystemExit) as whole:
+        main([f"--verify={out}"])
+    assert whole.value.code == 0
+    (out / "x.txt_val_000000.bin").unlink()
+    with pytest.raises(SystemExit) as damaged:
+        main([f"--verify={out}"])
+    assert damaged.value.code == 1
+    assert "missing" in capsys.readouterr().out
+    for bad, message in (
+        (["--corpus=finweb", f"--out={out}"], "did you mean fineweb"),
+        (arguments, "--out names the folder"),
+        (["--n_tokens=many", f"--out={out}"], "'many' is no number, for example 1e9"),
+        ([f"--verify={tmp_path}"], "has no shards.json; make shards with"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main(bad)
+        assert refused.value.code == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1

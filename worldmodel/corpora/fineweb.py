@@ -1,0 +1,12 @@
+"""FineWeb: English web pages of Common Crawl, filtered and deduplicated."""
+
+from worldmodel.corpora import PublishedCorpus
+
+CORPUS = PublishedCorpus(
+    name="fineweb",
+    repository="HuggingFaceFW/fineweb",
+    configuration="sample-10BT",
+    splits={"train": "train"},
+    n_tokens=1e10,
+    reference="Penedo et al. (2024), arXiv:2406.17557",
+)

@@ -1,0 +1,90 @@
+"""A language model beyond the length it was trained on: its losses, and what it says next."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.layer import Attention, KeyValueCache
+from worldmodel.token_task import TokenTask
+
+_MOST_WEIGHTS = 2**26
+"""Attention weights of one layer that a batch may hold at once."""
+
+
+@contextlib.contextmanager
+def at_length(module: nn.Module, length: int, ntk_train_length: int | None) -> Iterator[None]:
+    """Let attention layers work at a length that training did not have.
+
+    A formula that contains the sequence length L takes this one for it, as it is written.
+
+    Args:
+        module: The model.
+        length: Tokens of a window.
+        ntk_train_length: With a number, rotary positions are stretched by dynamic NTK beyond this
+            length; None leaves them alone.
+    """
+    layers = [layer for layer in module.modules() if isinstance(layer, Attention)]
+    held = [(layer.spec, layer.ntk_train_length) for layer in layers]
+    try:
+        for layer in layers:
+            if layer.spec.needs_length:
+                layer.spec = layer.spec.with_arguments(length=length)
+            layer.ntk_train_length = ntk_train_length
+        yield
+    finally:
+        for layer, (spec, ntk) in zip(layers, held, strict=True):
+            layer.spec, layer.ntk_train_length = spec, ntk
+
+
+@torch.no_grad()
+def losses(task: TokenTask, windows: Tensor) -> Tensor:
+    """Return the negative log-likelihood of every token of windows after the first, in nats.
+
+    Args:
+        task: A language model, in evaluation mode.
+        windows: int64 [N, L + 1].
+
+    Returns:
+        float32 [N, L].
+    """
+    n, length = len(windows), windows.shape[1] - 1
+    heads = task.hparams["n_head"]
+    size = max(1, min(n, _MOST_WEIGHTS // (heads * length**2)))
+    found = []
+    for batch in windows.split(size):
+        tokens = batch.to(task.device)
+        logits = task({"tokens": tokens[:, :-1]})
+        loss = functional.cross_entropy(
+            logits.transpose(1, 2).float(), tokens[:, 1:], reduction="none"
+        )
+        found.append(loss.cpu())
+    return torch.cat(found)
+
+
+@torch.no_grad()
+def continued(task: TokenTask, tokens: npt.ArrayLike, n: int) -> list[int]:
+    """Return the n tokens that a model finds likeliest after a prompt, one after the other.
+
+    Args:
+        task: A language model, in evaluation mode.
+        tokens: The prompt, [L].
+        n: How many tokens to add.
+    """
+    known = torch.as_tensor(np.asarray(tokens), dtype=torch.int64)[None].to(task.device)
+    caches = [KeyValueCache() for _ in task.gpt.blocks]
+    answer: list[int] = []
+    for _ in range(n):
+        hidden = task.embedded(known)
+        for block, cache in zip(task.gpt.blocks, caches, strict=True):
+            hidden = block(hidden, cache)
+        logits = functional.linear(task.gpt.norm(hidden[:, -1]), task.embedding.weight)
+        known = logits.argmax(dim=-1, keepdim=True)
+        answer.append(int(known))
+    return answer

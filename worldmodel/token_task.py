@@ -1,0 +1,109 @@
+"""A GPT on token ids: the answer at a position is a token."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor, arange, nn
+from torch.nn import functional
+
+from worldmodel.gpt_task import GPTTask
+
+IGNORE = -100
+"""The target of a position that is not asked."""
+
+
+class TokenTask(GPTTask):
+    """Predict a token at every asked position; the embedding is also the head.
+
+    Args:
+        vocab_size: Number of token ids.
+        n_positions: Learned absolute positions, which then bound the length (GPT-2); None for
+            none. The rotary positions of the attention are left out with
+            ``attention_args={"rope_base": None}``.
+        **kwargs: As for :class:`worldmodel.gpt_task.GPTTask`.
+    """
+
+    def __init__(self, vocab_size: int, n_positions: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for label, size in (("vocab_size", vocab_size), ("n_positions", n_positions)):
+            if size is not None and size < 1:
+                raise ValueError(f"{label} must be at least 1, got {size}")
+        self.embedding = nn.Embedding(vocab_size, self.gpt.width)
+        # Small as a head, so that training starts from a uniform guess; `hidden` scales it up.
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.positions = None
+        if n_positions is not None:
+            self.positions = nn.Embedding(n_positions, self.gpt.width)
+            nn.init.normal_(self.positions.weight, std=0.02)
+
+    def hidden(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the backbone's final hidden states, [B, T, width].
+
+        Raises:
+            ValueError: The batch is longer than the learned positions.
+        """
+        return self.gpt(self.embedded(batch["tokens"]))
+
+    def embedded(self, tokens: Tensor) -> Tensor:
+        """Return what the first block reads of tokens [B, T], [B, T, width].
+
+        Raises:
+            ValueError: There are more tokens than learned positions.
+        """
+        # Vaswani et al. (2017), Sect. 3.4: one matrix for both, times sqrt(width) as embedding.
+        x = self.embedding(tokens)
+        if self.positions is not None:
+            length, most = tokens.shape[1], self.positions.num_embeddings
+            if length > most:
+                raise ValueError(f"{length} tokens, but the model has {most} learned positions")
+            x = x + self.positions(arange(length, device=tokens.device))
+        return x * math.sqrt(self.gpt.width)
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the logits of the answer at each position.
+
+        Args:
+            batch: ``tokens``, int64 [B, T].
+
+        Returns:
+            [B, T, vocab_size].
+        """
+        return functional.linear(self.hidden(batch), self.embedding.weight)
+
+    def answers(self, batch: dict[str, Tensor], asked: Tensor) -> Tensor:
+        """Return the logits at the asked positions alone: a vocabulary can be large.
+
+        Args:
+            batch: ``tokens``, int64 [B, T].
+            asked: Mask, [B, T].
+
+        Returns:
+            [n, vocab_size].
+        """
+        return functional.linear(self.hidden(batch)[asked], self.embedding.weight)
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``val_loss``, and ``val_accuracy`` of problems that name their targets."""
+        if "targets" not in batch:
+            super().validation_step(batch, batch_idx)
+            return
+        logits, targets = self._asked(batch)
+        size = len(batch["targets"])
+        loss = functional.cross_entropy(logits, targets)
+        self.log("val_loss", loss, prog_bar=True, batch_size=size)
+        right = (logits.argmax(dim=-1) == targets).float().mean()
+        self.log("val_accuracy", right, prog_bar=True, batch_size=size)
+
+    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the mean negative log-likelihood of the asked tokens, in nats."""
+        return functional.cross_entropy(*self._asked(batch))
+
+    def _asked(self, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return logits [n, V] and targets [n] of what a batch asks."""
+        tokens, targets = batch["tokens"], batch.get("targets")
+        if targets is None:  # a text: each token is the answer to those before it
+            return self({"tokens": tokens[:, :-1]}).flatten(0, 1), tokens[:, 1:].flatten()
+        asked = targets != IGNORE
+        return self.answers(batch, asked), targets[asked]
