@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from attention import linear
 from attention.spec import AttnSpec
 
 _LSSAR, _ZEROS, _LAZY = "LSSAR (2026)", "ZeroS (2025)", "Lazy Attention"
@@ -282,12 +283,18 @@ def get(name: str, **arguments: Any) -> AttnSpec:
     """Return the variant called ``name`` with its arguments set.
 
     Raises:
-        ValueError: There is no such variant, or an argument is out of range.
+        ValueError: There is no such variant, it is a linear mixer, or an argument is out of range.
         TypeError: The variant takes no such argument.
     """
     for spec in CATALOGUE:
         if spec.name == name:
             return spec.with_arguments(**arguments)
-    near = difflib.get_close_matches(str(name), names(), n=3)
+    if name in linear.names():
+        raise ValueError(
+            f"{name} is a linear mixer, which has no attention weights; choose from "
+            f"{', '.join(names())}"
+        )
+    choices = (*names(), *linear.names())
+    near = difflib.get_close_matches(str(name), choices, n=3)
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-    raise ValueError(f"unknown attention {name!r}{hint}; choose from {', '.join(names())}")
+    raise ValueError(f"unknown attention {name!r}{hint}; choose from {', '.join(choices)}")

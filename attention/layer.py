@@ -122,6 +122,10 @@ class Attention(nn.Module):
         mixed = attend_spec(q, k, v, self._active(), self._parameters_of(x), self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
+    def new_cache(self) -> KeyValueCache:
+        """Return the cache before the first position."""
+        return KeyValueCache()
+
     def weights(self, x: Tensor) -> Tensor:
         """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""
         q, k, _ = self._heads(x, None)
@@ -188,11 +192,3 @@ def _read_sharpen(module: nn.Module, incompatible_keys: object) -> None:
     """Follow the buffer after loading (a named function, so that modules can be pickled)."""
     assert isinstance(module, Attention)
     module.set_sharpen()
-
-
-def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Attention:
-    """Return the module of a variant, for example ``build("lssar", n_head=4, head_dim=32, p=15)``.
-
-    Arguments and errors are those of :class:`Attention`.
-    """
-    return Attention(name, n_head, head_dim, **args)

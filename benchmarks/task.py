@@ -98,7 +98,7 @@ class Task(ABC):
         name: The name on the command line and in result lines.
         version: Raised whenever the same settings would give other numbers.
         about: One sentence.
-        metrics: What its measurements hold.
+        metrics: What its measurements hold; ``loss`` stands for ``loss@4x`` too.
         presets: Its sizes by name.
         published: Names under which :mod:`benchmarks.published` has its tables.
         same_scale: Tables whose setting is that of the preset ``paper``: there, numbers themselves
@@ -168,6 +168,19 @@ class Task(ABC):
             **config,
         }
 
+    def metric(self, name: str) -> Metric:
+        """Return what a metric means.
+
+        Raises:
+            ValueError: The task does not declare it.
+        """
+        found = self.metrics.get(name) or self.metrics.get(name.partition("@")[0])
+        if found is None:
+            raise ValueError(
+                f"unknown metric {name!r} of {self.name}; choose from {', '.join(self.metrics)}"
+            )
+        return found
+
     def line(
         self, config: Mapping[str, Any], metrics: Mapping[str, Measured], **more: Any
     ) -> dict[str, Any]:
@@ -176,14 +189,8 @@ class Task(ABC):
         Raises:
             ValueError: A metric that the task does not declare.
         """
-        unknown = [name for name in metrics if name not in self.metrics]
-        if unknown:
-            raise ValueError(
-                f"unknown metric {unknown[0]!r} of {self.name}; choose from "
-                f"{', '.join(self.metrics)}"
-            )
         found = {
-            name: {**dataclasses.asdict(value), "direction": self.metrics[name].direction}
+            name: {**dataclasses.asdict(value), "direction": self.metric(name).direction}
             for name, value in metrics.items()
         }
         return {"task_version": self.version, "metrics": found, **more}

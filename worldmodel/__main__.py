@@ -8,7 +8,8 @@ HELP = """usage: python -m worldmodel COMMAND [-c CONFIG.yaml] [--key.subkey VAL
 
 commands:
   fit        pre-train on next-token prediction, of orbits (worldmodel/configs/pretrain.yaml) or
-             of text (worldmodel/configs/text.yaml); with StateTask, on the true state
+             of text (configs/text.yaml; lm_124m.yaml and others on token shards); with StateTask,
+             on the true state
   finetune   train a force head, from --pretrained CKPT or from scratch (configs/force.yaml)
   validate   evaluate a checkpoint on the validation sequences
   test       evaluate a checkpoint on the held-out test sequences
@@ -27,7 +28,8 @@ examples:
 
 `python -m worldmodel COMMAND --help` lists the keys of the trainer, `COMMAND --model.help CLASS`
 those of a task (NextTokenTask, ForceTask, StateTask, TextTask), `COMMAND --data.help CLASS` those
-of its data (OrbitData, TextData)."""
+of its data (OrbitData, TextData, ShardData). `python -m worldmodel.shards` makes token shards of a
+corpus, `python -m worldmodel.bpe` a tokeniser."""
 
 
 def main() -> None:

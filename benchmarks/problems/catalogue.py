@@ -12,6 +12,7 @@ from benchmarks.problems.mad.copying import SelectiveCopy
 from benchmarks.problems.mad.fuzzy import FuzzyRecall
 from benchmarks.problems.mad.memorization import Memorization
 from benchmarks.problems.mad.recall import InContextRecall
+from benchmarks.problems.mixture import MQARMixture
 from benchmarks.problems.mqar import MQAR
 from benchmarks.problems.passkey import Passkey
 from benchmarks.problems.regbench import RegBench
@@ -22,6 +23,7 @@ PROBLEMS: dict[str, Callable[..., Problem]] = {
     "in_context_recall": InContextRecall,
     "memorization": Memorization,
     "mqar": MQAR,
+    "mqar_mixture": MQARMixture,
     "passkey": Passkey,
     "regbench": RegBench,
     "selective_copy": SelectiveCopy,

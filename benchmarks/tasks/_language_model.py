@@ -58,12 +58,12 @@ class LanguageModels(Settings):
     exponents: tuple[float, ...] = ()
     sharpen_after: int = 0
     seeds: tuple[int, ...] = (0, 1, 2)
-    n_layer: int = 3
+    n_layer: int = 2
     n_head: int = 4
-    head_dim: int = 24
+    head_dim: int = 16
     seq_len: int = 64
     batch_size: int = 32
-    steps: int = 600
+    steps: int = 400
     lr: float = 4e-3
     optimizer: str = "adamw"
     weight_decay: float = 0.1

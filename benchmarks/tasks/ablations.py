@@ -32,7 +32,7 @@ PRESETS = {
         extrapolation.PRESETS.items(),
         (
             "smoke test, a minute of CPU; no claims",
-            "byte GPT of 0.3M, 64 bytes of context, Python source; half an hour of CPU",
+            "byte GPT of 0.1M, 64 bytes of context, Python source; half an hour of CPU",
             "byte GPT of 11M, 512 bytes; one GPU, an hour",
             "GPT-2 124M, FineWeb, 18,865 steps on 8 GPUs; never run",
         ),

@@ -39,7 +39,7 @@ class Extrapolation(LanguageModels):
 
     multiples: tuple[int, ...] = MULTIPLES
     tail: int = 32
-    eval_tokens: int = 2**16
+    eval_tokens: int = 2**14
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,7 +58,7 @@ class Extrapolation(LanguageModels):
 
 SMALL = Extrapolation(
     preset="small",
-    about="byte GPT of 0.3M, 64 bytes of context, Python source; half an hour of CPU",
+    about="byte GPT of 0.1M, 64 bytes of context, Python source; 40 minutes of CPU",
     attentions=(
         "softmax", "lssa", "lssar", "softmax_reweighted", "sigmoid_reweighted", "sigmoid",
         "relu_wortsman", "lazy", "alibi",

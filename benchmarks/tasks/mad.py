@@ -67,9 +67,9 @@ PAPER = Skills(
     harder=True,
 )
 SMALL = replace(
-    PAPER, preset="small", about="two baselines, width 64, 1,000 steps; 20 minutes of CPU",
+    PAPER, preset="small", about="two baselines, width 64, 400 steps; a quarter of an hour of CPU",
     attentions=("softmax", "lssa", "lssar"), seeds=(0, 1, 2), lrs=(1e-3, 3e-3),
-    weight_decays=(0.1,), n_head=8, steps=1000, val_steps=100, batch_size=64, n_test=640,
+    weight_decays=(0.1,), n_head=8, steps=400, val_steps=100, batch_size=32, n_test=640,
     problems=("in_context_recall", "memorization"), harder=False,
 )  # fmt: skip
 PRESETS = {

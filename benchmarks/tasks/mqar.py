@@ -6,15 +6,29 @@ of the problem are those of :class:`benchmarks.problems.mqar.MQAR`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.problems import catalogue
+from benchmarks.problems.mqar import MIXTURE_TEST, MQAR
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
 from benchmarks.tasks._solve import Problems, answers, best, right_by_row, trained
 from benchmarks.views import bars, interval_table
 from symreg.cells import Cell, Compute, Progress
+
+
+def _problems(settings: Recall) -> Iterator[tuple[str, dict[str, Any], list[tuple[int, int]]]]:
+    """Yield each problem to train on, its settings, and the lengths and pairs to test at."""
+    vocabulary = {"vocab_size": settings.vocab_size}
+    if settings.mixture:
+        tests = [(problem.seq_len, problem.n_pairs) for problem, _ in MIXTURE_TEST]
+        yield "mqar_mixture", vocabulary, tests
+        return
+    for length, pairs in zip(settings.seq_lens, settings.n_pairs, strict=True):
+        problem = {**vocabulary, "seq_len": length, "n_pairs": pairs}
+        yield "mqar", problem, [(length, pairs), *((longer, pairs) for longer in settings.lengths)]
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,8 @@ class Recall(Problems):
         n_pairs: Key-value pairs of a row.
         head_dims: Model sizes; with one head, the width.
         lengths: Further lengths that trained models are tested at, with the pairs they know.
+        mixture: Train on zoology's later mixture in place of these, and test on its seven lengths
+            and loads, which go beyond those of training.
     """
 
     vocab_size: int = 256
@@ -34,6 +50,7 @@ class Recall(Problems):
     n_pairs: tuple[int, ...] = (4,)
     head_dims: tuple[int, ...] = (64,)
     lengths: tuple[int, ...] = (64, 128, 256)
+    mixture: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,19 +59,17 @@ class Recall(Problems):
                 f"n_pairs must have one number for each of seq_lens {self.seq_lens}, got "
                 f"{self.n_pairs}"
             )
-        from benchmarks.problems.mqar import MQAR
-
-        for length, pairs in zip(self.seq_lens, self.n_pairs, strict=True):
-            for each in (length, *self.lengths):
-                MQAR(self.vocab_size, each, pairs)  # refuses what cannot be
+        for _, problem, tests in _problems(self):
+            for length, pairs in tests:
+                MQAR(problem["vocab_size"], length, pairs)  # refuses what cannot be
 
 
-LENGTHS = (32, 64, 128, 256, 512, 1024)
 SMALL = Recall(
     preset="small",
-    about="256 tokens, 4 pairs in 32, width 64; a sweep of 3 rates, 20 minutes of CPU",
+    about="256 tokens, 4 pairs in 32, width 64; a sweep of 3 rates, a quarter of an hour of CPU",
     attentions=("softmax", "lssa", "lssar"),
     exponents=(3.0, 15.0),
+    steps=1000,
 )
 FIGURE_2 = replace(
     SMALL, preset="gpu", about="zoology's Figure 2 at widths 64 and 128; one GPU, hours",
@@ -76,11 +91,7 @@ PRESETS = {
     ),
 }  # fmt: skip
 METRICS = {
-    "accuracy": Metric("higher", "%", "share of right answers at the training length"),
-    **{
-        f"accuracy@{n}": Metric("higher", "%", f"share of right answers in rows of {n}")
-        for n in LENGTHS
-    },
+    "accuracy": Metric("higher", "%", "share of right answers, by length and pairs"),
     "val_accuracy": Metric("higher", "%", "the same on validation examples"),
     "steps": Metric("lower", "steps", "training steps until the accuracy that stops, or all"),
     "reweighted": Metric("none", "share", "1 if re-weighting was on in the end, 0 if never"),
@@ -100,20 +111,20 @@ class MQARTask(Task):
         """Return one cell per model, size, rate and seed: trained, then tested."""
         cells = []
         for row, variant, warm, seed, lr, decay in settings.models():
-            for length, pairs in zip(settings.seq_lens, settings.n_pairs, strict=True):
-                for head_dim in settings.head_dims:
-                    size = replace(settings, head_dim=head_dim)
-                    problem = {
-                        "vocab_size": settings.vocab_size,
-                        "seq_len": length,
-                        "n_pairs": pairs,
-                    }
+            for head_dim in settings.head_dims:
+                size = replace(settings, head_dim=head_dim)
+                for name, problem, tests in _problems(settings):
+                    length = catalogue.get(name, **problem).seq_len
                     config = size.training_config(
-                        variant, warm, seed, lr, decay, "mqar", problem, length
+                        variant, warm, seed, lr, decay, name, problem, length
                     )
-                    config["lengths"] = list(settings.lengths)
-                    full = {**row, "seq_len": length, "n_pairs": pairs, "width": head_dim}
-                    label = f"{row['model']}, {length}/{pairs}, lr {lr:g}, seed {seed}"
+                    config["tests"] = tests
+                    if settings.positions == "learned":
+                        longest = max(length, *(other for other, _ in tests))
+                        config["model"]["n_positions"] = longest
+                    load = "mixture" if settings.mixture else "{}/{}".format(*tests[0])
+                    full = {**row, "load": load, "width": settings.n_head * head_dim}
+                    label = f"{row['model']}, {load}, lr {lr:g}, seed {seed}"
                     cells.append(Cell("recall", self.measurement(full, seed, config), label=label))
         return cells
 
@@ -124,45 +135,49 @@ class MQARTask(Task):
     def recall(
         self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
     ) -> dict[str, Any]:
-        """Train a model and test it at its length and at longer ones."""
+        """Train a model and test it at its length and load, and at others."""
         from benchmarks.problem_data import ProblemData
         from worldmodel.extrapolate import at_length
 
         def measure(model: Any, data: ProblemData) -> dict[str, Measured]:
             found, n = {}, data.hparams["n_test"]
-            known = data.hparams["problem_args"]
-            for length in (None, *config["lengths"]):
-                longer = {} if length is None else {"seq_len": length}
-                at = ProblemData(**{**config["data"], "problem_args": {**known, **longer}})
-                with at_length(model, at.problem.seq_len, None):
-                    _, given, targets = answers(model, at, n)
-                name = "accuracy" if length is None else f"accuracy@{length}"
-                found[name] = Measured.mean(right_by_row(given, targets))
+            vocab_size = data.hparams["problem_args"]["vocab_size"]
+            for length, pairs in config["tests"]:
+                asked = {"vocab_size": vocab_size, "seq_len": length, "n_pairs": pairs}
+                other = {"problem": "mqar", "problem_args": asked}
+                test = ProblemData(**{**config["data"], **other})
+                with at_length(model, length, None):
+                    _, given, targets = answers(model, test, n)
+                found[f"accuracy@{length}/{pairs}"] = Measured.mean(right_by_row(given, targets))
             return found
 
         return trained(self, config, folder, progress, measure)
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return accuracies at each row's best learning rate, and the sweep itself."""
-        keys = ("seq_len", "n_pairs", "width", "model")
+        keys = ("load", "width", "model", "lr")
         at_best = "At the learning rate with the best validation accuracy"
+        metrics = dict.fromkeys(name for line in lines for name in line["metrics"])
         return [
-            interval_table(f"{at_best}, %", best(lines), (*keys, "lr"), self.metrics),
-            interval_table("The sweep", lines, (*keys, "lr"), ("val_accuracy", "steps")),
+            interval_table(f"{at_best}, %", best(lines), keys, metrics),
+            interval_table("The sweep", lines, keys, ("val_accuracy", "steps")),
         ]
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
-        """Draw the accuracy of every model at each load."""
+        """Draw the accuracy of every model at each load it was trained at."""
         paths = {}
-        keys = ("seq_len", "n_pairs", "width")
-        for load in dict.fromkeys(tuple(x["row"][k] for k in keys) for x in lines):
-            chosen = [x for x in best(lines) if tuple(x["row"][k] for k in keys) == load]
-            found = by_seed(chosen, "accuracy", "model")
+        for load, width in dict.fromkeys((x["row"]["load"], x["row"]["width"]) for x in lines):
+            chosen = [
+                x for x in best(lines) if (x["row"]["load"], x["row"]["width"]) == (load, width)
+            ]
+            metric = next(iter(chosen[0]["metrics"]))
+            found = by_seed(chosen, metric, "model")
             values = {model: seeds for (model,), seeds in found.items()}
-            length, pairs, width = load
+            length, pairs = metric.removeprefix("accuracy@").split("/")
             caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
-            path = folder / f"accuracy_{length}_{pairs}_{width}.png"
-            paths[caption] = bars(values, path, "right answers, %", 100 / pairs, "a shown value")
+            path = folder / f"accuracy_{load.replace('/', '_')}_{width}.png"
+            level = 100 / int(pairs)
+            paths[caption] = bars(values, path, "right answers, %", level, "a shown value")
         return paths
 
 

@@ -71,7 +71,7 @@ def test_the_smallest_run_ends_in_a_report(name, runs, capsys):
         assert line["manifest"]["config"]["row"] == line["row"]
         for metric, found in line["metrics"].items():
             assert set(found) == {"value", "n", "stderr", "direction"}
-            assert found["direction"] == task.metrics[metric].direction
+            assert found["direction"] == task.metric(metric).direction
             assert found["n"] >= 1
     main(["report", str(out)])
     assert "report:" in capsys.readouterr().out

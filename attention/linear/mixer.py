@@ -1,0 +1,157 @@
+"""What every linear-time mixer is: a module with a chunked form, a recurrence and a small state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass
+class RecurrentState:
+    """What decoding keeps of the positions seen so far; its size does not grow with them.
+
+    Attributes:
+        tensors: By name, each [B, ...]; empty before the first position.
+        length: Number of positions seen.
+    """
+
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    length: int = 0
+
+
+class Mixer(nn.Module, ABC):
+    """A causal sequence mixer whose time is linear and whose state is constant in the length.
+
+    A subclass says what it is, makes its layers in ``__init__`` and writes :meth:`_mix`. Its file
+    ends with ``MIXER = ClassName`` and is called like the mixer.
+
+    Args:
+        n_head: Number of heads.
+        head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
+        chunk: Positions that the chunked form takes at once; the result does not depend on it.
+        **args: Arguments of the mixer, see ``arguments``.
+
+    Raises:
+        TypeError: An argument the mixer does not take.
+        ValueError: A size below 1, or a bad argument.
+    """
+
+    name: ClassVar[str]
+    """As in ``attention.mixers()``."""
+    source: ClassVar[str]
+    """Paper and equation."""
+    about: ClassVar[str]
+    """One sentence."""
+    arguments: ClassVar[Mapping[str, Any]] = {}
+    """What a user may set, as plain data, with its defaults."""
+
+    def __init__(self, n_head: int, head_dim: int, chunk: int = 64, **args: Any) -> None:
+        super().__init__()
+        for label, size in (("n_head", n_head), ("head_dim", head_dim), ("chunk", chunk)):
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{label} must be a whole number of at least 1, got {size!r}")
+        self.n_head, self.head_dim, self.chunk = n_head, head_dim, chunk
+        self.width = n_head * head_dim
+        self.args = self.checked(args)
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments: those given, and the defaults of the others.
+
+        A subclass extends this with what its values must be.
+
+        Raises:
+            TypeError: The mixer takes no such argument.
+        """
+        for argument in args:
+            if argument not in cls.arguments:
+                takes = ", ".join(cls.arguments) or "no arguments"
+                raise TypeError(f"{cls.name} takes {takes}, not {argument!r}")
+        return {**cls.arguments, **args}
+
+    @classmethod
+    def label_of(cls, args: Mapping[str, Any]) -> str:
+        """Return the name shown in tables: with the arguments that differ from their defaults.
+
+        Raises:
+            TypeError: The mixer takes no such argument.
+            ValueError: A bad argument.
+        """
+        changed = (
+            f"{argument}={value:g}" if isinstance(value, float) else f"{argument}={value}"
+            for argument, value in cls.checked(args).items()
+            if value != cls.arguments[argument]
+        )
+        return " ".join([cls.name, *changed])
+
+    @property
+    def label(self) -> str:
+        """The name shown in tables."""
+        return self.label_of(self.args)
+
+    def extra_repr(self) -> str:
+        """Name the mixer, so that printing a model shows it."""
+        return str({"name": self.name, **self.args})
+
+    def forward(self, x: Tensor, cache: RecurrentState | None = None) -> Tensor:
+        """Mix a sequence, or the next positions of one, chunk by chunk.
+
+        Args:
+            x: [B, L, width].
+            cache: What came before; it is updated with the L new positions.
+
+        Returns:
+            [B, L, width].
+        """
+        return self._advance(x, cache, stepwise=False)
+
+    def recurrent(self, x: Tensor, cache: RecurrentState | None = None) -> Tensor:
+        """Do what :meth:`forward` does position by position: the specification."""
+        return self._advance(x, cache, stepwise=True)
+
+    def new_cache(self) -> RecurrentState:
+        """Return the state before the first position."""
+        return RecurrentState()
+
+    def state_size(self) -> int:
+        """Return how many numbers decoding keeps for a sequence."""
+        cache, weight = self.new_cache(), next(self.parameters())
+        with torch.no_grad():
+            self.recurrent(weight.new_zeros(1, 1, self.width), cache)
+        return sum(tensor.numel() for tensor in cache.tensors.values())
+
+    @abstractmethod
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        """Mix x [B, L, width] after ``cache``, whose tensors are replaced, not changed in place.
+
+        Args:
+            x: [B, L, width].
+            cache: Its ``length`` is still that before x; the caller raises it.
+            stepwise: Position by position, or chunk by chunk.
+        """
+
+    def _advance(self, x: Tensor, cache: RecurrentState | None, stepwise: bool) -> Tensor:
+        cache = self.new_cache() if cache is None else cache
+        mixed = self._mix(x, cache, stepwise)
+        cache.length += x.shape[1]
+        return mixed
+
+    def _split(self, x: Tensor) -> Tensor:
+        """Return heads [B, H, L, D] of [B, L, H * D], in at least float32."""
+        heads = x.unflatten(-1, (self.n_head, -1)).transpose(1, 2)
+        return heads.to(torch.promote_types(x.dtype, torch.float32))
+
+    def _merge(self, heads: Tensor, like: Tensor) -> Tensor:
+        """Return [B, L, H * D] of heads [B, H, L, D], in the type of another tensor."""
+        return heads.transpose(1, 2).flatten(-2).to(like.dtype)
+
+
+def full_precision(x: Tensor) -> AbstractContextManager[None]:
+    """Switch autocast off where sums over many positions are made."""
+    return torch.autocast(x.device.type, enabled=False)
