@@ -1,9 +1,10 @@
-"""``python -m attention ls``: the catalogue as a table."""
+"""``python -m attention ls``: the variants and mixers as tables."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 COLUMNS = ("name", "formula", "source", "rows sum to", "sparse", "signed", "learned", "arguments")
@@ -12,6 +13,16 @@ HEADER = """# Attention variants
 
 Made by `python -m attention ls --markdown`. Row i sees keys j = 1..i; d is the head dimension, L
 the sequence length, l1 the division of a row by its sum of absolute values.
+
+"""
+
+MIXERS = ("linear mixer", "about", "source", "arguments")
+
+MIXERS_HEADER = """
+
+# Linear mixers
+
+Their time is linear in L and their state constant, so there are no weights to look at.
 
 """
 
@@ -34,10 +45,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def table(markdown: bool = False) -> str:
-    """Return the catalogue as an aligned or a Markdown table."""
+    """Return the catalogue and the linear mixers as aligned or as Markdown tables."""
+    from attention import linear
     from attention.catalogue import CATALOGUE
 
-    rows = [
+    variants = [
         (
             spec.name,
             spec.formula,
@@ -50,13 +62,28 @@ def table(markdown: bool = False) -> str:
         )
         for spec in CATALOGUE
     ]
+    mixers = [
+        (mixer.name, mixer.about, mixer.source, ", ".join(mixer.arguments) or "-")
+        for mixer in map(linear.get, linear.names())
+    ]
     if markdown:
-        lines = [COLUMNS, ("---",) * len(COLUMNS), *rows]
-        return HEADER + "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    widths = [max(len(row[i]) for row in (COLUMNS, *rows)) for i in range(len(COLUMNS))]
+        return HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
+    return _aligned(COLUMNS, variants) + "\n\n" + _aligned(MIXERS, mixers)
+
+
+Rows = Sequence[tuple[str, ...]]
+
+
+def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
+    lines = [columns, ("---",) * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _aligned(columns: tuple[str, ...], rows: Rows) -> str:
+    widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (COLUMNS, *rows)
+        for row in (columns, *rows)
     )
 
 

@@ -295,6 +295,6 @@ def get(name: str, **arguments: Any) -> AttnSpec:
             f"{', '.join(names())}"
         )
     choices = (*names(), *linear.names())
-    near = difflib.get_close_matches(str(name), choices, n=3)
+    near = difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65)
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
     raise ValueError(f"unknown attention {name!r}{hint}; choose from {', '.join(choices)}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from attention import reference
 from attention.api import attend_spec, check_complete
-from attention.catalogue import get
+from attention.catalogue import get, names
 from attention.positions import dynamic_ntk_base, rope
 from attention.spec import AttnSpec
 
@@ -186,6 +186,20 @@ class Attention(nn.Module):
             gates = torch.sigmoid(self.gates(x))
             parameters["gates"] = gates.unflatten(-1, (self.n_head, 2)).transpose(1, 2)
         return parameters
+
+
+def with_weights(module: nn.Module) -> Attention:
+    """Return a block's module if it has attention weights.
+
+    Raises:
+        ValueError: It is a linear mixer.
+    """
+    if isinstance(module, Attention):
+        return module
+    raise ValueError(
+        f"{getattr(module, 'name', type(module).__name__)} has no attention weights; this needs a "
+        f"model with one of {', '.join(names())}"
+    )
 
 
 def _read_sharpen(module: nn.Module, incompatible_keys: object) -> None:

@@ -25,8 +25,9 @@ def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     dim = x.shape[-1]
     if dim % 2:
         raise ValueError(f"RoPE needs an even head_dim, got {dim}")
-    exponents = torch.arange(0, dim, 2, device=x.device, dtype=torch.float32) / dim
-    angles = positions.to(torch.float32)[:, None] * base**-exponents
+    precision = torch.promote_types(x.dtype, torch.float32)
+    exponents = torch.arange(0, dim, 2, device=x.device, dtype=precision) / dim
+    angles = positions.to(precision)[:, None] * base**-exponents
     cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
@@ -59,8 +60,14 @@ def dynamic_ntk_base(
     return base * stretch ** (head_dim / (head_dim - 2))
 
 
-def sinusoidal(length: int, width: int, base: float = 10_000.0) -> Tensor:
+def sinusoidal(length: int, width: int, base: float = 10_000.0, first: int = 0) -> Tensor:
     """Return absolute sine and cosine positions, [length, width] (Vaswani et al. 2017).
+
+    Args:
+        length: How many positions.
+        width: Channels.
+        base: Largest wavelength divided by 2 pi.
+        first: The first position.
 
     Raises:
         ValueError: ``width`` is odd.
@@ -68,7 +75,8 @@ def sinusoidal(length: int, width: int, base: float = 10_000.0) -> Tensor:
     if width % 2:
         raise ValueError(f"sinusoidal positions need an even width, got {width}")
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width
-    angles = torch.arange(length, dtype=torch.float32)[:, None] * base**-exponents
+    positions = torch.arange(first, first + length, dtype=torch.float32)
+    angles = positions[:, None] * base**-exponents
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from symreg.cells import Cell, Compute
+from symreg.cells import Cell, Compute, succeeded
 
 
 class Parser(argparse.ArgumentParser):
@@ -93,12 +93,18 @@ def compute(
 def _take(grid: Sequence[Cell], source: Path, out: Path) -> None:
     """Copy the finished cells of another results folder; their addresses say they are the same."""
     for cell in grid:
-        record = None if cell.folder(out).exists() else cell.record(source)
-        if record and record["line"]["status"] == "ok":
+        if _good(cell, source) and not _good(cell, out):
+            shutil.rmtree(cell.folder(out), ignore_errors=True)
             partial = out / "cells" / f".{cell.key}.partial"
             shutil.rmtree(partial, ignore_errors=True)
             shutil.copytree(cell.folder(source), partial)
             partial.rename(cell.folder(out))
+
+
+def _good(cell: Cell, folder: Path) -> bool:
+    """Tell whether a results folder has a cell's result, under its own address."""
+    record = cell.record(folder)
+    return record is not None and succeeded(record) and record["line"]["cell"] == cell.key
 
 
 def _folders(reuse: str) -> list[Path]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attention import get as get_attention
+import attention
 from benchmarks.presets import UNLIMITED, Preset
 from benchmarks.variants import Variant, variants
 from orbits import protocols
@@ -85,9 +85,9 @@ class Options:
         if unknown:
             raise ValueError(f"law_labels must be among labels {preset.labels}, got {unknown[0]!r}")
         for name in preset.attentions:
-            if get_attention(name).reweights:
+            if "p" in attention.arguments(name):
                 for p in preset.exponents:
-                    get_attention(name, p=p)  # refuses one that is not positive
+                    attention.get(name, p=p)  # refuses one that is not positive
         for name in preset.engines:
             status = engines.get(name).status()
             if status.state != "ready":

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     if options.dry_run:
         print(table)
         return
-    training.check_devices(preset)
+    training.check_devices(preset.name, preset.training)
     world = [protocol] if options.law == "newton" else [protocol, options.law]
     out = Path(options.out or "-".join(["runs/newton", options.preset, *world]))
     command.check(options, out, settings.config())

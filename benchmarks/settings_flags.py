@@ -49,7 +49,7 @@ def _converters(settings: type[Settings]) -> dict[str, Callable[[str], Any]]:
     found = {
         field.name: _converter(hints[field.name])
         for field in dataclasses.fields(settings)
-        if field.name not in NOT_FLAGS
+        if field.name not in (*NOT_FLAGS, *settings.not_flags)
     }
     return {name: convert for name, convert in found.items() if convert is not None}
 
@@ -58,15 +58,26 @@ def _converter(hint: Any) -> Callable[[str], Any] | None:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         (hint,) = (x for x in arguments if x is not type(None))
-        return _converter(hint)
+        return _or_none(_converter(hint))
     if origin is tuple:
         return _several(arguments[0])
     return hint if hint in (bool, int, float, str) else None
 
 
+def _or_none(item: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
+    if item is None:
+        return None
+
+    def read(text: str) -> Any:
+        return None if text == "none" else item(text)
+
+    read.__name__ = f"none or {item.__name__}"
+    return read
+
+
 def _several(item: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     def read(text: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(item(x.strip()) for x in text.split(",") if x.strip()))
+        return tuple(item(x.strip()) for x in text.split(",") if x.strip())
 
     read.__name__ = f"list of {item.__name__}"  # argparse puts it into its message
     return read

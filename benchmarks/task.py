@@ -85,6 +85,27 @@ class Settings:
     about: str
     jobs: int | None = None
 
+    not_flags: ClassVar[tuple[str, ...]] = ()
+    """Fields that the command line cannot give: others decide them."""
+
+    def check(self, at_least: Mapping[str, float]) -> None:
+        """Refuse fields below what they must be, and empty lists but ``exponents``.
+
+        Args:
+            at_least: The least value of a field, or of each of its items.
+
+        Raises:
+            ValueError: A value is too small, or a list is empty; the message names the field.
+        """
+        for name, least in at_least.items():
+            value = getattr(self, name)
+            items = value if isinstance(value, tuple) else (value,)
+            if not items and name != "exponents":  # none stand for the catalogue's
+                raise ValueError(f"{name} must not be empty")
+            for item in items:
+                if item is not None and not item >= least:
+                    raise ValueError(f"{name} must be at least {least:g}, got {item:g}")
+
     def config(self) -> dict[str, Any]:
         """Return what determines the results, as plain data."""
         fields = dataclasses.asdict(self)
@@ -204,10 +225,17 @@ def measurements(lines: Sequence[Line]) -> list[Line]:
 def by_seed(
     lines: Sequence[Line], metric: str, *names: str
 ) -> dict[tuple[Any, ...], dict[int, float]]:
-    """Return the values of a metric by seed, for each combination of some parts of the row."""
+    """Return the values of a metric by seed, for each combination of some parts of the row.
+
+    Raises:
+        ValueError: Two lines have the same parts and seed.
+    """
     found: dict[tuple[Any, ...], dict[int, float]] = {}
     for line in measurements(lines):
         if metric in line["metrics"]:
-            key = tuple(line["row"].get(name) for name in names)
-            found.setdefault(key, {})[line["row"]["seed"]] = line["metrics"][metric]["value"]
+            key, seed = tuple(line["row"].get(name) for name in names), line["row"]["seed"]
+            values = found.setdefault(key, {})
+            if seed in values:
+                raise ValueError(f"{metric}: two lines of {key}, seed {seed}")
+            values[seed] = line["metrics"][metric]["value"]
     return found

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks import command, settings_flags
+from benchmarks.presets import Training
 from benchmarks.task import Task
 
 
@@ -35,5 +36,8 @@ def run(task: Task, options: argparse.Namespace) -> None:
         print(f"{len(grid)} cells")
         return
     from benchmarks.newton_cells import initialise
+    from benchmarks.training import check_devices
 
+    if isinstance(how := getattr(settings, "training", None), Training):
+        check_devices(settings.preset, how)
     command.compute(options, out, config, grid, task.compute(), initialise, jobs)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import published, verdicts
 from benchmarks.task import Line, Table, Task, measurements
@@ -28,7 +30,8 @@ def report(task: Task, out: Path) -> str:
     asked = measurements(lines)
     if not asked:
         raise ValueError(f"{out}: no cell has a result; run it again")
-    tables = [*task.tables(asked), *beside_published(task, asked, manifest["config"]["preset"])]
+    setting, same = _setting(task, manifest["config"])
+    tables = [*task.tables(asked), *beside_published(task, asked, setting, same)]
     pictures = task.draw(asked, out / "figures")
     failures = [
         f"{', '.join(map(str, x['row'].values()))}: {x['error']}"
@@ -36,7 +39,7 @@ def report(task: Task, out: Path) -> str:
         if x["status"] == "failed"
     ]
     text = "\n".join(_markdown(table) for table in tables)
-    heading = f"# {task.name}: {task.about}\n\n"
+    heading = f"# {task.name}: {task.about}\n\nSetting: {setting}.\n\n"
     failed = "".join(f"- {sentence}\n" for sentence in failures)
     artefacts.write_bytes(out / MARKDOWN, f"{heading}{text}{failed}".encode())
     images = [
@@ -46,7 +49,7 @@ def report(task: Task, out: Path) -> str:
     template = html.environment(Path(__file__).parent / "templates").get_template("task.html")
     page = template.render(
         task=task,
-        preset=manifest["config"]["preset"],
+        setting=setting,
         metrics=task.metrics,
         tables=tables,
         images=images,
@@ -60,22 +63,50 @@ def report(task: Task, out: Path) -> str:
     return f"{text}\nreport: {out / PAGE}"
 
 
-def beside_published(task: Task, lines: Sequence[Line], preset: str) -> list[Table]:
-    """Return each published table with our numbers and what the intervals say of it."""
+def beside_published(
+    task: Task, lines: Sequence[Line], setting: str, same_scale: bool
+) -> list[Table]:
+    """Return each published table with our numbers and what the intervals say of it.
+
+    Args:
+        task: The task.
+        lines: Its measurements.
+        setting: What ours are, in words.
+        same_scale: Whether they are the preset ``paper`` as it stands.
+    """
     return [
         Table(
             f"{table.paper}, {table.place}, beside ours",
-            f"Paper: {table.setting}. Ours: preset {preset}; means over seeds. A number is judged "
+            f"Paper: {table.setting}. Ours: {setting}; means over seeds. A number is judged "
             "by its difference to the table's baseline, ours paired by seed, with a 95% interval.",
             _judged(
                 table,
                 task.ours(lines, table.table),
-                preset == "paper" and table.table in task.same_scale,
+                same_scale and table.table in task.same_scale,
             ),
         )
         for name in task.published
         for table in published.tables(name)
     ]
+
+
+def _setting(task: Task, config: Mapping[str, Any]) -> tuple[str, bool]:
+    """Return a run's setting in words, and whether it is the preset ``paper`` as it stands."""
+    preset = task.presets[config["preset"]]
+    known = json.loads(json.dumps(preset.config()))
+    changed = [
+        f"{name} {_short(config.get(name))}"
+        for name, value in known.items()
+        if name != "seeds" and config.get(name) != value
+    ]
+    words = f"preset {preset.preset} ({preset.about})"
+    if changed:
+        words += f" with {', '.join(changed)}"
+    return words, preset.preset == "paper" and not changed
+
+
+def _short(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _judged(table: published.Table, ours: verdicts.Ours, same_scale: bool) -> list[list[str]]:

@@ -14,8 +14,8 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
-from attention.layer import Attention, KeyValueCache
-from worldmodel.gpt import Block
+from attention.layer import Attention
+from worldmodel.gpt import Block, Cache
 from worldmodel.tasks import load_task, read_checkpoint
 from worldmodel.text_task import TextTask
 
@@ -155,8 +155,9 @@ class TextScorer:
 
         Args:
             prompts: What to continue; a prompt and its continuation may exceed ``max_length``.
-            use_cache: Keep keys and values instead of computing them anew at every token. The
-                texts are the same up to rounding; the specification is without.
+            use_cache: Keep what attention needs of earlier tokens instead of computing them anew
+                at every token. The texts are the same up to rounding; the specification is
+                without.
 
         Raises:
             ValueError: A prompt and its continuation exceed the learned positions.
@@ -222,7 +223,7 @@ class TextScorer:
         self, prompt: Tensor, max_new_tokens: int, until: tuple[str, ...], use_cache: bool
     ) -> list[str]:
         """Return the continuations of prompts [B, P]."""
-        tokens, caches = prompt, [KeyValueCache() for _ in self.task.gpt.blocks]
+        tokens, caches = prompt, self.task.gpt.new_caches()
         found = [("", False)] * len(prompt)
         for _ in range(max_new_tokens):
             if use_cache:
@@ -241,7 +242,7 @@ class TextScorer:
                 break
         return [text for text, _ in found]
 
-    def _cached_hidden(self, tokens: Tensor, caches: list[KeyValueCache]) -> Tensor:
+    def _cached_hidden(self, tokens: Tensor, caches: list[Cache]) -> Tensor:
         """Return the final hidden states of the tokens that the caches have not seen."""
         x = self.task.embedded(tokens)[:, caches[0].length :]
         for block, cache in zip(self.task.gpt.blocks, caches, strict=True):

@@ -31,7 +31,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
 from benchmarks import learners
-from benchmarks.presets import Preset, Training
+from benchmarks.presets import Training
 from orbits import artefacts
 from symreg.cells import Progress
 from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
@@ -40,22 +40,26 @@ from worldmodel.gpt_task import GPTTask
 from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import ForceTask, read_checkpoint
 
-CHECKPOINT, CURVES = "last.ckpt", "metrics.csv"
+CHECKPOINT, CURVES, DONE = "last.ckpt", "metrics.csv", "done"
 ROOT = Path(__file__).parents[1]
 
 
-def check_devices(preset: Preset) -> None:
+def check_devices(name: str, how: Training) -> None:
     """Refuse a preset that this machine has too few devices for.
+
+    Args:
+        name: The preset's name, for the message.
+        how: How its cells are trained.
 
     Raises:
         ValueError: CUDA devices are missing.
     """
-    needed = preset.training.devices if preset.training.accelerator == "cuda" else 0
+    needed = how.devices if how.accelerator == "cuda" else 0
     found = torch.cuda.device_count()
     if found < needed:
         devices = "CUDA device" if needed == 1 else "CUDA devices"
         raise ValueError(
-            f"preset {preset.name!r} needs {needed} {devices}, found {found}; "
+            f"preset {name!r} needs {needed} {devices}, found {found}; "
             "use --dry-run to see its cost"
         )
 
@@ -156,6 +160,25 @@ class _StopWhen(Callback):
         trainer.should_stop |= reached and sharpened(pl_module) == 1
 
 
+class _AfterValidation(Callback):
+    """Write a checkpoint again when its step has been validated.
+
+    What the validation decided (a switch, a stop) is then part of it: Lightning's own callback
+    saves before that.
+
+    Args:
+        path: The checkpoint.
+        every: Steps between two.
+    """
+
+    def __init__(self, path: Path, every: int) -> None:
+        self.path, self.every = path, every
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.global_step % self.every == 0:
+            trainer.save_checkpoint(self.path)
+
+
 class _AtomicCheckpoints(TorchCheckpointIO):
     """Replace a checkpoint in one step: Lightning copies it in, where /tmp is another disk."""
 
@@ -175,18 +198,18 @@ def _fit(
     checkpoint = kept / CHECKPOINT
     resumed = checkpoint.is_file()
     start = read_checkpoint(checkpoint)["global_step"] if resumed else 0
-    if start == steps:
+    if (kept / DONE).exists():
         return
     if pretrained and not resumed:
         assert isinstance(task, ForceTask)
         task.load_backbone(pretrained, any_law=config.get("any_law", False))
     more: list[Callback] = []
+    if config.get("stop_when"):  # first: what it sees was measured as the switch stands now
+        more.append(_StopWhen(**config["stop_when"]))
     if config.get("sharpen_after"):
         more.append(SharpenAfter(config["sharpen_after"]))
     if config.get("sharpen_when"):
         more.append(SharpenWhen(**config["sharpen_when"]))
-    if config.get("stop_when"):
-        more.append(_StopWhen(**config["stop_when"]))
     trainer = lightning.Trainer(
         accelerator=training.accelerator,
         devices=training.devices,
@@ -210,6 +233,7 @@ def _fit(
             ),
             _Report(progress),
             *more,
+            *([_AfterValidation(checkpoint, training.checkpoint_steps)] if more else []),
         ],
         plugins=[_AtomicCheckpoints(), LightningEnvironment()],
         enable_progress_bar=False,
@@ -223,6 +247,8 @@ def _fit(
         weights_only=True,
     )
     trainer.save_checkpoint(checkpoint)
+    if trainer.is_global_zero:
+        (kept / DONE).touch()
 
 
 def _strategy(training: Training) -> str | Strategy:

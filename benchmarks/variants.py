@@ -1,4 +1,4 @@
-"""Attention variants as the rows of a benchmark."""
+"""Attention variants and linear mixers as the rows of a benchmark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from attention.catalogue import get as get_attention
+import attention
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One attention row: a variant, its arguments and its schedule."""
+    """One attention row: a variant or a linear mixer, its arguments and its schedule."""
 
     attention: str
     p: float | None = None
@@ -20,13 +20,13 @@ class Variant:
     @property
     def label(self) -> str:
         """Return the name shown in tables."""
-        name = get_attention(self.attention, **({} if self.p is None else {"p": self.p})).label
+        name = attention.label(self.attention, **({} if self.p is None else {"p": self.p}))
         return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
 
     def arguments(self, length: int) -> dict[str, Any]:
         """Return the variant's arguments for models that are trained on so many rows."""
         arguments: dict[str, Any] = {} if self.p is None else {"p": self.p}
-        if get_attention(self.attention).needs_length:
+        if "length" in attention.arguments(self.attention):
             arguments["length"] = length
         return arguments
 
@@ -37,7 +37,7 @@ def variants(
     """Return the attention rows of a run.
 
     Args:
-        attentions: Names of the catalogue: a row each.
+        attentions: Names of variants and mixers: a row each.
         exponents: The p of every re-weighted variant, a row each; none for the catalogue's.
         sharpen_after: A further row for every re-weighted variant, which trains without
             re-weighting up to this step; 0 for none.
@@ -47,8 +47,9 @@ def variants(
     """
     found = []
     for name in attentions:
-        spec = get_attention(name)
-        powers = (exponents or (spec.p,)) if spec.reweights else (None,)
+        powers: tuple[float | None, ...] = (None,)
+        if "p" in attention.arguments(name):
+            powers = exponents or (attention.get(name).p,)
         found += [Variant(name, p) for p in powers]
     if sharpen_after:
         found += [Variant(v.attention, v.p, sharpen_after) for v in found if v.p is not None]

@@ -121,7 +121,9 @@ def bars(
 
 
 def _plain(part: Any) -> str:
-    return {True: "on", False: "off", None: ""}.get(part, str(part))
+    if isinstance(part, bool):
+        return "on" if part else "off"
+    return "" if part is None else str(part)
 
 
 def _pyplot() -> Any:

@@ -18,7 +18,7 @@ from orbits.manifest import manifest
 from symreg.result_rows import SCHEMA
 
 CLAIM, LINES = "run.json", "results.jsonl"
-TABLES = ("leaderboard.md", "leaderboard.html", "report.html", "rates.md")
+TABLES = ("leaderboard.md", "leaderboard.html", "report.md", "report.html", "rates.md")
 """What the runs make from the lines, as far as it lies in the folder itself."""
 
 

@@ -15,9 +15,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from attention import metrics
-from attention.layer import Attention
+from attention.layer import Attention, with_weights
 from orbits import artefacts
 from worldmodel.data import OrbitData
+from worldmodel.gpt import Block
 from worldmodel.gpt_task import GPTTask
 from worldmodel.tasks import load_task
 from worldmodel.text_task import TextTask
@@ -55,8 +56,8 @@ def attention_maps(
         The path of the picture.
 
     Raises:
-        ValueError: Not a checkpoint, there is no such layer or sequence, or the checkpoint is of
-            the other kind.
+        ValueError: Not a checkpoint, there is no such layer or sequence, the checkpoint is of the
+            other kind, or its mixer is linear.
         FileExistsError: ``out`` exists.
     """
     out = Path(out)
@@ -136,9 +137,9 @@ def _labels(task: TextTask, tokens: Tensor) -> list[str] | None:
 
 
 def _mixer(task: GPTTask, layer: int) -> Attention:
-    mixer = task.gpt.blocks[layer].attention
-    assert isinstance(mixer, Attention)
-    return mixer
+    block = task.gpt.blocks[layer]
+    assert isinstance(block, Block)
+    return with_weights(block.attention)
 
 
 def draw(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention.layer import Attention
+from attention.layer import with_weights
 from worldmodel.gpt import Block
 from worldmodel.token_task import TokenTask
 
@@ -39,12 +39,14 @@ def layer_states(task: TokenTask, tokens: Tensor) -> Iterator[LayerState]:
     Args:
         task: A model, in evaluation mode.
         tokens: int64 [B, L].
+
+    Raises:
+        ValueError: The model has linear mixers, which have no weights.
     """
     hidden = task.embedded(tokens.to(task.device))
     for block in task.gpt.blocks:
         assert isinstance(block, Block)
-        layer, x = block.attention, block.norm_attention(hidden)
-        assert isinstance(layer, Attention)
+        layer, x = with_weights(block.attention), block.norm_attention(hidden)
         query, key, value = (
             linear(x).unflatten(-1, (-1, layer.head_dim)).transpose(1, 2)
             for linear in (layer.query, layer.key, layer.value)

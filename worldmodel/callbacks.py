@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, Callback
 
+import attention
 from attention.layer import Attention
 from orbits import artefacts
 from orbits.manifest import manifest
@@ -147,6 +148,11 @@ class SharpenAfter(Callback):
 
 
 def _set_sharpen(module: lightning.LightningModule, fraction: float) -> None:
-    for layer in module.modules():
-        if isinstance(layer, Attention):
-            layer.set_sharpen(fraction)
+    layers = [layer for layer in module.modules() if isinstance(layer, Attention)]
+    if not layers:
+        able = (name for name in attention.names() if attention.get(name).reweights)
+        raise ValueError(
+            f"a schedule of the re-weighting needs attention that has one: {', '.join(able)}"
+        )
+    for layer in layers:
+        layer.set_sharpen(fraction)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.layer import Attention, KeyValueCache
+from attention.layer import Attention
 from worldmodel.token_task import TokenTask
 
 _MOST_WEIGHTS = 2**26
@@ -78,7 +78,7 @@ def continued(task: TokenTask, tokens: npt.ArrayLike, n: int) -> list[int]:
         n: How many tokens to add.
     """
     known = torch.as_tensor(np.asarray(tokens), dtype=torch.int64)[None].to(task.device)
-    caches = [KeyValueCache() for _ in task.gpt.blocks]
+    caches = task.gpt.new_caches()
     answer: list[int] = []
     for _ in range(n):
         hidden = task.embedded(known)

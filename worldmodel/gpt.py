@@ -1,4 +1,4 @@
-"""The backbone: a pre-norm GPT whose attention is any registered variant."""
+"""The backbone: a pre-norm GPT whose attention is any variant or linear mixer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 from torch import Tensor, nn
 
 import attention
-from attention.layer import KeyValueCache
+from attention.layer import Attention, KeyValueCache
+from attention.linear import Mixer, RecurrentState
 from worldmodel.mlp import build_mlp, build_norm
+
+Cache = KeyValueCache | RecurrentState
+"""What a block's attention keeps of earlier positions."""
 
 
 class Block(nn.Module):
     """One transformer block: attention and an MLP, if it has one, each behind a norm."""
 
-    def __init__(self, mixer: nn.Module, width: int, mlp: str, norm: str) -> None:
+    def __init__(self, mixer: Attention | Mixer, width: int, mlp: str, norm: str) -> None:
         super().__init__()
         self.norm_attention = build_norm(norm, width)
         self.attention = mixer
@@ -24,7 +28,11 @@ class Block(nn.Module):
         if self.mlp is not None:
             self.norm_mlp = build_norm(norm, width)
 
-    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+    def new_cache(self) -> Cache:
+        """Return what the block keeps before the first position."""
+        return self.attention.new_cache()
+
+    def forward(self, x: Tensor, cache: Cache | None = None) -> Tensor:
         """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds."""
         x = x + self.attention(self.norm_attention(x), cache)
         return x if self.mlp is None else x + self.mlp(self.norm_mlp(x))
@@ -34,7 +42,7 @@ class GPT(nn.Module):
     """A stack of blocks on embedded inputs.
 
     Args:
-        attention_name: A name of ``attention.names()``.
+        attention_name: A name of ``attention.all_names()``.
         attention_args: Arguments of the variant, for example ``{"p": 15}``.
         n_layer: Number of blocks.
         n_head: Heads per block.
@@ -64,13 +72,17 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(
             Block(
                 attention.build(
-                    attention_name, n_head=n_head, head_dim=head_dim, **(attention_args or {})
+                    attention_name,
+                    n_head=n_head,
+                    head_dim=head_dim,
+                    layer=layer,
+                    **(attention_args or {}),
                 ),
                 self.width,
                 mlp,
                 norm,
             )
-            for _ in range(n_layer)
+            for layer in range(n_layer)
         )
         self.norm = build_norm(norm, self.width)
         for name, module in self.named_modules():
@@ -81,6 +93,10 @@ class GPT(nn.Module):
                 nn.init.normal_(
                     module.weight, std=std / math.sqrt(2 * n_layer) if residual else std
                 )
+
+    def new_caches(self) -> list[Cache]:
+        """Return what each block keeps before the first position."""
+        return [block.new_cache() for block in self.blocks if isinstance(block, Block)]
 
     def forward(self, x: Tensor) -> Tensor:
         """Map embedded inputs [B, T, width] to final hidden states of the same shape."""

@@ -22,8 +22,8 @@ from worldmodel.mlp import MLPName, NormName
 if TYPE_CHECKING:
     AttentionName = str
 else:
-    # The choices of the command line are the names of the catalogue.
-    AttentionName = Literal[attention_variants.names()]
+    # The choices of the command line: the catalogue and the linear mixers.
+    AttentionName = Literal[attention_variants.all_names()]
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -34,7 +34,7 @@ class GPTTask(lightning.LightningModule, ABC):
     """A GPT and how it is trained; a subclass brings the embedding, the answer and the loss.
 
     Args:
-        attention: The attention variant.
+        attention: The attention variant, or a linear mixer.
         attention_args: Its arguments, for example ``{"p": 15}``.
         n_layer: Number of blocks.
         n_head: Heads per block.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
@@ -89,6 +89,9 @@ def configure(
         warmup_steps: Steps of linear warm-up.
         total_steps: Step at which the learning rate reaches its minimum.
         min_lr_ratio: The minimum, as a share of ``lr``.
+
+    Raises:
+        ValueError: There is no such optimiser.
     """
     # Muon orthogonalises what maps hidden states to hidden states. Embeddings, heads, gains and
     # a variant's learned numbers go to AdamW.
@@ -100,6 +103,9 @@ def configure(
     trained = [p for p in module.parameters() if p.requires_grad]
     matrices = [p for p in trained if id(p) in hidden]
     others = [p for p in trained if id(p) not in hidden]
+    if name not in get_args(OptimizerName):
+        known = ", ".join(get_args(OptimizerName))
+        raise ValueError(f"unknown optimizer {name!r}; choose from {known}")
     optimizer: Optimizer
     if name == "muon" and matrices:
         optimizer = MuonAdamW(matrices, others, lr, weight_decay)

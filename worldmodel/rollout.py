@@ -13,8 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention.layer import KeyValueCache
-from worldmodel.gpt import Block
+from worldmodel.gpt import Block, Cache
 from worldmodel.tasks import NextTokenTask
 
 
@@ -35,7 +34,7 @@ def rollout(
         n_rows: Rows to generate.
         generator: Draw every row from the model's distribution with it (x and y independently,
             as the head factorises them); it lives on the model's device. None takes the mode.
-        use_cache: Keep the keys and values of earlier rows instead of computing them anew. The
+        use_cache: Keep what attention needs of earlier rows instead of computing them anew. The
             rows are the same up to rounding; the specification is without.
 
     Raises:
@@ -46,7 +45,7 @@ def rollout(
     if n_rows < 0:
         raise ValueError(f"n_rows must not be negative, got {n_rows}")
     tokens, coordinates = prompt["tokens"], prompt["coordinates"]
-    caches = [KeyValueCache() for _ in task.gpt.blocks]
+    caches = task.gpt.new_caches()
     for _ in range(n_rows):
         if use_cache:
             hidden = _cached(task, tokens, coordinates, caches)
@@ -69,7 +68,7 @@ def _answer(logits: Tensor, generator: torch.Generator | None) -> Tensor:
 
 
 def _cached(
-    task: NextTokenTask, tokens: Tensor, coordinates: Tensor, caches: list[KeyValueCache]
+    task: NextTokenTask, tokens: Tensor, coordinates: Tensor, caches: list[Cache]
 ) -> Tensor:
     """Return the hidden states of the rows that the caches have not seen, [B, new, width]."""
     seen = caches[0].length

@@ -89,7 +89,7 @@ class Subject:
     def model(self) -> str:
         """The variant's name in tables."""
         arguments = self.task.hparams["attention_args"] or {}
-        return attention.get(self.task.hparams["attention"], **arguments).label
+        return attention.label(self.task.hparams["attention"], **arguments)
 
     @property
     def row(self) -> dict[str, Any]:

@@ -2,47 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState, check_rope_base, full_precision
+from attention.positions import rope
 
 
 class LinearAttention(Mixer):
     """o_t = phi(q_t) S_t / (phi(q_t) . z_t), S_t = sum phi(k_i)^T v_i, z_t = sum phi(k_i).
 
-    phi(x) = 1 + elu(x) is positive, so the running normaliser is too. Positions are not encoded:
-    the published layer leaves them to the input.
+    phi(x) = 1 + elu(x) is positive, so the running normaliser is too. The published layer leaves
+    positions to the input.
+
+    Arguments:
+        rope_base: With a number, phi(q) and phi(k) are rotated in S, not in z (Su et al. 2021,
+            Eq. 19).
     """
 
     name = "linear"
-    source = "Katharopoulos et al. 2020, Eqs. 9, 16 to 20; phi of Eq. 7"
+    source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
+    arguments: ClassVar = {"rope_base": None}
 
-    def __init__(self, n_head: int, head_dim: int, chunk: int = 64, **args: Any) -> None:
-        super().__init__(n_head, head_dim, chunk, **args)
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        if self.args["rope_base"] is not None and head_dim % 2:
+            raise ValueError(f"RoPE needs an even head_dim, got {head_dim}")
         self.query, self.key, self.value, self.project = (
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`.
+
+        Raises:
+            ValueError: ``rope_base`` is neither None nor a positive number.
+        """
+        checked = super().checked(args)
+        if checked["rope_base"] is not None:
+            check_rope_base(cls.name, checked["rope_base"])
+        return checked
 
     def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         with full_precision(x):
             q, k = functional.elu(q) + 1, functional.elu(k) + 1
-            # A column of ones makes the normaliser one more value channel of the same sum.
-            v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
+            normaliser = cache.tensors.get("normaliser", 0) + k.cumsum(dim=-2)
+            # Features below the rounding of 1 + elu are 0, and so may their sum be.
+            total = (q * normaliser).sum(dim=-1, keepdim=True).clamp_min(1e-6)
+            if (base := self.args["rope_base"]) is not None:
+                positions = torch.arange(x.shape[1], device=x.device) + cache.length
+                q, k = rope(q, positions, base), rope(k, positions, base)
             state = cache.tensors.get("state", v.new_zeros(*v.shape[:2], k.shape[-1], v.shape[-1]))
             if stepwise:
-                total, state = recurrent(q, k, v, state)
+                mixed, state = recurrent(q, k, v, state)
             else:
-                total, state = chunked(q, k, v, state, self.chunk)
-            cache.tensors = {"state": state}
-            # Features below the rounding of 1 + elu are 0, and so may their sum be.
-            mixed = total[..., :-1] / total[..., -1:].clamp_min(1e-6)
-        return self.project(self._merge(mixed, x))
+                mixed, state = chunked(q, k, v, state, self.chunk)
+            cache.tensors = {"state": state, "normaliser": normaliser[..., -1:, :]}
+        return self.project(self._merge(mixed / total, x))
 
 
 def recurrent(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -35,6 +36,7 @@ class Mixer(nn.Module, ABC):
         n_head: Number of heads.
         head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
         chunk: Positions that the chunked form takes at once; the result does not depend on it.
+        layer: Which block of a stack the mixer is in; some treat the first one differently.
         **args: Arguments of the mixer, see ``arguments``.
 
     Raises:
@@ -43,7 +45,7 @@ class Mixer(nn.Module, ABC):
     """
 
     name: ClassVar[str]
-    """As in ``attention.mixers()``."""
+    """As in ``attention.all_names()``."""
     source: ClassVar[str]
     """Paper and equation."""
     about: ClassVar[str]
@@ -51,12 +53,15 @@ class Mixer(nn.Module, ABC):
     arguments: ClassVar[Mapping[str, Any]] = {}
     """What a user may set, as plain data, with its defaults."""
 
-    def __init__(self, n_head: int, head_dim: int, chunk: int = 64, **args: Any) -> None:
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
         super().__init__()
         for label, size in (("n_head", n_head), ("head_dim", head_dim), ("chunk", chunk)):
             if not isinstance(size, int) or size < 1:
                 raise ValueError(f"{label} must be a whole number of at least 1, got {size!r}")
         self.n_head, self.head_dim, self.chunk = n_head, head_dim, chunk
+        self.layer = layer
         self.width = n_head * head_dim
         self.args = self.checked(args)
 
@@ -150,6 +155,16 @@ class Mixer(nn.Module, ABC):
     def _merge(self, heads: Tensor, like: Tensor) -> Tensor:
         """Return [B, L, H * D] of heads [B, H, L, D], in the type of another tensor."""
         return heads.transpose(1, 2).flatten(-2).to(like.dtype)
+
+
+def check_rope_base(name: str, base: Any) -> None:
+    """Refuse a base of rotary positions that is not a positive number.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if isinstance(base, bool) or not isinstance(base, int | float) or not 0 < base < math.inf:
+        raise ValueError(f"rope_base of {name} must be a positive number, got {base!r}")
 
 
 def full_precision(x: Tensor) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +15,9 @@ from benchmarks.problems.mqar import MIXTURE_TRAIN, MQAR
 class MQARMixture:
     """Zoology's later training set of MQAR, and what a model of it is tested on.
 
-    A row belongs to the problem in whose share its index falls; beyond the last share they start
-    again. Shorter rows are padded on the right with token 0, which nothing is asked of and which
-    a causal model never looks at.
+    The problems' rows are mixed evenly: any run of indices holds them in about their shares, and
+    as many indices as there are rows hold them exactly. Shorter rows are padded on the right with
+    token 0, which nothing is asked of and which a causal model never looks at.
 
     Source: HazyResearch/zoology d88d6f5, mqar_example_configs/original_mqar_configs.py, where
     batches hold rows of one length each.
@@ -24,7 +25,7 @@ class MQARMixture:
         >>> problem = MQARMixture(vocab_size=64, seq_lens=(8, 12), n_pairs=(1, 2), rows=(3, 1))
         >>> rows = problem.examples("train", 0, np.arange(4))
         >>> (rows.targets != IGNORE).sum(axis=1).tolist()
-        [1, 1, 1, 2]
+        [1, 2, 1, 1]
 
     Attributes:
         vocab_size: Tokens of every problem.
@@ -66,7 +67,10 @@ class MQARMixture:
         """Return one row per index; see :class:`benchmarks.problems.Problem`."""
         numbers = np.array(row_numbers(indices), np.int64)
         ends = np.cumsum(self.rows)
-        belongs = np.searchsorted(ends, numbers % ends[-1], side="right")
+        # Steps of the golden section visit all places once and never stay near one.
+        total = int(ends[-1])
+        step = next(s for s in range(int(0.618 * total), 2 * total) if math.gcd(s, total) == 1)
+        belongs = np.searchsorted(ends, numbers % total * step % total, side="right")
         tokens = np.zeros((len(numbers), self.seq_len), np.int64)
         targets = np.full_like(tokens, IGNORE)
         for place, problem in enumerate(self.problems):

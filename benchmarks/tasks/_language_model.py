@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import TRAINING, Measured, Settings, Task
+from benchmarks.tasks._checked import check_model
+from orbits import artefacts
 from symreg.cells import Cell, Progress
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from benchmarks.variants import Variant
     from worldmodel.text import CorpusData
     from worldmodel.text_task import TextTask
+
+VERSION = 1
+"""Raised whenever the same settings would train another model."""
 
 TEXT_SEED = 0
 """Seed of the held-out text; a model's seed draws its own training windows."""
@@ -73,9 +78,11 @@ class LanguageModels(Settings):
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        for name in ("attentions", "seeds"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must not be empty")
+        sizes = ("n_layer", "n_head", "head_dim", "seq_len", "batch_size", "steps")
+        self.check({**dict.fromkeys(sizes, 1), "seeds": 0, "lr": 1e-9, "weight_decay": 0})
+        self.check({"exponents": 1e-9})
+        if not self.attentions:
+            raise ValueError("attentions must not be empty")
         if not 0 <= self.sharpen_after < self.steps:
             raise ValueError(
                 f"sharpen_after must be in [0, {self.steps}), got {self.sharpen_after}"
@@ -106,6 +113,7 @@ def training_cell(
     """
     config: dict[str, Any] = {
         "task": "language model",
+        "task_version": VERSION,
         "line_kind": TRAINING,
         "row": {"model": variant.label, "seed": seed},
         "seed": seed,
@@ -131,6 +139,9 @@ def training_cell(
         "steps": settings.steps,
         "sharpen_after": variant.sharpen_after,
     }
+    if settings.tokenizer.endswith(".json"):
+        config["tokenizer_sha256"] = artefacts.sha256(settings.tokenizer)
+    check_model(config, settings.training.warmup_steps)
     config["corpus_sha256"] = _corpus_sha256(config["learner"], *_source(config["data"]))
     if changes := settings.training.changes():
         config["training"] = changes
@@ -190,7 +201,6 @@ def load(checkpoint: Path) -> TextTask:
 
 def record(folder: Path) -> dict[str, Any]:
     """Return the configuration of a finished training cell, of its folder."""
-    from orbits import artefacts
     from symreg.cells import RECORD
 
     return artefacts.load_record(folder / RECORD)["line"]["manifest"]["config"]
@@ -201,7 +211,6 @@ def measured(
 ) -> dict[str, Any]:
     """Return the result line of a question to a trained model, of its folder."""
     from benchmarks.training import CHECKPOINT, device
-    from orbits import artefacts
     from orbits.manifest import manifest
 
     about = manifest(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Settings, Task
+from benchmarks.tasks._checked import check_model
 
 if TYPE_CHECKING:
     from benchmarks.problem_data import ProblemData
@@ -49,7 +50,9 @@ class Problems(Settings):
         norm: layer or rms.
         positions: ``rope``, or ``learned`` absolute positions in its stead.
         optimizer: ``adamw`` or ``muon``.
+        min_lr_ratio: The learning rate at the end, as a share of that at the start.
         steps: Most training steps.
+        epochs: Passes over the training examples, which then decide the steps; None for ``steps``.
         val_steps: Steps between validations.
         stop_at: Training stops at this validation accuracy.
         batch_size: Examples per step.
@@ -72,7 +75,9 @@ class Problems(Settings):
     norm: str = "layer"
     positions: str = "rope"
     optimizer: str = "adamw"
+    min_lr_ratio: float = 0.0
     steps: int = 1200
+    epochs: int | None = None
     val_steps: int = 50
     stop_at: float = 0.99
     batch_size: int = 64
@@ -82,9 +87,13 @@ class Problems(Settings):
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        for name in ("attentions", "seeds", "lrs", "weight_decays"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must not be empty")
+        sizes = ("n_layer", "n_head", "head_dim", "steps", "val_steps", "batch_size", "n_train")
+        self.check(dict.fromkeys((*sizes, "n_val", "n_test"), 1))
+        self.check({"seeds": 0, "lrs": 1e-9, "weight_decays": 0, "exponents": 1e-9, "epochs": 1})
+        if not self.attentions:
+            raise ValueError("attentions must not be empty")
+        if self.epochs is None and self.val_steps > self.steps:
+            raise ValueError(f"val_steps must be at most steps {self.steps}, got {self.val_steps}")
         if self.positions not in ("rope", "learned"):
             raise ValueError(f"positions must be rope or learned, got {self.positions!r}")
         if not 0 <= self.warm_up < 1:
@@ -127,6 +136,11 @@ class Problems(Settings):
             length: Tokens of its examples.
         """
         learned = self.positions == "learned"
+        steps = self.steps
+        if self.epochs is not None:
+            if self.n_train is None:
+                raise ValueError("epochs need a number of training examples: give n_train")
+            steps = self.epochs * -(-self.n_train // self.batch_size)
         arguments = variant.arguments(length) | ({"rope_base": None} if learned else {})
         config: dict[str, Any] = {
             "learner": "problem",
@@ -141,6 +155,7 @@ class Problems(Settings):
                 "n_positions": length if learned else None,
                 "optimizer": self.optimizer,
                 "weight_decay": decay,
+                "min_lr_ratio": self.min_lr_ratio,
             },
             "data": {
                 "problem": problem,
@@ -152,10 +167,11 @@ class Problems(Settings):
                 "train_seed": seed,
             },
             "lr": lr,
-            "steps": self.steps,
-            "val_steps": self.val_steps,
+            "steps": steps,
+            "val_steps": min(self.val_steps, steps),
             "stop_when": {"metric": "val_accuracy", "above": self.stop_at},
         }
+        check_model(config, self.training.warmup_steps)
         if warm:
             config["sharpen_when"] = {"metric": "val_accuracy", "above": self.warm_up}
         if changes := self.training.changes():
@@ -193,7 +209,8 @@ def trained(
             100 * training.last_value(curves, "val_accuracy"), config["data"]["n_val"]
         )
         metrics["steps"] = Measured(steps, 1)
-        metrics["reweighted"] = Measured(sharpened(model), 1)
+        if "p" in (config["model"]["attention_args"] or {}):
+            metrics["reweighted"] = Measured(sharpened(model), 1)
         record = manifest(config, seed=config["seed"], device=training.device(config))
         return task.line(config, metrics, manifest=record)
 
@@ -230,17 +247,24 @@ def right_by_row(given: Integers, targets: Integers) -> Any:
 
 
 def best(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines at each row's best rate and decay: by mean validation accuracy."""
+    """Return the lines at each row's best rate and decay: by mean validation accuracy.
+
+    Of those with the most seeds: at the others some failed.
+    """
     groups: dict[tuple, dict[tuple, list[Line]]] = {}
     for line in lines:
         row = {k: v for k, v in line["row"].items() if k not in (*SWEPT, "seed")}
         swept = tuple(line["row"].get(name) for name in SWEPT)
         groups.setdefault(tuple(row.items()), {}).setdefault(swept, []).append(line)
+    # A rate at which a seed failed does not win by those that are left.
     return [
         line
         for found in groups.values()
         for line in max(
             found.values(),
-            key=lambda some: fmean(x["metrics"]["val_accuracy"]["value"] for x in some),
+            key=lambda some: (
+                len(some),
+                fmean(x["metrics"]["val_accuracy"]["value"] for x in some),
+            ),
         )
     ]

@@ -2,8 +2,8 @@
 
 LSSAR (2026), Tables 2, A1 and A2; Lazy Attention, Table 1. ``acc_norm`` divides a choice's
 log-likelihood by its characters (LSSAR), ``acc_n`` rescales an accuracy against chance (Lazy
-Attention, C.3): two metrics with two names. A task whose data cannot be reached is skipped, and
-the report says so.
+Attention, C.3): two metrics with two names. A task whose data cannot be reached is a failed
+cell that says so: the next run tries it again.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class DownstreamTask(Task):
         if settings.checkpoints:
             for path in map(Path, settings.checkpoints):
                 known = {"checkpoint_sha256": artefacts.sha256(path)}
-                models.append((path.stem, None, {"config": known, "inputs": {"checkpoint": path}}))
+                label = str(path.with_suffix(""))
+                models.append((label, None, {"config": known, "inputs": {"checkpoint": path}}))
         else:
             for variant, number in settings.models():
                 cell = language_model.training_cell(settings, variant, number)
@@ -119,6 +120,7 @@ class DownstreamTask(Task):
             for name in settings.tasks:
                 how = {
                     **source["config"],
+                    **_contents(settings),
                     "limit": settings.limit,
                     "include_path": settings.include_path,
                     "scrolls": settings.scrolls,
@@ -159,8 +161,8 @@ class DownstreamTask(Task):
         )["tasks"][name]
         inputs = {"checkpoint": artefacts.sha256(checkpoint)}
         record = manifest(config, seed=config["seed"], device=device(config), inputs=inputs)
-        if found["status"] == "skipped":
-            return {**self.line(config, {}, manifest=record), "skipped": found["reason"]}
+        if found["status"] == "skipped":  # a failed cell is tried again, and never taken elsewhere
+            raise RuntimeError(f"skipped: {found['reason']}")
         metrics = {}
         for metric, value in found["metrics"].items():
             label = f"{NAMES.get(metric, metric)}@{name}"
@@ -172,14 +174,9 @@ class DownstreamTask(Task):
         return {**self.line(config, {}, manifest=record), "metrics": metrics, "harness": about}
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
-        """Return every metric by model, and what was skipped."""
+        """Return every metric by model."""
         metrics = dict.fromkeys(m for line in measurements(lines) for m in line["metrics"])
-        tables = [interval_table("Zero-shot metrics", lines, ("model",), metrics)]
-        reasons = {line["row"]["asked"]: line["skipped"] for line in lines if "skipped" in line}
-        if reasons:
-            rows = [["task", "why"], *([name, why] for name, why in reasons.items())]
-            tables.append(Table("Skipped", "Not run: the data could not be reached.", rows))
-        return tables
+        return [interval_table("Zero-shot metrics", lines, ("model",), metrics)]
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
         """Draw each task's first metric by model."""
@@ -193,6 +190,15 @@ class DownstreamTask(Task):
                 path = folder / f"{name}.png"
                 paths[f"{metric} by model."] = bars(values, path, metric)
         return paths
+
+
+def _contents(settings: Downstream) -> dict[str, str]:
+    """Return the hashes of the user's files, which decide the answers as much as their names."""
+    from orbits import artefacts
+
+    files = [Path(settings.scrolls)] if settings.scrolls else []
+    files += sorted(Path(settings.include_path).rglob("*.*")) if settings.include_path else []
+    return {f"sha256 {file.name}": artefacts.sha256(file) for file in files if file.is_file()}
 
 
 TASK = DownstreamTask()

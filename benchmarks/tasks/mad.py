@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed, measurements
 from benchmarks.tasks._solve import Problems, answers, best, trained
 from benchmarks.views import bars, interval_table
@@ -37,6 +38,7 @@ class Skills(Problems):
     problems: tuple[str, ...] = NAMES
     harder: bool = False
     train_share: float = 1.0
+    not_flags = ("n_train",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,9 +61,10 @@ PAPER = Skills(
     head_dim=8,
     mlp="swiglu",
     norm="rms",
-    steps=20_000,
+    epochs=200,
     val_steps=1000,
     stop_at=0.9999,
+    training=Training(accelerator="cuda"),
     batch_size=128,
     n_test=1280,
     harder=True,
@@ -69,7 +72,8 @@ PAPER = Skills(
 SMALL = replace(
     PAPER, preset="small", about="two baselines, width 64, 400 steps; a quarter of an hour of CPU",
     attentions=("softmax", "lssa", "lssar"), seeds=(0, 1, 2), lrs=(1e-3, 3e-3),
-    weight_decays=(0.1,), n_head=8, steps=400, val_steps=100, batch_size=32, n_test=640,
+    weight_decays=(0.1,), n_head=8, epochs=None, training=Training(), steps=400, val_steps=100,
+    batch_size=32, n_test=640,
     problems=("in_context_recall", "memorization"), harder=False,
 )  # fmt: skip
 PRESETS = {
@@ -80,7 +84,7 @@ PRESETS = {
     ),
     "small": SMALL,
     "gpu": replace(
-        PAPER, preset="gpu", about="six baselines at width 128; one GPU, hours", steps=10_000,
+        PAPER, preset="gpu", about="six baselines at width 128; one GPU, hours",
         weight_decays=(0.1,), harder=False,
     ),
     "paper": PAPER,
@@ -181,13 +185,17 @@ class MADTask(Task):
             row, metric = line["row"], f"acc@{line['row']['problem']}"
             values = found.setdefault(row["model"], {}).setdefault(row["seed"], {})
             values.setdefault(metric, []).append(line["metrics"][metric]["value"])
-        return {
+        ours = {
             model: {
                 seed: {metric: fmean(v) for metric, v in values.items()}
                 for seed, values in seeds.items()
             }
             for model, seeds in found.items()
         }
+        for means in (x for seeds in ours.values() for x in seeds.values()):
+            if len(means) == len(NAMES):
+                means["acc@average"] = fmean(means.values())
+        return ours
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
         """Draw the macro accuracy of every model on each baseline."""
@@ -200,7 +208,11 @@ class MADTask(Task):
                 size = next(x for x in baselines if x["row"]["problem"] == name)
                 vocabulary = size["manifest"]["config"]["data"]["problem_args"]["vocab_size"]
                 paths[f"Macro accuracy, {name}."] = bars(
-                    values, folder / f"{name}.png", "macro accuracy, %", 100 / vocabulary
+                    values,
+                    folder / f"{name}.png",
+                    "macro accuracy, %",
+                    100 / vocabulary,
+                    "one of the vocabulary",
                 )
         return paths
 

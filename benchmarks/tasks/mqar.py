@@ -6,11 +6,13 @@ of the problem are those of :class:`benchmarks.problems.mqar.MQAR`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.presets import Training
 from benchmarks.problems import catalogue
 from benchmarks.problems.mqar import MIXTURE_TEST, MQAR
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
@@ -50,6 +52,7 @@ class Recall(Problems):
     n_pairs: tuple[int, ...] = (4,)
     head_dims: tuple[int, ...] = (64,)
     lengths: tuple[int, ...] = (64, 128, 256)
+    not_flags = ("head_dim",)
     mixture: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +79,7 @@ FIGURE_2 = replace(
     vocab_size=8192, seq_lens=(64, 128, 256, 512), n_pairs=(4, 8, 16, 64), head_dims=(64, 128),
     lrs=(1e-4, 4.64e-4, 2.15e-3, 1e-2), positions="learned", lengths=(), batch_size=256,
     n_train=100_000, n_val=1000, n_test=3000, steps=10_000, val_steps=250,
+    training=Training(accelerator="cuda"),
 )  # fmt: skip
 PRESETS = {
     "tiny": replace(
@@ -86,8 +90,8 @@ PRESETS = {
     "small": SMALL,
     "gpu": FIGURE_2,
     "paper": replace(
-        FIGURE_2, preset="paper", about="zoology's Figure 2, up to 100 epochs; never run",
-        head_dims=(64, 128, 256, 512), steps=39_000,
+        FIGURE_2, preset="paper", about="zoology's Figure 2 in batches of 256; never run",
+        head_dims=(64, 128, 256, 512), epochs=100,
     ),
 }  # fmt: skip
 METRICS = {
@@ -119,6 +123,8 @@ class MQARTask(Task):
                         variant, warm, seed, lr, decay, name, problem, length
                     )
                     config["tests"] = tests
+                    if settings.mixture:
+                        config["data"]["n_train"] = sum(catalogue.get(name, **problem).rows)  # type: ignore[attr-defined]
                     if settings.positions == "learned":
                         longest = max(length, *(other for other, _ in tests))
                         config["model"]["n_positions"] = longest
@@ -155,9 +161,10 @@ class MQARTask(Task):
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return accuracies at each row's best learning rate, and the sweep itself."""
-        keys = ("load", "width", "model", "lr")
+        keys = ("load", "width", "model", "lr", "weight_decay")
         at_best = "At the learning rate with the best validation accuracy"
-        metrics = dict.fromkeys(name for line in lines for name in line["metrics"])
+        names = {name for line in lines for name in line["metrics"]}
+        metrics = sorted(names, key=lambda name: [int(x) for x in re.findall(r"\d+", name)])
         return [
             interval_table(f"{at_best}, %", best(lines), keys, metrics),
             interval_table("The sweep", lines, keys, ("val_accuracy", "steps")),
@@ -170,10 +177,9 @@ class MQARTask(Task):
             chosen = [
                 x for x in best(lines) if (x["row"]["load"], x["row"]["width"]) == (load, width)
             ]
-            metric = next(iter(chosen[0]["metrics"]))
-            found = by_seed(chosen, metric, "model")
+            length, pairs = ("64", "4") if load == "mixture" else load.split("/")
+            found = by_seed(chosen, f"accuracy@{length}/{pairs}", "model")
             values = {model: seeds for (model,), seeds in found.items()}
-            length, pairs = metric.removeprefix("accuracy@").split("/")
             caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
             path = folder / f"accuracy_{load.replace('/', '_')}_{width}.png"
             level = 100 / int(pairs)

@@ -61,6 +61,7 @@ class Passkeys(Settings):
         for multiple in self.multiples:
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
+        object.__setattr__(self, "multiples", tuple(map(float, self.multiples)))
         from benchmarks.problems.passkey import Passkey
 
         Passkey(self.seq_len, self.n_digits)  # refuses a key that does not fit
@@ -125,6 +126,9 @@ class PasskeyTask(Task):
 
     def cells(self, settings: Passkeys) -> list[Cell]:
         """Return trainings with their tests, or language models and questions to them."""
+        from benchmarks.problems.passkey import prompts
+        from worldmodel.tokenizer import load_tokenizer
+
         models = settings.models()
         multiples = list(settings.multiples)
         if isinstance(models, Problems):
@@ -140,6 +144,8 @@ class PasskeyTask(Task):
                 cells.append(Cell(TRAINED, self.measurement(full, seed, config), label=label))
             return cells
         assert isinstance(models, LanguageModels)
+        shortest = int(min(multiples) * models.seq_len)
+        prompts(load_tokenizer(models.tokenizer), shortest, settings.n_trials)  # refuses
         learned, asked = [], []
         for variant, seed in models.models():
             cell = language_model.training_cell(models, variant, seed)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
 from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
@@ -20,7 +21,6 @@ from benchmarks.views import bars, interval_table
 from symreg.cells import Cell, Compute, Progress
 
 STORY = "Once upon a time, in a land far far away, there lived"
-REPEATED = "sink"
 TEXTS = ("natural", "repeated", "story")
 """Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
 STATISTICS = "positions.npz"
@@ -44,6 +44,8 @@ class Sinks(LanguageModels):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.mask_at and self.shards is not None:
+            raise ValueError(f"mask_at must be empty with shards, got {self.mask_at}")
         for place in self.mask_at:
             if not 0 <= place < self.seq_len:
                 raise ValueError(f"mask_at must be in [0, {self.seq_len}), got {place}")
@@ -69,11 +71,15 @@ PRESETS = {
         SMALL, preset="gpu", about="byte GPT of 11M, 512 bytes, 10,000 steps; one GPU", n_layer=6,
         n_head=6, head_dim=64, seq_len=512, batch_size=64, steps=10_000, lr=1e-3, n_windows=256,
         mask_at=(0, 1, 4, 16, 64, 256),
+        training=Training(accelerator="cuda", precision="bf16-mixed"),
     ),
     "paper": replace(
         SMALL, preset="paper", about="340M, 10B tokens of FineWeb-Edu, 512 tokens; never run",
         n_layer=24, n_head=16, head_dim=64, seq_len=512, batch_size=128, steps=20_000, lr=4e-4,
-        tokenizer="gpt2", shards="shards/fineweb_edu", n_windows=1024, mask_at=(),
+        tokenizer="gpt2", shards="shards/fineweb_edu", n_windows=64, weight_decay=0.01,
+        training=Training(
+            accelerator="cuda", devices=8, strategy="ddp", precision="bf16-mixed", warmup_steps=1024
+        ), mask_at=(),
     ),
 }  # fmt: skip
 METRICS = {
@@ -103,9 +109,16 @@ class SinkTask(Task):
     published = ("offsets",)
 
     def cells(self, settings: Sinks) -> list[Cell]:
-        """Return trainings and the measurements of each on every text."""
+        """Return trainings and the measurements of each on every text.
+
+        Raises:
+            ValueError: There is no such attention, or it has no weights.
+        """
+        import attention
         from benchmarks.variants import Variant
 
+        for name in (*settings.attentions, settings.mask_attention):
+            attention.get(name)  # refuses a linear mixer
         trained: dict[tuple[Variant, int, int | None], Cell] = {
             (variant, seed, None): language_model.training_cell(settings, variant, seed)
             for variant, seed in settings.models()
@@ -199,7 +212,9 @@ class SinkTask(Task):
         """Draw the sink of every model beside that of uniform attention."""
         chosen = [line for line in lines if _is(line, "natural")]
         values = {model: seeds for (model,), seeds in by_seed(chosen, "sink", "model").items()}
-        uniform = next(iter(chosen))["metrics"]["uniform"]["value"]
+        if not chosen:
+            return {}
+        uniform = chosen[0]["metrics"]["uniform"]["value"]
         caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
         path = folder / "sink.png"
         return {caption: bars(values, path, "weight on the first key, %", uniform, "uniform")}

@@ -4,12 +4,13 @@ import sys
 import pytest
 
 import attention
-from attention.__main__ import COLUMNS, main
+from attention.__main__ import COLUMNS, MIXERS, main
 
 
 def test_every_variant_is_listed_with_its_properties(capsys, added):
     main(["ls"])
-    header, *lines = capsys.readouterr().out.splitlines()
+    variants, mixers = capsys.readouterr().out.split("\n\n")
+    header, *lines = variants.splitlines()
     assert [line.split()[0] for line in lines] == list(attention.names())
     assert all(column in header for column in COLUMNS)
     for line, name in zip(lines, attention.names(), strict=True):
@@ -19,17 +20,29 @@ def test_every_variant_is_listed_with_its_properties(capsys, added):
         assert spec.row_sum in line
         assert all(argument in line for argument in (*spec.arguments, *spec.learned))
     assert "gates" in next(line for line in lines if line.startswith("zeros_sm"))
+    header, *lines = mixers.splitlines()
+    assert all(column in header for column in MIXERS)
+    for line, name in zip(lines, attention.linear.names(), strict=True):
+        mixer = attention.linear.get(name)
+        assert line.startswith(f"{name} ")
+        assert mixer.about in line
+        assert mixer.source in line
+        assert all(argument in line for argument in mixer.arguments)
 
 
 def test_markdown_is_a_table(capsys, added):
     main(["ls", "--markdown"])
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells[0] == list(COLUMNS)
-    assert set(cells[1]) == {"---"}
-    assert [row[0] for row in cells[2:]] == list(attention.names())
-    assert all(len(row) == len(COLUMNS) for row in cells)
-    assert all(all(row) for row in cells if row[0] != added.name)
+    parts = capsys.readouterr().out.split("# Linear mixers")
+    for part, columns, names in zip(
+        parts, (COLUMNS, MIXERS), (attention.names(), attention.linear.names()), strict=True
+    ):
+        lines = [line for line in part.splitlines() if line.startswith("|")]
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        assert cells[0] == list(columns)
+        assert set(cells[1]) == {"---"}
+        assert [row[0] for row in cells[2:]] == list(names)
+        assert all(len(row) == len(columns) for row in cells)
+        assert all(all(row) for row in cells if row[0] != added.name)
 
 
 @pytest.mark.parametrize("arguments", [[], ["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)

@@ -132,6 +132,16 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["sink", "--mask-at", "1000"], "mask_at must be in"),
         (["recall"], "invalid choice: 'recall'"),
         (["mqar", "--preset", "huge"], "invalid choice: 'huge'"),
+        (["mqar", "--steps", "10"], "val_steps must be at most steps 10, got 50"),
+        (["mqar", "--mlp", "foo"], "unknown mlp 'foo'"),
+        (["mqar", "--optimizer", "sgd"], "unknown optimizer 'sgd'"),
+        (["mqar", "--lrs", "-1"], "lrs must be at least"),
+        (["mad", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
+        (["extrapolation", "--steps", "0"], "steps must be at least 1, got 0"),
+        (["extrapolation", "--tokenizer", "nope"], "nope"),
+        (["extrapolation", "--head-dim", "7"], "RoPE needs an even head_dim, got 7"),
+        (["passkey", "--form", "asked"], "n_tokens must be at least"),
+        (["sink", "--shards", "nowhere"], "mask_at must be empty with shards"),
         (["mqar", "--jobs", "0"], "--jobs must be at least 1"),
     ],
 )
@@ -165,6 +175,7 @@ def test_every_field_is_a_flag_with_its_documentation(name):
     settings_flags.add(parser, tasks.get(name).presets)
     settings = tasks.get(name).presets["small"]
     fields = {field.name for field in dataclasses.fields(settings)} - {"preset", "about", "jobs"}
+    fields -= set(settings.not_flags)
     plain = {f for f in fields if not dataclasses.is_dataclass(getattr(settings, f))}
     flags = {action.dest: action.help for action in parser._actions}
     assert plain <= set(flags)
@@ -175,10 +186,13 @@ def test_flags_change_a_preset_and_nothing_else():
     presets = tasks.get("mqar").presets
     parser = command.Parser()
     settings_flags.add(parser, presets)
-    given = parser.parse_args(["--lrs", "1e-3, 1e-2,1e-3", "--n-train", "5", "--exponents", ""])
+    given = parser.parse_args(["--lrs", "1e-3, 1e-2", "--n-train", "5", "--exponents", ""])
     changed = settings_flags.apply(given, presets)
     expected = dataclasses.replace(presets["small"], lrs=(1e-3, 1e-2), n_train=5, exponents=())
     assert changed == expected
+    given = parser.parse_args(["--n-train", "none", "--seq-lens", "32,64", "--n-pairs", "4,4"])
+    changed = settings_flags.apply(given, presets)
+    assert (changed.n_train, changed.seq_lens, changed.n_pairs) == (None, (32, 64), (4, 4))
 
 
 def test_values_by_seed():
@@ -196,6 +210,8 @@ def test_values_by_seed():
         ("a", False): {0: 1.0, 1: 3.0},
         ("a", True): {2: 5.0},
     }
+    with pytest.raises(ValueError, match=r"loss: two lines of \('a',\), seed 0"):
+        by_seed([line(0, 1.0), line(0, 2.0)], "loss", "model")
 
 
 def test_a_mean_knows_its_error():

@@ -22,6 +22,9 @@ VARIANTS = [
     ("alibi", {}),
     ("zeros_sm", {}),
     ("softmax", {"ntk_train_length": 12}),
+    ("zeros", {}),
+    ("linear", {"chunk": 5}),
+    ("gated_deltanet", {}),
 ]
 
 

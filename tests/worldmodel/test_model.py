@@ -28,11 +28,11 @@ def test_every_input_gives_next_token_logits(kind, protocol):
     assert logits.shape == (3, 20, 2, 100)
 
 
-@pytest.mark.parametrize("name", attention.names())
+@pytest.mark.parametrize("name", attention.all_names())
 @pytest.mark.parametrize("kind", ["tokens", "bin_centres", "coordinates"])
 def test_predictions_never_see_the_future(name, kind):
     torch.manual_seed(0)
-    args = {"length": 49} if "length" in attention.get(name).arguments else None
+    args = {"length": 49} if "length" in attention.arguments(name) else None
     task = NextTokenTask(
         attention=name, attention_args=args, input=kind, n_layer=2, n_head=2, head_dim=8
     ).eval()

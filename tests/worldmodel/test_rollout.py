@@ -54,9 +54,12 @@ def test_every_row_is_the_likeliest_after_all_before_it(kind, use_cache):
     assert len(rolled[:, 7:].unique()) > 10, "a constant answer would prove nothing"
 
 
-@pytest.mark.parametrize("name", ["softmax", "lssar", "alibi", "sliding_window", "lazy", "raw"])
+@pytest.mark.parametrize(
+    "name",
+    ["softmax", "lssar", "alibi", "sliding_window", "lazy", "raw", *attention.linear.names()],
+)
 def test_the_cache_changes_no_answer(name):
-    known = attention.get(name).arguments
+    known = attention.arguments(name)
     args = {"p": 3.0, "length": 21, "window": 5}
     args = {key: value for key, value in args.items() if key in known} or None
     task = model(attention=name, attention_args=args)

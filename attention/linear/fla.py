@@ -1,0 +1,69 @@
+"""The decayed sum by flash-linear-attention's kernels, where they can serve.
+
+fla-core is optional: :func:`refusal` says why it does not serve a call, and everything works
+without it. Mixers with a delta rule stay with PyTorch: of fla's kernels for them (0.6.0) one
+refuses float32, in which states are kept here, and one warns against it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+CHANNELS = 16
+"""Channels of keys and values must be a multiple: the smallest tile of the kernels."""
+
+
+def refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve a call, or None if it does.
+
+    Args:
+        k: [B, H, L, K].
+        v: [B, H, L, V].
+    """
+    if not k.is_cuda:
+        return f"its kernels run on CUDA; the tensors are on {k.device.type}"
+    if not installed():
+        return "fla-core is not installed"
+    if k.dtype != torch.float32:
+        return f"its states are float32, the tensors {k.dtype}"
+    if k.shape[-1] % CHANNELS or v.shape[-1] % CHANNELS:
+        return f"{k.shape[-1]} and {v.shape[-1]} channels are no multiples of {CHANNELS}"
+    if k.shape[-2] == 1:
+        return "one position is a step of the recurrence"
+    return None
+
+
+@functools.cache
+def installed() -> bool:
+    """Return whether fla-core, and what it needs, can be found (without importing it)."""
+    return all(importlib.util.find_spec(name) for name in ("fla", "einops"))
+
+
+def chunked(
+    q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor, bonus: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Do what :func:`attention.linear._decay.chunked` does; its arguments and result are these."""
+    heads = (*v.shape[:3], k.shape[-1])
+    q, k, v, log_decay = (
+        x.transpose(1, 2) for x in (q.expand(heads), k.expand(heads), v, log_decay)
+    )
+    settings = {"scale": 1.0, "initial_state": state, "output_final_state": True}
+    if bonus is not None:
+        full = log_decay.expand_as(k)
+        out, state = _kernel("rwkv6", "chunk_rwkv6")(q, k, v, full, bonus, **settings)
+    elif log_decay.shape[-1] == 1:
+        kernel = _kernel("simple_gla", "chunk_simple_gla")
+        out, state = kernel(q, k, v, log_decay.squeeze(-1), **settings)
+    else:
+        out, state = _kernel("gla", "chunk_gla")(q, k, v, log_decay, **settings)
+    return out.transpose(1, 2), state
+
+
+def _kernel(package: str, name: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    return getattr(importlib.import_module(f"fla.ops.{package}"), name)

@@ -1,0 +1,72 @@
+"""HGRN2 (Qin et al. 2024, arXiv:2404.07904)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear._decay import decayed_attention
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+
+
+class HGRN2(Mixer):
+    """h_t = diag(f_t) h_{t-1} + (1 - f_t)^T i_t, y_t = o_t h_t, the state [K, V] (Sect. 3).
+
+    The input gate is the complement of the forget gate, and the outer product expands the state
+    of a gated linear RNN without further weights: gated linear attention with 1 - f as the key
+    and the output gate as the query. f = lower + (1 - lower) sigmoid(x W_f), o = SiLU(x W_o), and
+    RMSNorm over the width before the last projection, as in the authors' code.
+
+    Arguments:
+        lower_bound: The smallest forget gate, in [0, 1). The paper learns one per layer that
+            rises with depth; a mixer does not know its depth, so all layers share this number.
+    """
+
+    name = "hgrn2"
+    source = "Qin et al. 2024 (arXiv:2404.07904), Sect. 3"
+    about = "Gated linear attention whose keys are what the forget gates leave open."
+    arguments: ClassVar = {"lower_bound": 0.0}
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        self.lower_bound: float = self.args["lower_bound"]
+        self.query, self.forget, self.value, self.project = (
+            nn.Linear(self.width, self.width, bias=False) for _ in range(4)
+        )
+        self.norm = nn.RMSNorm(self.width, eps=1e-5)
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`.
+
+        Raises:
+            ValueError: ``lower_bound`` is outside [0, 1).
+        """
+        found = super().checked(args)
+        bound = found["lower_bound"]
+        if not isinstance(bound, int | float) or not 0 <= bound < 1:
+            raise ValueError(f"lower_bound of hgrn2 must be in [0, 1), got {bound!r}")
+        return found
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        q, forget, v = (self._split(layer(x)) for layer in (self.query, self.forget, self.value))
+        with full_precision(x):
+            # In logarithms, and 1 - f from the other side: a gate near 0 or 1 keeps its digits.
+            log_decay = functional.logsigmoid(forget)
+            if self.lower_bound:
+                bound = torch.full_like(log_decay, math.log(self.lower_bound))
+                log_decay = torch.logaddexp(bound, math.log1p(-self.lower_bound) + log_decay)
+            k = (1 - self.lower_bound) * torch.sigmoid(-forget)
+            chunk = None if stepwise else self.chunk
+            mixed = decayed_attention(functional.silu(q), k, v, log_decay, cache, chunk)
+        return self.project(self.norm(self._merge(mixed, x)))
+
+
+MIXER = HGRN2

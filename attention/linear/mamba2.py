@@ -1,0 +1,81 @@
+"""Mamba-2 (Dao and Gu 2024, arXiv:2405.21060)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear._convolution import ShortConvolution
+from attention.linear._decay import decayed_attention
+from attention.linear._gate import StepSize
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+
+EXPAND = 2
+"""Inner channels for one of the model, as published."""
+
+
+class Mamba2(Mixer):
+    """h_t = a_t h_{t-1} + dt_t B_t^T x_t, y_t = C_t h_t + D x_t, the state [N, P] (Sects. 6, 7).
+
+    In the words of attention, C is the query, B the key and x the value; all heads share B and C
+    ("multi-value" heads). a_t = exp(-exp(A) dt_t) and dt_t = softplus(u_t w + b) are one number
+    per head and position. As in the Mamba-2 block: one projection makes z, x, B and C, a short
+    convolution and SiLU follow on x, B and C, and the output is RMSNorm(y * SiLU(z)) W. Heads
+    have 2 ``head_dim`` channels: 6 width^2 weights and more.
+
+    Arguments:
+        state: N, channels of B and C.
+    """
+
+    name = "mamba2"
+    source = "Dao and Gu 2024 (arXiv:2405.21060), Sects. 6 and 7, Listing 1"
+    about = "State-space duality: linear attention with a scalar decay, a convolution and a gate."
+    arguments: ClassVar = {"state": 64}
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        self.state: int = self.args["state"]
+        self.inner = EXPAND * self.width
+        seen = self.inner + 2 * self.state
+        self.gate = nn.Linear(self.width, self.inner, bias=False)
+        self.inputs = nn.Linear(self.width, seen, bias=False)
+        self.recent = ShortConvolution(seen, "recent", bias=True)
+        self.decay = StepSize(self.width, n_head)
+        self.skip = nn.Parameter(torch.ones(n_head))
+        self.norm = nn.RMSNorm(self.inner, eps=1e-5)
+        self.project = nn.Linear(self.inner, self.width, bias=False)
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`.
+
+        Raises:
+            ValueError: ``state`` is not a whole number of at least 1.
+        """
+        found = super().checked(args)
+        if not isinstance(found["state"], int) or found["state"] < 1:
+            raise ValueError(
+                f"state of mamba2 must be a whole number of at least 1, got {found['state']!r}"
+            )
+        return found
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        sizes = [self.inner, self.state, self.state]
+        inputs, write, read = self.recent(self.inputs(x), cache).split(sizes, dim=-1)
+        step, log_decay = self.decay(x)
+        v = self._split(inputs)
+        q, k = (shared.unsqueeze(1).to(v.dtype) for shared in (read, write))
+        with full_precision(x):
+            chunk = None if stepwise else self.chunk
+            mixed = decayed_attention(q, k, step * v, log_decay, cache, chunk)
+            mixed = mixed + self.skip[:, None, None] * v
+        return self.project(self.norm(self._merge(mixed, x) * functional.silu(self.gate(x))))
+
+
+MIXER = Mamba2

@@ -1,0 +1,58 @@
+"""Retention (Sun et al. 2023, arXiv:2307.08621)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear._decay import decayed_attention
+from attention.linear._norm import by_head
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.positions import rope
+
+EXPAND = 2
+"""Channels of a value for one of a key, as published (Sect. 3.1, parameter allocation)."""
+
+
+class RetNet(Mixer):
+    """S_n = gamma S_{n-1} + K_n^T V_n, o_n = Q_n S_n, with Q and K rotated (Eqs. 5, 6).
+
+    gamma = 1 - 2^(-5 - h) is fixed, one number per head h = 0, 1, ...; the layer returns
+    (swish(X W_G) * GroupNorm(o)) W_O with a group per head (Eq. 8): 8 width^2 weights. The
+    rotation by the position n, e^(i n theta), is RoPE's. K is divided by sqrt(d) as published; the
+    paper's other two scalings of the scores change nothing behind the GroupNorm and are left out.
+    """
+
+    name = "retnet"
+    source = "Sun et al. 2023 (arXiv:2307.08621), Eqs. 5, 6, 8"
+    about = "Linear attention with RoPE and a fixed exponential decay per head."
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        if head_dim % 2:
+            raise ValueError(f"retnet rotates pairs of channels: head_dim {head_dim} is odd")
+        width, wide = self.width, EXPAND * self.width
+        self.query, self.key = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.value, self.gate = (nn.Linear(width, wide, bias=False) for _ in range(2))
+        self.norm = nn.LayerNorm(EXPAND * head_dim, elementwise_affine=False)
+        self.project = nn.Linear(wide, width, bias=False)
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
+        with full_precision(x):
+            positions = torch.arange(cache.length, cache.length + x.shape[1], device=x.device)
+            q, k = rope(q, positions), rope(k, positions) * self.head_dim**-0.5
+            heads = torch.arange(self.n_head, device=x.device, dtype=q.dtype)
+            log_decay = torch.log1p(-(2.0 ** (-5 - heads)))[:, None, None].expand_as(q[..., :1])
+            chunk = None if stepwise else self.chunk
+            mixed = decayed_attention(q, k, v, log_decay, cache, chunk)
+        mixed = by_head(self.norm, self._merge(mixed, x), self.n_head)
+        return self.project(functional.silu(self.gate(x)) * mixed)
+
+
+MIXER = RetNet

@@ -1,0 +1,79 @@
+"""RWKV-6, "Finch" (Peng et al. 2024, arXiv:2404.05892)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear._decay import decayed_attention
+from attention.linear._rwkv import (
+    DEPTH,
+    LowRank,
+    by_position,
+    change_since_last,
+    channels,
+    output_norm,
+)
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+
+SHIFT_RANK, DECAY_RANK = 32, 64
+"""Ranks of the data-dependent interpolations and of the decay, as published."""
+
+
+class RWKV6(Mixer):
+    """S_t = diag(w_t) S_{t-1} + k_t^T v_t, o_t = r_t (S_{t-1} + diag(u) k_t^T v_t) (Finch).
+
+    The present token has a weight u of its own. Receptance r, key, value, gate g and decay each
+    see an interpolation of x_t and x_{t-1} that the input chooses ("ddlerp"):
+    x_t + (x_{t-1} - x_t) lora(x_t + (x_{t-1} - x_t) mu). The decay, per channel and position, is
+    w = exp(-exp(lora(.))), and the layer returns (GroupNorm(o) * SiLU(g)) W_o.
+    """
+
+    name = "rwkv6"
+    source = "Peng et al. 2024 (arXiv:2404.05892), Finch: token shift, time mixing"
+    about = "Linear attention with decays per channel, a bonus for the present and token shift."
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        width, place = self.width, channels(self.width)
+        starts = {
+            "receptance": 1 - place ** (DEPTH / 2),
+            "key": 1 - place**DEPTH,
+            "value": 1 - place**DEPTH - 0.3 * DEPTH,
+            "gate": 1 - place ** (DEPTH / 2),
+            "decay": 1 - place**DEPTH,
+        }
+        self.blend = nn.Parameter(1 - place**DEPTH)
+        self.shifts = nn.ModuleDict(
+            {name: LowRank(width, SHIFT_RANK, offset=start) for name, start in starts.items()}
+        )
+        self.receptance, self.key, self.value, self.gate, self.project = (
+            nn.Linear(width, width, bias=False) for _ in range(5)
+        )
+        self.decay = LowRank(width, DECAY_RANK, offset=-6 + 5 * place ** (0.7 + 1.3 * DEPTH))
+        zigzag = 0.1 * ((torch.arange(width) + 1) % 3 - 1)
+        self.bonus = nn.Parameter((DEPTH * (1 - place) + zigzag).view(n_head, head_dim))
+        self.norm = output_norm(n_head, width)
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        change = change_since_last(x, cache)
+        blended = x + change * self.blend
+        seen = {name: x + change * shift(blended) for name, shift in self.shifts.items()}
+        layers = {"receptance": self.receptance, "key": self.key, "value": self.value}
+        r, k, v = (self._split(layer(seen[name])) for name, layer in layers.items())
+        rate = self._split(self.decay(seen["decay"]))
+        with full_precision(x):
+            # exp(-exp(10)) is 0 in every precision; beyond, the gradient would be infinity * 0.
+            log_decay = -rate.clamp_max(10.0).exp()
+            chunk = None if stepwise else self.chunk
+            mixed = decayed_attention(r, k, v, log_decay, cache, chunk, self.bonus.to(r.dtype))
+        mixed = by_position(self.norm, self._merge(mixed, x))
+        return self.project(mixed * functional.silu(self.gate(seen["gate"])))
+
+
+MIXER = RWKV6

@@ -1,0 +1,100 @@
+"""RWKV-7, "Goose" (Peng et al. 2025, arXiv:2503.14456)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention.linear._delta import corrected_attention
+from attention.linear._norm import unit
+from attention.linear._rwkv import (
+    DEPTH,
+    LowRank,
+    by_position,
+    change_since_last,
+    channels,
+    output_norm,
+)
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+
+
+class RWKV7(Mixer):
+    """S_t = S_{t-1} (diag(w_t) - kappa_t^T (a_t * kappa_t)) + v_t^T k_t, o_t = S_t r_t.
+
+    A delta rule in which the key that is removed, kappa = unit(k * xi), is not the one that is
+    added, k (1 + (a - 1) alpha), and in which the rate a and the decay
+    w = exp(-e^(-1/2) sigmoid(lora(x))) are vectors. Each projection sees its own fixed
+    interpolation of x_t and x_{t-1}. The layer returns
+    ((GroupNorm(o) + (r . (rho * k)) v) * g) W_o with g = sigmoid(x A) B.
+
+    The paper's layers after the first also mix the first layer's values into theirs; a mixer sees
+    its own layer alone, so each is what the first one is.
+    """
+
+    name = "rwkv7"
+    source = "Peng et al. 2025 (arXiv:2503.14456), time mixing"
+    about = "A delta rule with decays and learning rates per channel, and token shift."
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        width, place = self.width, channels(self.width)
+        powers = {"receptance": 0.2, "decay": 0.9, "key": 0.7, "value": 0.7, "rate": 0.9}
+        self.shifts = nn.ParameterDict(
+            {name: 1 - place ** (DEPTH * power) for name, power in {**powers, "gate": 0.2}.items()}
+        )
+        self.receptance, self.key, self.value, self.project = (
+            nn.Linear(width, width, bias=False) for _ in range(4)
+        )
+        wave = torch.linspace(-1, 1, head_dim).repeat(n_head)
+        wave = wave * wave.abs()
+        slow = -6 + 6 * place ** (1 + DEPTH**0.3)
+        self.decay = LowRank(width, _rank(2.5, width), offset=slow + 0.5 + 2.5 * wave)
+        self.rate = LowRank(
+            width,
+            _rank(2.5, width),
+            inside=nn.Identity(),
+            offset=-0.19 + 0.3 * wave + 0.4 * (place - 0.5),
+        )
+        self.gate = LowRank(width, _rank(5, width), inside=torch.sigmoid)
+        self.removal = nn.Parameter(0.71 - 0.1 * (place - 0.5))
+        self.replacement = nn.Parameter(torch.full((width,), 1.02))
+        self.bonus = nn.Parameter(torch.full((n_head, head_dim), -0.04))
+        self.norm = output_norm(n_head, width)
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        change = change_since_last(x, cache)
+        seen = {name: x + change * shift for name, shift in self.shifts.items()}
+        key = self.key(seen["key"])
+        r, k, removed, v, decay, rate = (
+            self._split(heads)
+            for heads in (
+                self.receptance(seen["receptance"]),
+                key,
+                key * self.removal,
+                self.value(seen["value"]),
+                self.decay(seen["decay"]),
+                self.rate(seen["rate"]),
+            )
+        )
+        with full_precision(x):
+            log_decay = -math.exp(-0.5) * decay.sigmoid()
+            removed, rate = unit(removed), rate.sigmoid()
+            k = k * (1 + (rate - 1) * self.replacement.view(self.n_head, 1, -1))
+            chunk = None if stepwise else self.chunk
+            mixed = corrected_attention(r, k, v, log_decay, removed, -rate * removed, cache, chunk)
+            present = (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v
+        mixed = by_position(self.norm, self._merge(mixed, x)) + self._merge(present, x)
+        return self.project(mixed * self.gate(seen["gate"]))
+
+
+def _rank(factor: float, width: int) -> int:
+    """Return the rank of a low-rank function, a multiple of 32, as in the authors' code."""
+    return max(32, 32 * round(factor * math.sqrt(width) / 32))
+
+
+MIXER = RWKV7

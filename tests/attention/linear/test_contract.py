@@ -1,0 +1,248 @@
+"""What holds for every linear mixer, by name."""
+
+import copy
+import importlib
+import json
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import attention
+from attention import linear
+from attention.linear import RecurrentState
+from worldmodel.gpt import GPT
+
+
+@pytest.fixture(params=linear.names())
+def name(request):
+    """Every mixer."""
+    return request.param
+
+
+def mixer_of(name, n_head=2, head_dim=4, seed=0, dtype=torch.float64, **args):
+    """Build a mixer none of whose numbers is where it starts: zeros and ones would hide terms."""
+    torch.manual_seed(seed)
+    mixer = attention.build(name, n_head=n_head, head_dim=head_dim, **args)
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    return mixer.to(dtype)
+
+
+def inputs(length, width=8, batch=2, seed=5, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, length, width, generator=generator, dtype=torch.float64).to(dtype)
+
+
+def gradients_of(mixer, run, x):
+    """Return the output, and the gradients by the input and by every parameter."""
+    x = x.clone().requires_grad_()
+    out = run(x)
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=out.dtype)
+    given = [x, *mixer.parameters()]
+    return [out, *torch.autograd.grad((out * weights).sum(), given, materialize_grads=True)]
+
+
+def in_parts(mixer, x, sizes, run=None):
+    """Return the output of a sequence that is read in parts with a cache."""
+    cache, found = mixer.new_cache(), []
+    for part in x.split(sizes, dim=1):
+        found.append((run or mixer)(part, cache))
+    assert cache.length == x.shape[1]
+    return torch.cat(found, dim=1)
+
+
+def assert_near(found, expected, tolerance=1e-9):
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(
+            a, b, rtol=0, atol=tolerance * max(1.0, float(b.detach().abs().max()))
+        )
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 5, 64])
+@pytest.mark.parametrize("length", [1, 2, 13])
+def test_chunks_and_steps_agree_in_values_and_gradients(name, length, chunk):
+    mixer, x = mixer_of(name, chunk=chunk), inputs(length)
+    stepwise = gradients_of(mixer, mixer.recurrent, x)
+    assert_near(gradients_of(mixer, mixer, x), stepwise)
+    assert stepwise[0].shape == x.shape
+
+
+@pytest.mark.parametrize("sizes", [[1] * 13, [5, 1, 1, 5, 1], [1, 12], [4, 9]], ids=str)
+def test_a_sequence_in_parts_is_the_whole_in_values_and_gradients(name, sizes):
+    mixer, x = mixer_of(name, chunk=4), inputs(13)
+    whole = gradients_of(mixer, mixer.recurrent, x)
+    assert_near(gradients_of(mixer, lambda x: in_parts(mixer, x, sizes), x), whole)
+    steps = gradients_of(mixer, lambda x: in_parts(mixer, x, sizes, mixer.recurrent), x)
+    assert_near(steps, whole)
+
+
+@pytest.mark.parametrize("edited", [1, 5, 12])
+def test_a_later_token_changes_no_earlier_output(name, edited):
+    mixer, x = mixer_of(name, chunk=5), inputs(13)
+    other = x.clone()
+    other[:, edited:] += inputs(13, seed=6)[:, edited:]
+    for run in (mixer, mixer.recurrent):
+        before, after = run(x), run(other)
+        torch.testing.assert_close(before[:, :edited], after[:, :edited], rtol=0, atol=1e-13)
+        changed = (before[:, edited:] - after[:, edited:]).abs().amax(dim=-1)
+        assert bool((changed > 1e-9).all())
+
+
+def test_what_came_before_matters(name):
+    mixer, x = mixer_of(name), inputs(13)
+    alone = mixer(x[:, 6:])
+    assert (mixer(x)[:, 6:] - alone).abs().max() > 1e-4
+
+
+def test_gradients_are_those_of_finite_differences(name):
+    mixer = mixer_of(name, n_head=1, chunk=3)
+    x = inputs(5, width=4, batch=1).requires_grad_()
+    assert torch.autograd.gradcheck(mixer, (x,))
+
+
+def test_sequences_do_not_mix(name):
+    mixer, x = mixer_of(name), inputs(7, batch=3)
+    alone = torch.cat([mixer(row[None]) for row in x])
+    torch.testing.assert_close(mixer(x), alone, rtol=0, atol=1e-12)
+
+
+def test_every_parameter_learns(name):
+    mixer = mixer_of(name)
+    _, *found = gradients_of(mixer, mixer, inputs(9))
+    for gradient in found:
+        assert gradient.isfinite().all()
+        assert gradient.abs().max() > 0
+
+
+def test_the_state_does_not_grow(name):
+    mixer = mixer_of(name)
+    for length in (1, 2, 40):
+        cache = mixer.new_cache()
+        assert cache == RecurrentState({}, 0)
+        mixer(inputs(length, batch=3), cache)
+        assert sum(x.numel() for x in cache.tensors.values()) == 3 * mixer.state_size()
+        assert all(len(x) == 3 for x in cache.tensors.values())
+
+
+def test_a_state_can_be_continued_twice(name):
+    mixer, x = mixer_of(name), inputs(9)
+    cache = mixer.new_cache()
+    mixer(x[:, :4], cache)
+    kept = RecurrentState(dict(cache.tensors), cache.length)
+    first = mixer(x[:, 4:], cache)
+    assert torch.equal(mixer(x[:, 4:], kept), first)
+
+
+def test_saved_and_loaded_it_is_the_same(name, tmp_path):
+    x = inputs(6)
+    first, second = mixer_of(name), mixer_of(name, seed=1)
+    assert not torch.equal(first(x), second(x))
+    torch.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert torch.equal(first(x), second(x))
+    assert torch.equal(copy.deepcopy(first)(x), first(x))
+    assert repr(name) in repr(first)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_low_precision_is_near_and_keeps_its_type(name, dtype):
+    exact, x = mixer_of(name), inputs(20)
+    found = copy.deepcopy(exact).to(dtype)(x.to(dtype))
+    assert found.dtype == dtype
+    expected = exact.to(dtype).double()(x.to(dtype).double())
+    error = (found.double() - expected).abs().max() / expected.abs().max()
+    assert error < {torch.float32: 1e-4}.get(dtype, 30 * torch.finfo(dtype).eps)
+
+
+def test_autocast_is_near(name):
+    mixer, x = mixer_of(name, dtype=torch.float32), inputs(20, dtype=torch.float32)
+    plain = mixer(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = mixer(x)
+    assert (cast.float() - plain).abs().max() < 0.1 * plain.abs().max()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("case", ["identical tokens", "zeros", "large", "tiny"])
+def test_odd_inputs_stay_finite(name, case, dtype):
+    mixer, x = mixer_of(name, dtype=dtype), inputs(70, dtype=dtype)
+    x = {
+        "identical tokens": x[:, :1].expand_as(x),
+        "zeros": torch.zeros_like(x),
+        "large": 100 * x,
+        "tiny": 1e-20 * x,
+    }[case]
+    for found in gradients_of(mixer, mixer, x):
+        assert found.isfinite().all()
+
+
+def test_what_it_is_called_and_what_it_takes(name):
+    mixer = linear.get(name)
+    assert importlib.import_module(f"attention.linear.{name}").MIXER is mixer
+    assert mixer.source
+    assert mixer.about.endswith(".")
+    assert json.loads(json.dumps(dict(mixer.arguments))) == dict(mixer.arguments)
+    assert attention.arguments(name) == tuple(mixer.arguments)
+    assert attention.label(name) == attention.label(name, chunk=8) == name
+    assert attention.build(name, n_head=1, head_dim=4, **mixer.arguments).label == name
+    assert name in attention.all_names()
+    assert name not in attention.names()
+
+
+def test_bad_arguments_are_refused(name):
+    takes = ", ".join(linear.get(name).arguments) or "no arguments"
+    for argument in ("p", "window", "backend"):
+        with pytest.raises(TypeError, match=f"{name} takes {takes}, not '{argument}'"):
+            attention.build(name, n_head=2, head_dim=4, **{argument: 3})
+        with pytest.raises(TypeError, match=f"{name} takes {takes}, not '{argument}'"):
+            attention.label(name, **{argument: 3})
+    for size in ("n_head", "head_dim", "chunk"):
+        for wrong in (0, 2.5):
+            with pytest.raises(ValueError, match=f"{size} must be a whole number .* got {wrong}"):
+                attention.build(name, **{"n_head": 2, "head_dim": 4, size: wrong})
+
+
+def test_what_needs_weights_says_who_has_them(name):
+    q = torch.zeros(1, 1, 3, 4)
+    for call in (
+        lambda: attention.get(name),
+        lambda: attention.attend(q, q, q, name),
+        lambda: attention.weights(q, q, name),
+        lambda: attention.explain(name, q),
+    ):
+        with pytest.raises(ValueError, match=f"{name} is a linear mixer, .* choose from softmax"):
+            call()
+    with pytest.raises(ValueError, match=f"{name} has no attention weights; .* softmax"):
+        attention.layer.with_weights(mixer_of(name))
+
+
+def test_a_gpt_is_made_of_it_and_decodes_with_it(name):
+    torch.manual_seed(0)
+    gpt = GPT(name, {"chunk": 4}, n_layer=2, n_head=2, head_dim=4).double()
+    assert [block.attention.layer for block in gpt.blocks] == [0, 1]
+    x = inputs(9)
+    whole = gpt(x)
+    caches, found = gpt.new_caches(), []
+    for step in x.split(1, dim=1):
+        for block, cache in zip(gpt.blocks, caches, strict=True):
+            step = block(step, cache)
+        found.append(gpt.norm(step))
+    torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_time_is_linear_in_the_length(name):
+    mixer = mixer_of(name, head_dim=16, dtype=torch.float32)
+    lengths, times = [1024, 2048, 4096, 8192, 16384], []
+    with torch.no_grad():
+        for length in lengths:
+            x, taken = inputs(length, width=32, batch=1, dtype=torch.float32), []
+            for _ in range(5):
+                start = time.process_time()
+                mixer(x)
+                taken.append(time.process_time() - start)
+            times.append(np.median(taken))
+    assert np.polyfit(np.log(lengths), np.log(times), 1)[0] <= 1.1

@@ -1,0 +1,114 @@
+"""flash-linear-attention as a backend: when it serves, and whether it computes the same."""
+
+import importlib
+
+import pytest
+import torch
+
+from attention.linear import _decay, fla
+
+needs_fla = pytest.mark.skipif(not fla.installed(), reason="fla-core or einops is not installed")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def inputs(decays, dtype=torch.float32, channels=16, length=70):
+    generator = torch.Generator().manual_seed(3)
+
+    def random(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    q, k, v = (random(2, 3, length, channels) for _ in range(3))
+    return [q, k, v, -random(2, 3, length, decays).sigmoid(), random(2, 3, channels, channels)]
+
+
+def test_cpu_tensors_are_refused_with_the_reason():
+    _, k, v, *_ = inputs(1)
+    assert fla.refusal(k, v) == "its kernels run on CUDA; the tensors are on cpu"
+
+
+class OnGPU:
+    """What :func:`fla.refusal` asks of a tensor."""
+
+    is_cuda = True
+
+    def __init__(self, dtype=torch.float32, length=64, channels=32):
+        self.dtype, self.shape = dtype, (2, 3, length, channels)
+
+
+@pytest.mark.parametrize(
+    ("there", "tensor", "reason"),
+    [
+        (True, OnGPU(), None),
+        (False, OnGPU(), "fla-core is not installed"),
+        (True, OnGPU(torch.float64), "its states are float32, the tensors torch.float64"),
+        (True, OnGPU(channels=24), "24 and 24 channels are no multiples of 16"),
+        (True, OnGPU(length=1), "one position is a step of the recurrence"),
+    ],
+)
+def test_what_it_serves_on_a_gpu(there, tensor, reason, monkeypatch):
+    monkeypatch.setattr(fla, "installed", lambda: there)
+    assert fla.refusal(tensor, tensor) == reason
+
+
+TWINS = {
+    "chunk_gla": ("fla.ops.gla.naive", "naive_recurrent_gla"),
+    "chunk_simple_gla": ("fla.ops.simple_gla.naive", "naive_chunk_simple_gla"),
+    "chunk_rwkv6": ("fla.ops.rwkv6.recurrent_naive", "naive_recurrent_rwkv6"),
+}
+"""fla's plain-PyTorch forms of its kernels; all divide the queries by the root of the channels."""
+
+
+def twin_of(name):
+    module, function = TWINS[name]
+    twin = getattr(importlib.import_module(module), function)
+
+    def kernel(q, *others, scale, initial_state, output_final_state):
+        assert (scale, output_final_state) == (1.0, True)
+        tensors = [q * q.shape[-1] ** 0.5, *others]
+        last = {"initial_state": initial_state, "output_final_state": True}
+        if name != "chunk_rwkv6":
+            return twin(*tensors, **last)
+        *by_head, bonus = tensors  # this one has the heads first, as we have
+        out, state = twin(*(x.transpose(1, 2) for x in by_head), bonus, **last)
+        return out.transpose(1, 2), state
+
+    return kernel
+
+
+@needs_fla
+@pytest.mark.parametrize(
+    ("decays", "wanted"), [(1, "chunk_simple_gla"), (16, "chunk_gla"), (16, "chunk_rwkv6")]
+)
+def test_flas_own_plain_forms_compute_the_same(decays, wanted, monkeypatch):
+    calls = []
+
+    def recorded(package, name):
+        calls.append((package, name))
+        return twin_of(name)
+
+    monkeypatch.setattr(fla, "_kernel", recorded)
+    given = inputs(decays)
+    bonus = torch.linspace(-1, 1, 48).view(3, 16) if wanted == "chunk_rwkv6" else None
+    expected = _decay.recurrent(*given, bonus)
+    found = fla.chunked(*given, bonus)
+    assert calls == [(wanted.removeprefix("chunk_"), wanted)]
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@needs_fla
+@pytest.mark.parametrize("kind", ["scalar", "channel", "bonus"])
+def test_kernels_compute_the_same_on_a_gpu(kind):
+    given = [x.cuda().requires_grad_() for x in inputs(1 if kind == "scalar" else 64, channels=64)]
+    bonus = torch.randn(3, 64, device="cuda") if kind == "bonus" else None
+    assert fla.refusal(given[1], given[2]) is None
+    results = []
+    for run in (lambda: _decay.recurrent(*given, bonus), lambda: fla.chunked(*given, bonus)):
+        out, state = run()
+        gradients = torch.autograd.grad(out.square().sum() + state.square().sum(), given)
+        results.append([out, state, *gradients])
+    for found, expected in zip(results[1], results[0], strict=True):
+        # Products of matrices in the kernels may be TF32, of 10 bits.
+        assert (found - expected).norm() < 5e-3 * expected.norm()
