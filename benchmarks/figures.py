@@ -22,6 +22,7 @@ Line = Mapping[str, Any]
 COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
 ARM_STYLE = {"pretrained": "-", "scratch": "--"}
 TRUTH = "#222222"
+MOST_PANELS = 8
 
 
 def draw_all(out: Path, lines: Sequence[Line], rows: list[Row], law: str) -> dict[str, Path]:
@@ -49,10 +50,13 @@ def draw_all(out: Path, lines: Sequence[Line], rows: list[Row], law: str) -> dic
 def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
     """True and predicted forces along one held-out orbit (LSSAR paper, Fig. 1).
 
-    One panel per model at its largest label budget. All panels show the same orbit, the one
+    One panel per model at its largest label budget; without the scratch arm where that would be
+    more than eight. All panels show the same orbit, the one
     whose answered steps go furthest around at a moderate eccentricity.
     """
     shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle")]
+    if len(shown) > MOST_PANELS:
+        shown = [line for line in shown if line["row"]["arm"] != "scratch"]
     if not shown:
         return None
     tables = [predictions.read(out / line["files"]["predictions"], line["task"]) for line in shown]
