@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
@@ -251,7 +250,7 @@ class TextScorer:
         return self.task.gpt.norm(x)
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return functional.linear(hidden, self.task.embedding.weight).float()
+        return self.task.logits(hidden).float()
 
     def _text(self, ids: Ids, until: tuple[str, ...]) -> tuple[str, bool]:
         """Return the text of new tokens up to its end, and whether it has ended."""

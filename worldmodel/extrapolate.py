@@ -84,7 +84,7 @@ def continued(task: TokenTask, tokens: npt.ArrayLike, n: int) -> list[int]:
         hidden = task.embedded(known)
         for block, cache in zip(task.gpt.blocks, caches, strict=True):
             hidden = block(hidden, cache)
-        logits = functional.linear(task.gpt.norm(hidden[:, -1]), task.embedding.weight)
+        logits = task.logits(task.gpt.norm(hidden[:, -1]))
         known = logits.argmax(dim=-1, keepdim=True)
         answer.append(int(known))
     return answer

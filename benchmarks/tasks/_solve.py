@@ -155,6 +155,7 @@ class Problems(Settings):
                 "n_positions": length if learned else None,
                 "optimizer": self.optimizer,
                 "weight_decay": decay,
+                "tied": False,
                 "min_lr_ratio": self.min_lr_ratio,
             },
             "data": {

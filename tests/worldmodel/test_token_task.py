@@ -249,3 +249,13 @@ def test_the_embedding_is_the_head_too():
     hidden = model.hidden(given)[0, 2].detach()
     torch.testing.assert_close(gradient[7], probability[7] * hidden)
     torch.testing.assert_close(gradient[2], (probability[2] - 1) * hidden)
+
+
+def test_an_untied_head_is_its_own(tmp_path):
+    model = task(tied=False)
+    tokens = torch.tensor([[1, 2, 3]])
+    logits = model({"tokens": tokens})
+    expected = model.hidden({"tokens": tokens}) @ model.head.weight.T
+    torch.testing.assert_close(logits, expected)
+    assert not torch.equal(model.head.weight, model.embedding.weight)
+    assert task().head is None

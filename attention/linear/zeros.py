@@ -1,0 +1,242 @@
+"""ZeroS: zero-sum linear attention (2025), with the ablations of its Tables 5, 6 and 8."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear import _zeros_forms as forms
+from attention.linear.mixer import Mixer, RecurrentState, check_rope_base, full_precision
+from attention.positions import rope, sinusoidal
+from attention.reference import unit
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "radial": ("zero_sum", "softmax", "none"),
+    "logits": ("deviation", "averaging", "distance", "linear", "quadratic"),
+    "angular": ("rope", "plain", "additive", "none"),
+    "zeroth": ("none", "first", "all"),
+    **dict.fromkeys(("gated", "norm", "decay", "causal"), (True, False)),
+}
+"""What the arguments may be; ``rope_base`` is a number."""
+
+Parts = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+class ZeroS(Mixer):
+    """o_t = sum_i r_{t,i} cos(q_t, k_i) v_i, with radial weights r whose rows sum to zero.
+
+    A logit says how far a position is from those before it (Sect. 3.2):
+
+        s_i = -u_i . ubar_i / sqrt(d),  ubar_i = (e^tau mu + sum_{j <= i} u_j) / (e^tau + i),
+
+    with mu [H, D] and tau [H] learned, both from 0. Of softmax's expansion around equal logits the
+    zeroth order 1/t is left out, and the first order and the rest are gated by the reader t:
+
+        delta = s_i - mean_{j <= t} s_j,   epsilon = softmax_{j <= t}(s)_i - 1/t - delta / t,
+        r_{t,i} = sigma1_t delta / t + sigmah_t epsilon,   sigma = sigmoid(x_t W).
+
+    Rows of r sum to 0; rows of r cos do not, against the remark of Sect. 3.3. The first output is
+    0. The cosine is that of queries and keys which are l2-normalised and then rotated by RoPE
+    (rotations keep lengths, so the order is immaterial) with the pairing of
+    :func:`attention.positions.rope`, channel j with j + D/2, both turned by one angle: the
+    cosine depends on positions through t - i alone. A vector of zeros has cosine 0 with any other.
+    A LayerNorm without affine part follows per head, then the output projection. It normalises
+    t o_t, which is the same but for its epsilon.
+
+    Arguments:
+        radial: ``softmax`` for r = softmax(s) ("w/o RWSM"), ``none`` for r = 1/t ("w/o Radial").
+        logits: ``averaging``, without the prior mu; ``distance``, ||u_i - ubar_i|| / sqrt(d)
+            ("2-distance"); ``linear``, x_i w; ``quadratic``, ||x_i W||^2 / d. The paper gives
+            formulas of the last two alone; the others are our reading of Table 8.
+        angular: ``plain`` without positions, ``additive`` with sinusoidal positions added to what
+            queries and keys are made of, ``none`` for a cosine of 1.
+        zeroth: Where sigma0_t / t is restored: in the ``first`` layer or in ``all`` ("w/ 0-th").
+            sigma0 = tanh(x_t W) as in Sect. 3.2, which may remove the average as well as add it;
+            Sect. 3.3 writes a sigmoid.
+        gated: False for gates of 1, r = softmax - 1/t ("w/o Gating").
+        norm: False for no LayerNorm ("w/o Norm").
+        decay: True for the factor 1 / sqrt(t) of Proposition 3.5.
+        causal: False for sums over all positions (encoder-only, Sect. 4).
+        rope_base: Base of the rotary positions.
+    """
+
+    name = "zeros"
+    source = "ZeroS (2025), Sects. 3.2, 3.3 and A.2"
+    about = "Softmax of a key's deviation without its zeroth order, gated, times a cosine."
+    arguments: ClassVar = {
+        "radial": "zero_sum",
+        "logits": "deviation",
+        "angular": "rope",
+        "zeroth": "none",
+        "gated": True,
+        "norm": True,
+        "decay": False,
+        "causal": True,
+        "rope_base": 10_000.0,
+    }
+
+    def __init__(
+        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+    ) -> None:
+        super().__init__(n_head, head_dim, chunk, layer, **args)
+        a = self.args
+        if a["angular"] == "rope" and head_dim % 2:
+            raise ValueError(f"RoPE needs an even head_dim, got {head_dim}")
+        if a["angular"] == "additive" and self.width % 2:
+            raise ValueError(f"sinusoidal positions need an even width, got {self.width}")
+        self.restores = a["zeroth"] == "all" or (a["zeroth"] == "first" and layer == 0)
+        self.value, self.project = (nn.Linear(self.width, self.width, bias=False) for _ in "vo")
+        if a["angular"] != "none":
+            self.query, self.key = (nn.Linear(self.width, self.width, bias=False) for _ in "qk")
+        if a["radial"] != "none":
+            size = n_head if a["logits"] == "linear" else self.width
+            self.logit = nn.Linear(self.width, size, bias=False)
+            if a["logits"] in ("deviation", "distance"):
+                self.mu = nn.Parameter(torch.zeros(n_head, head_dim))
+                self.tau = nn.Parameter(torch.zeros(n_head))
+        if a["radial"] == "zero_sum" and a["gated"]:
+            self.gates = nn.Linear(self.width, (2 + self.restores) * n_head, bias=False)
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`.
+
+        Raises:
+            ValueError: A value is not one of ``CHOICES``, ``rope_base`` is not positive, or the
+                zeroth order is to be restored where it was not removed.
+        """
+        checked = super().checked(args)
+        for argument, choices in CHOICES.items():
+            value = checked[argument]
+            if type(value) is not type(choices[0]) or value not in choices:
+                raise ValueError(
+                    f"{argument} of zeros must be one of {', '.join(map(str, choices))}, "
+                    f"got {value!r}"
+                )
+        check_rope_base(cls.name, checked["rope_base"])
+        if checked["zeroth"] != "none" and checked["radial"] != "zero_sum":
+            raise ValueError(
+                f"radial {checked['radial']} of zeros has its zeroth order: leave zeroth out"
+            )
+        return checked
+
+    def explicit(self, x: Tensor) -> Tensor:
+        """Return what :meth:`forward` does from the definition of r, in O(L^2) time."""
+        parts = self._parts(x, self.new_cache())
+        with full_precision(x):
+            mixed = forms.explicit(*parts, self.args["causal"])
+        return self._finished(mixed, x, 0)
+
+    def radial_weights(self, x: Tensor) -> Tensor:
+        """Return r of a sequence, [B, H, L, L]."""
+        *_, s, radial = self._parts(x, self.new_cache())
+        return forms.explicit_weights(s, radial, self.args["causal"])
+
+    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+        if not self.args["causal"]:
+            if cache.length:
+                raise ValueError("zeros with causal=False reads a whole sequence, not parts of one")
+            if stepwise:
+                return self.explicit(x)
+            parts = self._parts(x, cache)
+            with full_precision(x):
+                mixed = forms.everywhere(*parts)
+            return self._finished(mixed, x, 0)
+        q, k, v, s, radial = self._parts(x, cache)
+        known = cache.tensors
+        with full_precision(x):
+            if cache.length:
+                state = forms.ScanState(known["log_e"], known["p"], known["bases"], cache.length)
+            else:
+                state = forms.ScanState.empty(k, v)
+            if stepwise:
+                mixed, state = forms.recurrent(q, k, v, s, radial, state)
+            else:
+                mixed, state = forms.chunked(q, k, v, s, radial, state, self.chunk)
+        known.update(log_e=state.log_e, p=state.p, bases=state.bases)
+        return self._finished(mixed, x, cache.length)
+
+    def _parts(self, x: Tensor, cache: RecurrentState) -> Parts:
+        """Return q, k, v, s and the radial coefficients, as the three forms take them."""
+        count = self._seen(x, cache.length)
+        v = self._split(self.value(x))
+        q, k = self._angular(x, v, cache.length)
+        s = self._logits(x, v, count, cache)
+        return q, k, v, s, self._radial(x, v, count)
+
+    def _seen(self, x: Tensor, first: int) -> Tensor:
+        """Return how many positions each one sees, [L]; ``first`` came before x."""
+        if not self.args["causal"]:
+            return torch.full((x.shape[1],), x.shape[1], device=x.device)
+        return torch.arange(x.shape[1], device=x.device) + (first + 1)
+
+    def _angular(self, x: Tensor, v: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """Return q and k whose product is the cosine, [B, H, L, D]."""
+        how = self.args["angular"]
+        if how == "none":
+            return torch.ones_like(v[..., :1]), torch.ones_like(v[..., :1])
+        if how == "additive":
+            x = x + sinusoidal(x.shape[1], self.width, first=first).to(x)
+        q, k = (unit(self._split(layer(x))) for layer in (self.query, self.key))
+        if how == "rope":
+            positions = torch.arange(first, first + x.shape[1], device=x.device)
+            q, k = (rope(z, positions, self.args["rope_base"]) for z in (q, k))
+        return q, k
+
+    def _logits(self, x: Tensor, v: Tensor, count: Tensor, cache: RecurrentState) -> Tensor:
+        """Return s, [B, H, L], and keep the running sum of u in the cache."""
+        how, d = self.args["logits"], self.head_dim
+        if self.args["radial"] == "none":
+            return torch.zeros_like(v[..., 0])
+        u = self._split(self.logit(x))
+        if how == "linear":
+            return u[..., 0]
+        if how == "quadratic":
+            return u.square().sum(dim=-1) / d
+        if self.args["causal"]:
+            total = u.cumsum(dim=-2) + cache.tensors.get("u", torch.zeros_like(u[..., :1, :]))
+        else:
+            total = u.sum(dim=-2, keepdim=True)
+        cache.tensors["u"] = total[..., -1:, :]
+        seen = count[:, None].to(u.dtype)
+        if how != "averaging":
+            prior = self.tau.to(u.dtype).exp()[:, None, None]
+            total, seen = total + prior * self.mu.to(u.dtype)[:, None], seen + prior
+        if how == "distance":
+            return (u - total / seen).norm(dim=-1) / math.sqrt(d)
+        return -(u * (total / seen)).sum(dim=-1) / math.sqrt(d)
+
+    def _radial(self, x: Tensor, v: Tensor, count: Tensor) -> Tensor:
+        """Return the coefficients of softmax, deviation and 1 in r, [B, H, L, 3]."""
+        share = (1 / count.to(v.dtype)).expand(v.shape[:-1])
+        one, zero = torch.ones_like(share), torch.zeros_like(share)
+        if self.args["radial"] == "none":
+            radial = torch.stack([zero, zero, share], dim=-1)
+        elif self.args["radial"] == "softmax":
+            radial = torch.stack([one, zero, zero], dim=-1)
+        else:
+            first, higher, zeroth = one, one, one if self.restores else zero
+            if self.args["gated"]:
+                gates = self._split(self.gates(x))
+                first, higher = gates[..., :2].sigmoid().unbind(dim=-1)
+                zeroth = gates[..., 2].tanh() if self.restores else zero
+            radial = torch.stack(
+                [higher, (first - higher) * share, (zeroth - higher) * share], dim=-1
+            )
+        return radial * share.sqrt()[..., None] if self.args["decay"] else radial
+
+    def _finished(self, mixed: Tensor, x: Tensor, first: int) -> Tensor:
+        """Return the layer's output of what the heads have mixed, [B, H, L, D]."""
+        if self.args["norm"]:
+            # r is O(1/t) (Lemma 3.4): the epsilon of the norm would silence late positions.
+            scale = self._seen(x, first)[:, None].to(mixed.dtype)
+            mixed = functional.layer_norm(scale * mixed, mixed.shape[-1:])
+        return self.project(self._merge(mixed, x))
+
+
+MIXER = ZeroS

@@ -1,0 +1,374 @@
+"""ZeroS against its definition in numpy, position by position, and the facts of the paper."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import attention
+from attention.linear import _zeros_forms
+
+ABLATIONS = [
+    {},
+    {"radial": "softmax"},
+    {"radial": "none"},
+    {"logits": "averaging"},
+    {"logits": "distance"},
+    {"logits": "linear"},
+    {"logits": "quadratic"},
+    {"angular": "plain"},
+    {"angular": "additive"},
+    {"angular": "none"},
+    {"zeroth": "first"},
+    {"zeroth": "all", "decay": True},
+    {"zeroth": "all", "gated": False},
+    {"gated": False},
+    {"norm": False},
+    {"decay": True},
+    {"rope_base": 100.0, "radial": "softmax", "logits": "quadratic"},
+    {"causal": False},
+    {"causal": False, "decay": True, "zeroth": "all", "norm": False},
+    {"causal": False, "logits": "distance", "angular": "additive"},
+    {"causal": False, "radial": "softmax", "angular": "none"},
+]
+
+
+def mixer_of(n_head=2, head_dim=4, seed=0, dtype=torch.float64, **args):
+    torch.manual_seed(seed)
+    mixer = attention.build("zeros", n_head=n_head, head_dim=head_dim, **args)
+    with torch.no_grad():
+        for parameter in mixer.parameters():
+            parameter += 0.4 * torch.randn_like(parameter)
+    return mixer.to(dtype)
+
+
+def inputs(length, width=8, batch=2, seed=5):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, length, width, generator=generator, dtype=torch.float64)
+
+
+def heads(mixer, layer, x):
+    """Return what a layer makes of x [L, W] for each head, [H, L, ...]."""
+    made = x @ getattr(mixer, layer).weight.detach().double().numpy().T
+    return made.reshape(len(x), mixer.n_head, -1).swapaxes(0, 1)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def logits_by_hand(mixer, x):
+    """Return s, [H, L]."""
+    length, d = len(x), mixer.head_dim
+    if mixer.args["radial"] == "none":
+        return np.zeros((mixer.n_head, length))
+    kind, found = mixer.args["logits"], np.empty((mixer.n_head, length))
+    for head, u in enumerate(heads(mixer, "logit", x)):
+        for i in range(length):
+            seen = u[: i + 1] if mixer.args["causal"] else u
+            prior, mu = 0.0, 0.0
+            if kind in ("deviation", "distance"):
+                prior = math.exp(mixer.tau[head].item())
+                mu = mixer.mu[head].detach().double().numpy()
+            mean = (prior * mu + seen.sum(axis=0)) / (prior + len(seen))
+            if kind in ("deviation", "averaging"):
+                found[head, i] = -u[i] @ mean / math.sqrt(d)
+            elif kind == "distance":
+                found[head, i] = math.sqrt(((u[i] - mean) ** 2).sum()) / math.sqrt(d)
+            elif kind == "quadratic":
+                found[head, i] = u[i] @ u[i] / d
+            else:
+                found[head, i] = u[i, 0]
+    return found
+
+
+def radial_by_hand(mixer, x):
+    """Return r, [H, L, L]."""
+    logits, length, how = logits_by_hand(mixer, x), len(x), mixer.args["radial"]
+    found = np.zeros((mixer.n_head, length, length))
+    for head in range(mixer.n_head):
+        for t in range(length):
+            n = t + 1 if mixer.args["causal"] else length
+            s = logits[head, :n]
+            softmax = np.exp(s - s.max()) / np.exp(s - s.max()).sum()
+            delta = s - s.mean()
+            epsilon = softmax - 1 / n - delta / n
+            first = higher = zeroth = 1.0
+            if mixer.args["gated"] and how == "zero_sum":
+                gates = heads(mixer, "gates", x)[head, t]
+                first, higher = sigmoid(gates[0]), sigmoid(gates[1])
+                zeroth = math.tanh(gates[2]) if mixer.restores else 0.0
+            row = {
+                "zero_sum": first * delta / n + higher * epsilon + zeroth / n * mixer.restores,
+                "softmax": softmax,
+                "none": np.full(n, 1 / n),
+            }[how]
+            found[head, t, :n] = row / math.sqrt(n) if mixer.args["decay"] else row
+    return found
+
+
+def cosines_by_hand(mixer, x):
+    """Return q_t . k_i of unit vectors, turned as complex numbers, [H, L, L]."""
+    how, (length, width) = mixer.args["angular"], x.shape
+    if how == "none":
+        return np.ones((mixer.n_head, length, length))
+    positions = np.arange(length)[:, None]
+    if how == "additive":
+        turns = positions / 10_000 ** (np.arange(0, width, 2) / width)
+        x = x + np.stack([np.sin(turns), np.cos(turns)], axis=-1).reshape(length, width)
+    q, k = (heads(mixer, layer, x) for layer in ("query", "key"))
+    q, k = (z / np.sqrt((z**2).sum(axis=-1, keepdims=True)) for z in (q, k))
+    if how == "rope":
+        half = mixer.head_dim // 2
+        turns = positions / mixer.args["rope_base"] ** (np.arange(half) / half)
+        q, k = ((z[..., :half] + 1j * z[..., half:]) * np.exp(1j * turns) for z in (q, k))
+    return (q @ k.conj().swapaxes(1, 2)).real
+
+
+def by_hand(mixer, x):
+    """Return the layer's output of one sequence [L, W]."""
+    mixed = radial_by_hand(mixer, x) * cosines_by_hand(mixer, x) @ heads(mixer, "value", x)
+    if mixer.args["norm"]:
+        seen = np.arange(1, len(x) + 1) if mixer.args["causal"] else np.full(len(x), len(x))
+        mixed = seen[:, None] * (mixed - mixed.mean(axis=-1, keepdims=True))
+        mixed /= np.sqrt((mixed**2).mean(axis=-1, keepdims=True) + 1e-5)
+    joined = mixed.swapaxes(0, 1).reshape(len(x), -1)
+    return joined @ mixer.project.weight.detach().double().numpy().T
+
+
+def gradients_of(mixer, run, x):
+    x = x.clone().requires_grad_()
+    out = run(x)
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(3)).double()
+    return [out, *torch.autograd.grad((out * weights).sum(), [x, *mixer.parameters()])]
+
+
+@pytest.mark.parametrize("args", ABLATIONS, ids=str)
+def test_every_form_of_every_ablation_is_the_definition(args):
+    mixer, x = mixer_of(chunk=5, **args), inputs(13)
+    expected = torch.tensor(np.stack([by_hand(mixer, row.numpy()) for row in x]))
+    tolerance = 1e-6 if mixer.args["angular"] == "additive" else 1e-11  # a float32 table
+    for run in (mixer.explicit, mixer.recurrent, mixer):
+        torch.testing.assert_close(run(x).detach(), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("args", ABLATIONS, ids=str)
+def test_every_form_has_the_gradients_of_the_definition(args):
+    mixer, x = mixer_of(chunk=5, **args), inputs(13)
+    expected = gradients_of(mixer, mixer.explicit, x)
+    for run in (mixer.recurrent, mixer):
+        for a, b in zip(gradients_of(mixer, run, x), expected, strict=True):
+            torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+    for gradient in expected[1:]:
+        assert gradient.abs().max() > 1e-6
+
+
+def test_the_published_scan_is_the_same_sum():
+    """Sect. 3.3, literally: o_t = q_t (alpha F + beta G + gamma H) with its E, P, F, G and H."""
+    mixer, x = mixer_of(norm=False, zeroth="all"), inputs(9, batch=1)[0].numpy()
+    s = logits_by_hand(mixer, x)
+    v, gates = heads(mixer, "value", x), heads(mixer, "gates", x)
+    parts = mixer._parts(torch.tensor(x)[None], mixer.new_cache())
+    q, k = (z[0].detach().numpy() for z in parts[:2])
+    found = np.empty((2, 9, 4))
+    for head in range(2):
+        for t in range(1, 10):
+            logits = s[head, :t]
+            outer = k[head, :t, :, None] * v[head, :t, None, :]
+            E, P = np.exp(logits).sum(), logits.sum()
+            F = (np.exp(logits)[:, None, None] * outer).sum(axis=0)
+            G, H = (logits[:, None, None] * outer).sum(axis=0), outer.sum(axis=0)
+            first, higher = sigmoid(gates[head, t - 1, :2])
+            zeroth = np.tanh(gates[head, t - 1, 2])
+            alpha, beta = higher / E, (first - higher) / t
+            gamma = (P / t**2 - 1 / t) * higher - P / t**2 * first + zeroth / t
+            found[head, t - 1] = q[head, t - 1] @ (alpha * F + beta * G + gamma * H)
+    expected = found.swapaxes(0, 1).reshape(9, 8) @ mixer.project.weight.detach().numpy().T
+    out = mixer(torch.tensor(x)[None])[0].detach().numpy()
+    np.testing.assert_allclose(out, expected, rtol=0, atol=1e-12)
+
+
+def test_radial_rows_sum_to_zero_and_their_cosines_do_not():
+    mixer, x = mixer_of(), inputs(40)
+    r = mixer.radial_weights(x)
+    assert r.sum(dim=-1).abs().max() < 1e-14
+    assert torch.all((r < 0).any(dim=-1)[..., 1:])
+    q, k, *_ = mixer._parts(x, mixer.new_cache())
+    assert (r * (q @ k.mT)).sum(dim=-1)[..., 1:].abs().mean() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("args", "total"),
+    [({"radial": "softmax"}, 1.0), ({"radial": "none"}, 1.0), ({"gated": False}, 0.0)],
+)
+def test_what_the_rows_of_other_radial_parts_sum_to(args, total):
+    rows = mixer_of(**args).radial_weights(inputs(9)).sum(dim=-1)
+    torch.testing.assert_close(rows, torch.full_like(rows, total), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("norm", [True, False])
+def test_the_first_output_is_zero_unless_the_zeroth_order_is_restored(dtype, norm):
+    x = inputs(5).to(dtype)
+    for length in (1, 5):
+        for run in ("forward", "recurrent", "explicit"):
+            without = getattr(mixer_of(dtype=dtype, norm=norm), run)(x[:, :length])
+            restored = mixer_of(dtype=dtype, norm=norm, zeroth="all")
+            assert torch.all(without[:, 0] == 0)
+            assert torch.all(getattr(restored, run)(x[:, :length])[:, 0] != 0)
+
+
+def test_the_zeroth_order_is_restored_in_the_first_layer_or_in_all():
+    for zeroth, layers in (("none", []), ("first", [0]), ("all", [0, 1, 2])):
+        stack = [mixer_of(zeroth=zeroth, layer=layer) for layer in range(3)]
+        assert [layer for layer, mixer in enumerate(stack) if mixer.restores] == layers
+        assert [m.gates.out_features for m in stack] == [6 if m.restores else 4 for m in stack]
+    gates = heads(stack[0], "gates", inputs(6)[0].numpy())
+    rows = stack[0].radial_weights(inputs(6)[:1])[0].sum(dim=-1).detach().numpy()
+    np.testing.assert_allclose(rows, np.tanh(gates[..., 2]), rtol=0, atol=1e-14)
+    assert rows.min() < 0 < rows.max()  # tanh may remove the average, a sigmoid cannot
+
+
+def test_what_the_first_order_leaves_is_of_second_order():
+    s = inputs(7)[:, None, :, 0]
+    higher = torch.tensor([1.0, -1 / 7, -1 / 7], dtype=torch.float64)  # the last row sees 7 keys
+    sizes = []
+    for scale in (1e-2, 1e-3):
+        epsilon = _zeros_forms.explicit_weights(scale * s, higher.expand(*s.shape, 3))[..., -1, :]
+        sizes.append(epsilon.abs().max())
+    assert float(sizes[0] / sizes[1]) == pytest.approx(100, rel=0.05)
+
+
+def test_gates_reach_what_softmax_less_its_mean_does_not():
+    x, t = inputs(30), torch.arange(1, 31).double()[:, None]
+    ungated = mixer_of(gated=False).radial_weights(x)
+    assert bool((ungated >= -1 / t - 1e-15).all())  # r + 1/t is a softmax
+    assert bool((mixer_of().radial_weights(3 * x) < -1.5 / t).any())
+
+
+@pytest.mark.parametrize("offset", [1, 7, 4096])
+def test_the_cosine_depends_on_the_distance_alone(offset):
+    mixer, x = mixer_of(head_dim=8), inputs(6, width=16)
+    v = mixer._split(mixer.value(x))
+    (q, k), (q_moved, k_moved) = (mixer._angular(x, v, first) for first in (0, offset))
+    torch.testing.assert_close(q_moved @ k_moved.mT, q @ k.mT, rtol=0, atol=1e-11)
+    assert (q_moved @ k.mT - q @ k.mT).abs().max() > 1e-2
+    torch.testing.assert_close(q_moved.norm(dim=-1), torch.ones(2, 2, 6).double())
+
+
+def test_the_norm_leaves_late_positions_their_size():
+    torch.manual_seed(0)
+    mixer, x = attention.build("zeros", n_head=2, head_dim=8), inputs(4096, width=16, batch=1)
+    with torch.no_grad():
+        mixer.project.weight.copy_(torch.eye(16))
+        sizes = mixer(x.float())[0].square().mean(dim=-1).sqrt()
+    assert bool((sizes[4000:] > 0.9).all())
+    assert bool((sizes < 1.001).all())
+
+
+def test_a_vector_of_zeros_has_no_direction():
+    mixer, x = mixer_of(), inputs(6)
+    x[:, 2] = 0
+    for gradient in gradients_of(mixer, mixer, x):
+        assert gradient.isfinite().all()
+
+
+def test_the_decay_is_the_root_of_the_length():
+    x, t = inputs(9), torch.arange(1, 10).double()[:, None]
+    plain, decayed = mixer_of().radial_weights(x), mixer_of(decay=True).radial_weights(x)
+    torch.testing.assert_close(decayed * t.sqrt(), plain, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, -1e4])
+def test_logits_that_overflow_are_right(size):
+    mixer, x = mixer_of(logits="linear", chunk=4), inputs(13)
+    with torch.no_grad():
+        mixer.logit.weight.mul_(size)
+    logits = mixer._parts(x, mixer.new_cache())[3]
+    assert logits.abs().max() > abs(size) / 2
+    expected = torch.tensor(np.stack([by_hand(mixer, row.numpy()) for row in x]))
+    for run in (mixer.explicit, mixer.recurrent, mixer):
+        out, *gradients = gradients_of(mixer, run, x)
+        torch.testing.assert_close(out.detach(), expected, rtol=0, atol=1e-9)
+        assert all(gradient.isfinite().all() for gradient in gradients)
+    single = mixer.float()
+    for run in (single.explicit, single.recurrent, single):
+        torch.testing.assert_close(run(x.float()).double(), expected, rtol=0, atol=0.02)
+
+
+def test_equal_logits_mix_nothing():
+    mixer, x = mixer_of(norm=False), inputs(1).expand(2, 12, 8)
+    with torch.no_grad():  # the prior is what every token is, so no token deviates
+        mixer.mu.copy_((x[0, 0] @ mixer.logit.weight.T).view(2, 4))
+    assert mixer(x[:1]).abs().max() < 1e-14
+
+
+def test_equal_values_cancel_without_the_cosine():
+    mixer, x = mixer_of(angular="none", norm=False), inputs(12)
+    with torch.no_grad():
+        mixer.value.weight[:, :7] = 0
+    x[..., 7] = 1
+    assert mixer.radial_weights(x).abs().max() > 0.01
+    assert mixer(x).abs().max() < 1e-14
+
+
+def test_an_encoder_sees_all_positions():
+    mixer, x = mixer_of(causal=False), inputs(9)
+    edited = x.clone()
+    edited[:, 8] += 1
+    assert (mixer(edited)[:, 0] - mixer(x)[:, 0]).abs().max() > 1e-3
+    unordered, order = mixer_of(causal=False, angular="none"), torch.randperm(9)
+    torch.testing.assert_close(unordered(x)[:, order], unordered(x[:, order]), rtol=0, atol=1e-12)
+    cache = mixer.new_cache()
+    mixer(x, cache)
+    with pytest.raises(ValueError, match="causal=False reads a whole sequence, not parts of one"):
+        mixer(x, cache)
+
+
+def test_an_ablation_has_no_parameters_it_does_not_use():
+    layers = {
+        frozenset(): {"value", "project", "query", "key", "logit", "mu", "tau", "gates"},
+        frozenset({("gated", False)}): {"value", "project", "query", "key", "logit", "mu", "tau"},
+        frozenset({("angular", "none")}): {"value", "project", "logit", "mu", "tau", "gates"},
+        frozenset({("radial", "none")}): {"value", "project", "query", "key"},
+        frozenset({("radial", "softmax"), ("logits", "linear")}): {
+            *("value", "project", "query", "key", "logit")
+        },
+    }
+    for args, expected in layers.items():
+        mixer = mixer_of(**dict(args))
+        assert {name.split(".")[0] for name, _ in mixer.named_parameters()} == expected
+
+
+def test_tables_show_what_differs():
+    for args, label in (
+        ({}, "zeros"),
+        ({"norm": False, "rope_base": 100.0}, "zeros norm=False rope_base=100"),
+        ({"zeroth": "all"}, "zeros zeroth=all"),
+    ):
+        assert attention.label("zeros", **args) == mixer_of(**args).label == label
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({"radial": "max"}, "radial of zeros must be one of zero_sum, softmax, none, got 'max'"),
+        ({"norm": 1}, "norm of zeros must be one of True, False, got 1"),
+        ({"rope_base": 0}, "rope_base of zeros must be a positive number, got 0"),
+        ({"zeroth": "all", "radial": "softmax"}, "softmax of zeros has its zeroth order"),
+        ({"head_dim": 3}, "RoPE needs an even head_dim, got 3"),
+        ({"n_head": 1, "head_dim": 3, "angular": "additive"}, "need an even width, got 3"),
+    ],
+)
+def test_bad_arguments_are_refused(args, message):
+    with pytest.raises(ValueError, match=message):
+        attention.build("zeros", **{"n_head": 2, "head_dim": 4, **args})
+
+
+def test_long_sequences_are_read_in_parts(monkeypatch):
+    mixer, x = mixer_of(chunk=2), inputs(21)
+    expected = gradients_of(mixer, mixer, x)
+    monkeypatch.setattr(_zeros_forms, "AT_ONCE", 7)
+    for a, b in zip(gradients_of(mixer, mixer, x), expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
