@@ -145,7 +145,8 @@ CATALOGUE = (
         sharpen="reweight",
         source=f"{_LSSAR}, Eq. 4 and 5, Algorithm 1",
         formula="l1(relu(i lssa - o)^p), o = [i > 3]",
-        about="LSSA, re-weighted: keys below the row's mean weight vanish, the rest sharpen.",
+        about="LSSA, re-weighted: keys below the row's mean weight vanish, the rest sharpen. Small "
+        "models learn no recall with it from scratch: train LSSA first (README, recall).",
     ),
     AttnSpec(
         "softmax_reweighted",
