@@ -16,6 +16,9 @@ DIRECTIONS = {"higher", "lower", "none"}
 RUNS = [name for name in tasks.names() if name not in ("cost", "downstream")]
 """Tasks whose tiny preset needs neither a clock nor a library of its own."""
 
+LIKE_OTHERS = ("ablations", "passkey", "regbench")
+"""Those that share nearly all of their code with another one."""
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
@@ -58,7 +61,9 @@ def test_cells_are_pure_and_have_addresses_of_their_own(name):
         assert {cell.kind for cell in cells} <= set(task.compute())
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LIKE_OTHERS)) for n in RUNS]
+)
 def test_the_smallest_run_ends_in_a_report(name, runs, capsys):
     task, out = tasks.get(name), runs(name)
     lines, manifest = results.load(out)
