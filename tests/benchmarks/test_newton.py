@@ -150,7 +150,7 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["nwton"], "newton"),
         (["newton", "--preset", "large"], "tiny, small, gpu, paper"),
         (["newton", "--protocol", "fixd"], "identifiable, paper"),
-        (["newton", "--attention", "softmax,linear"], "choose from softmax"),
+        (["newton", "--attention", "softmax,linnear"], "linnear"),
         (["newton", "--engines", "eureqa"], "operon"),
         (["newton", "--labels", "300,many"], "'many'"),
         (["newton", "--labels", "2"], "2"),
