@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import torch
 
 from benchmarks.compression_task import CompressionTask
 from benchmarks.masked_text import MaskedTextData
@@ -77,6 +81,24 @@ def build(config: Config, warmup_steps: int) -> GPTTask:
     if "direction_weight" in config:
         schedule["direction_weight"] = config["direction_weight"]
     return _learner(config).task(config["data"], **schedule, **config["model"])
+
+
+def check(config: Config) -> None:
+    """Refuse a cell whose model cannot be built, without allocating its weights.
+
+    Raises:
+        ValueError: Its model, optimiser, tokeniser or problem refuses a setting.
+        TypeError: An argument that the attention does not take.
+    """
+    data = {name: value for name, value in config["data"].items() if name != "train_seed"}
+    _check(json.dumps({"learner": config["learner"], "model": config["model"], "data": data}))
+
+
+@functools.cache
+def _check(config: str) -> None:
+    """Build each different model once."""
+    with torch.device("meta"):
+        build({"lr": 1e-3, "steps": 1, **json.loads(config)}, warmup_steps=1)
 
 
 def data(config: Config) -> SequenceData:

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import attention
 from benchmarks.presets import UNLIMITED, Preset
 from benchmarks.variants import Variant, variants
 from orbits import protocols
@@ -84,10 +83,7 @@ class Options:
         unknown = [x for x in self.law_labels or () if x not in preset.labels]
         if unknown:
             raise ValueError(f"law_labels must be among labels {preset.labels}, got {unknown[0]!r}")
-        for name in preset.attentions:
-            if "p" in attention.arguments(name):
-                for p in preset.exponents:
-                    attention.get(name, p=p)  # refuses one that is not positive
+        variants(preset.attentions, preset.exponents)  # refuses an unknown one, or an exponent
         for name in preset.engines:
             status = engines.get(name).status()
             if status.state != "ready":

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from benchmarks.task import Table
+from benchmarks.views import mean_with_interval
 from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
 
 CAPTION = (
@@ -66,33 +68,22 @@ def rows(lines: Iterable[Mapping[str, Any]]) -> list[NextPoint]:
     ]
 
 
-def cells(table: Iterable[NextPoint]) -> list[list[str]]:
-    """Return the table as text, its header first."""
+def table(found: Iterable[NextPoint]) -> Table:
+    """Return the rows as text."""
     header = ["model", "seeds", "nats per point", "planet error, AU", "star error, AU"]
-    return [header] + [
+    body = [
         [
             row.model,
             str(row.seeds or "reference"),
-            *(_text(value) for value in (row.nll, row.planet_error, row.star_error)),
+            *(
+                "" if value is None else mean_with_interval(value, ".3g")
+                for value in (row.nll, row.planet_error, row.star_error)
+            ),
         ]
-        for row in table
+        for row in found
     ]
-
-
-def to_markdown(table: list[NextPoint]) -> str:
-    """Return a Markdown table with its caption."""
-    header, *body = cells(table)
-    text = [header, ["---"] * len(header), *body]
-    return "\n".join([CAPTION, "", *(f"| {' | '.join(line)} |" for line in text)]) + "\n"
+    return Table("World models", CAPTION, [header, *body])
 
 
 def _mean(values: list[float]) -> list[float]:
     return over_seeds(values) if len(values) >= MINIMUM_SEEDS else [fmean(values)]
-
-
-def _text(value: list[float] | None) -> str:
-    if value is None:
-        return ""
-    if len(value) == 1:
-        return f"{value[0]:.3g}"
-    return "{:.3g} [{:.3g}, {:.3g}]".format(*value)

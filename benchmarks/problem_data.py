@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import Dataset
 
 from benchmarks.problems import Problem, catalogue
-from worldmodel.data import SequenceData, check_sizes
+from worldmodel.data import SequenceData
 
 
 class ProblemExamples(Dataset):
@@ -68,9 +68,7 @@ class ProblemData(SequenceData):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        check_sizes(
-            n_val=n_val, n_test=n_test, batch_size=batch_size, eval_batch_size=eval_batch_size
-        )
+        self.check_sizes()
         self.problem = catalogue.get(problem, **(problem_args or {}))
         self.n_train = n_train
 

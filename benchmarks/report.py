@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import figures, next_points
+from benchmarks.task import Table
+from benchmarks.views import markdown, mean_with_interval
 from orbits import artefacts, laws
 from orbits.motion import NEWTON
 from symreg import results
@@ -48,14 +50,13 @@ def report(out: Path) -> str:
     table = rows(here, law)
     statements = [*answers(table, law), *comparisons(table)]
     pictures = figures.draw_all(out, here, table, law)
-    predicted = next_points.rows(here)
-    markdown = to_markdown(table, law, lines)
-    if predicted:
-        markdown += f"\n## World models\n\n{next_points.to_markdown(predicted)}"
+    predicted = next_points.table(next_points.rows(here))
+    sections = [to_markdown(table, law, lines)]
+    if len(predicted.cells) > 1:
+        sections.append(markdown(predicted))
     statement_list = "\n".join(f"- {statement}" for statement in statements)
-    artefacts.write_bytes(
-        out / "leaderboard.md", f"{markdown}\n## Reading\n\n{statement_list}\n".encode()
-    )
+    sections.append(f"## Reading\n\n{statement_list}\n")
+    artefacts.write_bytes(out / "leaderboard.md", "\n".join(sections).encode())
     page = _render(lines, table, predicted, manifest, statements, pictures, law)
     artefacts.write_bytes(out / "report.html", page.encode())
     return (
@@ -74,8 +75,10 @@ def answers(table: list[Row], law: str) -> list[str]:
         if row.r2_log is None or row.constant is None:
             sentences.append(f"{_name(row)}: failed.")
             continue
-        fitted = ", ".join(f"{x} {_interval(value)}" for x, value in row.exponents.items())
-        constant = f"constant {_interval(row.constant)}"
+        fitted = ", ".join(
+            f"{x} {mean_with_interval(value, '.3g')}" for x, value in row.exponents.items()
+        )
+        constant = f"constant {mean_with_interval(row.constant, '.3g')}"
         if truth.exponents is not None:  # else there is no constant to compare with
             constant += f", {row.constant[0] / truth.magnitude(1, 1, 1) - 1:+.1%} from the law's"
         found = ", ".join(f"{entry.engine} {entry.found} of {entry.total}" for entry in row.laws)
@@ -119,7 +122,7 @@ def comparisons(table: list[Row]) -> list[str]:
 def _render(
     lines: list[dict[str, Any]],
     table: list[Row],
-    predicted: list[next_points.NextPoint],
+    predicted: Table,
     manifest: Mapping[str, Any],
     statements: list[str],
     pictures: Mapping[str, Path],
@@ -140,8 +143,7 @@ def _render(
         warnings=words.warnings(table),
         contestants=html.board([row for row in table if not row.is_control]),
         controls=html.board([row for row in table if row.is_control]),
-        predicted=next_points.cells(predicted) if predicted else [],
-        next_point_caption=next_points.CAPTION,
+        predicted=predicted,
         reading=words.READING,
         notes=columns.notes(),
         statements=statements,
@@ -180,7 +182,3 @@ def _name(row: Row) -> str:
 
 def _seeds(row: Row) -> str:
     return "1 seed" if row.seeds == 1 else f"{row.seeds} seeds"
-
-
-def _interval(value: tuple[float, float, float]) -> str:
-    return "{:.3g} [{:.3g}, {:.3g}]".format(*value)

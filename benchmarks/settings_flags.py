@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser, presets: Mapping[str, Settings]) -> Non
             parser.add_argument(flag, action=action, default=UNSET, help=about[name])
         else:
             parser.add_argument(
-                flag, type=convert, default=UNSET, help=about[name], metavar=_metavar(name)
+                flag, type=convert, default=UNSET, help=about[name], metavar=name.upper()
             )
 
 
@@ -92,7 +92,3 @@ def _about(settings: type[Settings]) -> dict[str, str]:
         for parameter in docstring_parser.parse(each.__doc__ or "").params:
             found[parameter.arg_name] = (parameter.description or "").replace("%", "%%")
     return found
-
-
-def _metavar(name: str) -> str:
-    return name.upper()

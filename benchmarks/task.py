@@ -89,27 +89,42 @@ class Settings:
     """Fields that the command line cannot give: others decide them."""
 
     def check(self, at_least: Mapping[str, float]) -> None:
-        """Refuse fields below what they must be, and empty lists but ``exponents``.
+        """Refuse fields below what they must be.
 
         Args:
             at_least: The least value of a field, or of each of its items.
 
         Raises:
-            ValueError: A value is too small, or a list is empty; the message names the field.
+            ValueError: A value is too small; the message names the field.
         """
         for name, least in at_least.items():
             value = getattr(self, name)
-            items = value if isinstance(value, tuple) else (value,)
-            if not items and name != "exponents":  # none stand for the catalogue's
-                raise ValueError(f"{name} must not be empty")
-            for item in items:
+            for item in value if isinstance(value, tuple) else (value,):
                 if item is not None and not item >= least:
                     raise ValueError(f"{name} must be at least {least:g}, got {item:g}")
 
+    def check_not_empty(self, *names: str) -> None:
+        """Refuse empty lists.
+
+        Raises:
+            ValueError: A list is empty; the message names the field.
+        """
+        for name in names:
+            if not getattr(self, name):
+                raise ValueError(f"{name} must not be empty")
+
     def config(self) -> dict[str, Any]:
         """Return what determines the results, as plain data."""
-        fields = dataclasses.asdict(self)
-        return {name: fields[name] for name in fields if name not in ("about", "jobs")}
+        found = {}
+        for field in dataclasses.fields(self):
+            if field.name not in ("about", "jobs"):
+                value = getattr(self, field.name)
+                if isinstance(value, Settings):
+                    value = value.config()
+                elif dataclasses.is_dataclass(value):
+                    value = dataclasses.asdict(value)  # type: ignore[arg-type]
+                found[field.name] = value
+        return found
 
 
 class Task(ABC):

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks import published, verdicts
 from benchmarks.task import Line, Table, Task, measurements
-from benchmarks.views import interval
+from benchmarks.views import interval, markdown
 from orbits import artefacts
 from symreg import results
 from symreg.views import html
@@ -38,7 +38,7 @@ def report(task: Task, out: Path) -> str:
         for x in lines
         if x["status"] == "failed"
     ]
-    text = "\n".join(_markdown(table) for table in tables)
+    text = "\n".join(markdown(table) for table in tables)
     heading = f"# {task.name}: {task.about}\n\nSetting: {setting}.\n\n"
     failed = "".join(f"- {sentence}\n" for sentence in failures)
     artefacts.write_bytes(out / MARKDOWN, f"{heading}{text}{failed}".encode())
@@ -127,11 +127,3 @@ def _judged(table: published.Table, ours: verdicts.Ours, same_scale: bool) -> li
             ]
         )
     return cells
-
-
-def _markdown(table: Table) -> str:
-    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in table.cells]
-    rows = [header, ["---"] * len(header), *body]
-    return "\n".join(
-        [f"## {table.title}", "", table.caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""]
-    )

@@ -1,56 +1,118 @@
-"""Attention variants and linear mixers as the rows of a benchmark."""
+"""Attention variants, linear mixers and named ablations as the rows of a benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import attention
 
+_ZEROS: Mapping[str, Mapping[str, Any]] = {
+    "zeroth": {"zeroth": "all"},
+    "softmax": {"radial": "softmax"},
+    "no_gate": {"gated": False},
+    "no_norm": {"norm": False},
+    "no_angular": {"angular": "none"},
+    "no_position": {"angular": "plain"},
+    "additive_position": {"angular": "additive"},
+    "no_radial": {"radial": "none"},
+    "radial_linear": {"logits": "linear"},
+    "radial_quadratic": {"logits": "quadratic"},
+    "radial_distance": {"logits": "distance"},
+    "radial_mean": {"logits": "averaging"},
+}
+ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **{f"zeros_{name}": ("zeros", arguments) for name, arguments in _ZEROS.items()},
+    "elastic_seqlen_from_zero": ("elastic_seqlen", {"tau": 0.0}),
+}
+"""A variant or mixer with arguments, under the name of its published row.
+
+ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
+"""
+
 
 @dataclass(frozen=True)
 class Variant:
-    """One attention row: a variant or a linear mixer, its arguments and its schedule."""
+    """One attention row: a variant, a linear mixer or an ablation, and its schedule.
 
-    attention: str
+    Raises:
+        ValueError: There is no such name, or it refuses its ``p``.
+    """
+
+    name: str
     p: float | None = None
     sharpen_after: int = 0
 
+    def __post_init__(self) -> None:
+        if self.sharpen_after < 0:
+            raise ValueError(f"sharpen_after must be at least 0, got {self.sharpen_after}")
+        attention.label(self.attention, **self._args())  # refuses
+
+    @property
+    def attention(self) -> str:
+        """The variant or mixer that is built."""
+        return ABLATIONS.get(self.name, (self.name,))[0]
+
     @property
     def label(self) -> str:
-        """Return the name shown in tables."""
-        name = attention.label(self.attention, **({} if self.p is None else {"p": self.p}))
-        return f"{name}, off to step {self.sharpen_after}" if self.sharpen_after else name
+        """The name shown in tables."""
+        label = self.name if self.name in ABLATIONS else attention.label(self.name, **self._args())
+        return f"{label}, off to step {self.sharpen_after}" if self.sharpen_after else label
 
-    def arguments(self, length: int) -> dict[str, Any]:
-        """Return the variant's arguments for models that are trained on so many rows."""
-        arguments: dict[str, Any] = {} if self.p is None else {"p": self.p}
-        if "length" in attention.arguments(self.attention):
+    @property
+    def stretches(self) -> bool:
+        """Whether dynamic NTK changes it: not linear mixers, nor ALiBi, which never rotates."""
+        name = self.attention
+        return name in attention.names() and attention.get(name).bias != "alibi"
+
+    def arguments(self, length: int, rotary: bool = True) -> dict[str, Any]:
+        """Return the arguments for models that are trained on so many rows.
+
+        Args:
+            length: Rows.
+            rotary: False for models with positions of their own, whose attention needs none.
+        """
+        arguments, taken = self._args(), attention.arguments(self.attention)
+        if "length" in taken:
             arguments["length"] = length
+        if not rotary:
+            if self.attention in attention.names():
+                arguments["rope_base"] = None
+            elif "angular" in taken:  # zeros
+                arguments.setdefault("angular", "plain")
         return arguments
+
+    def _args(self) -> dict[str, Any]:
+        fixed = ABLATIONS[self.name][1] if self.name in ABLATIONS else {}
+        return {**fixed, **({} if self.p is None else {"p": self.p})}
 
 
 def variants(
     attentions: Iterable[str], exponents: tuple[float, ...] = (), sharpen_after: int = 0
 ) -> list[Variant]:
-    """Return the attention rows of a run.
+    """Return the attention rows of a run, in order, each once.
 
     Args:
-        attentions: Names of variants and mixers: a row each.
+        attentions: Names of variants, mixers and ablations: a row each.
         exponents: The p of every re-weighted variant, a row each; none for the catalogue's.
         sharpen_after: A further row for every re-weighted variant, which trains without
             re-weighting up to this step; 0 for none.
 
     Raises:
-        ValueError: There is no such variant.
+        ValueError: There is no such variant, it refuses an exponent, or none is re-weighted that
+            ``sharpen_after`` could be of.
     """
     found = []
     for name in attentions:
         powers: tuple[float | None, ...] = (None,)
-        if "p" in attention.arguments(name):
+        if "p" in attention.arguments(Variant(name).attention):
             powers = exponents or (attention.get(name).p,)
         found += [Variant(name, p) for p in powers]
     if sharpen_after:
-        found += [Variant(v.attention, v.p, sharpen_after) for v in found if v.p is not None]
-    return found
+        later = [Variant(v.name, v.p, sharpen_after) for v in found if v.p is not None]
+        if not later:
+            known = ", ".join(n for n in attention.names() if "p" in attention.arguments(n))
+            raise ValueError(f"sharpen_after needs a re-weighted variant: {known}")
+        found += later
+    return list(dict.fromkeys(found))

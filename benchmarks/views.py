@@ -27,8 +27,23 @@ def interval(values: Mapping[int, float]) -> str:
 
     found = list(values.values())
     if len(found) >= MINIMUM_SEEDS:
-        return "{:.3f} [{:.3f}, {:.3f}]".format(*over_seeds(found))
+        return mean_with_interval(over_seeds(found), ".3f")
     return f"{fmean(found):.3f} ({len(found)} seed{'s'[: len(found) > 1]})"
+
+
+def mean_with_interval(value: Sequence[float], digits: str) -> str:
+    """Return [mean, low, high] as text: mean [low, high]; a mean alone stands alone."""
+    mean, *ends = (format(x, digits) for x in value)
+    return f"{mean} [{', '.join(ends)}]" if ends else mean
+
+
+def markdown(table: Table) -> str:
+    """Return a table as a section of Markdown."""
+    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in table.cells]
+    rows = [header, ["---"] * len(header), *body]
+    return "\n".join(
+        [f"## {table.title}", "", table.caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""]
+    )
 
 
 def interval_table(
@@ -60,7 +75,6 @@ def curves(
     path: Path,
     xlabel: str,
     ylabel: str,
-    reference: float | None = None,
 ) -> Path:
     """Draw metrics named ``prefix`` and a number against that number, a curve per model.
 
@@ -85,8 +99,6 @@ def curves(
             color=COLOURS[number % len(COLOURS)],
             ls=STYLES[number // len(COLOURS) % len(STYLES)],
         )  # fmt: skip
-    if reference is not None:
-        axes.axhline(reference, color="#222222", lw=0.8, ls=":")
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({x for points in models.values() for x in points}))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda x, _: f"{x:g}"))

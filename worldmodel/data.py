@@ -78,15 +78,34 @@ def _order(seed: int, epoch: int, n_sequences: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng((seed, epoch)).permutation(n_sequences)
 
 
+LEAST = {
+    **dict.fromkeys(("n_train", "n_val", "n_test", "batch_size", "eval_batch_size", "seq_len"), 1),
+    **dict.fromkeys(("seed", "train_seed", "num_workers"), 0),
+}
+"""The least that sizes and seeds may be."""
+
+
 class SequenceData(lightning.LightningDataModule, ABC):
     """Training batches by optimiser step; validation and test sequences in order.
 
     A subclass saves the hyper-parameters n_val, n_test, batch_size, eval_batch_size, seed,
-    train_seed and num_workers, and says in :meth:`sequences` what a sequence is.
+    train_seed and num_workers, checks them by :meth:`check_sizes` and says in :meth:`sequences`
+    what a sequence is.
     """
 
     n_train: int | None = None
     """Number of different training sequences; None for an endless stream."""
+
+    def check_sizes(self) -> None:
+        """Refuse a saved hyper-parameter below what it may be.
+
+        Raises:
+            ValueError: A size is below 1, or a seed or the number of workers below 0.
+        """
+        for label, least in LEAST.items():
+            value = self.hparams.get(label)
+            if value is not None and value < least:
+                raise ValueError(f"{label} must be at least {least}, got {value}")
 
     @abstractmethod
     def sequences(self, split: str, length: int) -> Dataset:
@@ -94,7 +113,7 @@ class SequenceData(lightning.LightningDataModule, ABC):
 
     def training_sequences(self) -> Dataset:
         """Return what training draws from, of a length that counts only where ``n_train`` does."""
-        return self.sequences("train", self.n_train or 2**62)
+        return self.sequences("train", 2**62 if self.n_train is None else self.n_train)
 
     @property
     def train_seed(self) -> int:
@@ -138,17 +157,6 @@ class SequenceData(lightning.LightningDataModule, ABC):
             num_workers=self.hparams["num_workers"],
             collate_fn=_already_collated,
         )
-
-
-def check_sizes(**sizes: int) -> None:
-    """Refuse a size below 1 by name.
-
-    Raises:
-        ValueError: A size is below 1.
-    """
-    for label, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"{label} must be at least 1, got {value}")
 
 
 def _already_collated(batch: Any) -> Any:
@@ -292,14 +300,10 @@ class OrbitData(SequenceData):
         images: bool = False,
     ) -> None:
         super().__init__()
-        check_sizes(
-            n_val=n_val, n_test=n_test, batch_size=batch_size, eval_batch_size=eval_batch_size
-        )
-        if n_train is not None and n_train < 1:
-            raise ValueError(f"n_train must be at least 1 or null (unlimited), got {n_train}")
+        self.save_hyperparameters()
+        self.check_sizes()
         self.protocol = protocols.get(protocol, protocol_args)
         self.n_train = n_train
-        self.save_hyperparameters()
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         if images and population != "force":
             raise ValueError("images are of labelled sequences: set data.population=force")

@@ -1,12 +1,10 @@
-"""A language model beyond the length it was trained on: its losses, and what it says next."""
+"""A language model beyond the length it was trained on."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,8 +12,8 @@ from torch.nn import functional
 from attention.layer import Attention
 from worldmodel.token_task import TokenTask
 
-_MOST_WEIGHTS = 2**26
-"""Attention weights of one layer that a batch may hold at once."""
+_MOST_NUMBERS = 2**26
+"""Attention weights of one layer, or logits, that a batch may hold at once."""
 
 
 @contextlib.contextmanager
@@ -55,8 +53,8 @@ def losses(task: TokenTask, windows: Tensor) -> Tensor:
         float32 [N, L].
     """
     n, length = len(windows), windows.shape[1] - 1
-    heads = task.hparams["n_head"]
-    size = max(1, min(n, _MOST_WEIGHTS // (heads * length**2)))
+    held = length * max(task.hparams["n_head"] * length, task.embedding.num_embeddings)
+    size = max(1, min(n, _MOST_NUMBERS // held))
     found = []
     for batch in windows.split(size):
         tokens = batch.to(task.device)
@@ -66,25 +64,3 @@ def losses(task: TokenTask, windows: Tensor) -> Tensor:
         )
         found.append(loss.cpu())
     return torch.cat(found)
-
-
-@torch.no_grad()
-def continued(task: TokenTask, tokens: npt.ArrayLike, n: int) -> list[int]:
-    """Return the n tokens that a model finds likeliest after a prompt, one after the other.
-
-    Args:
-        task: A language model, in evaluation mode.
-        tokens: The prompt, [L].
-        n: How many tokens to add.
-    """
-    known = torch.as_tensor(np.asarray(tokens), dtype=torch.int64)[None].to(task.device)
-    caches = task.gpt.new_caches()
-    answer: list[int] = []
-    for _ in range(n):
-        hidden = task.embedded(known)
-        for block, cache in zip(task.gpt.blocks, caches, strict=True):
-            hidden = block(hidden, cache)
-        logits = task.logits(task.gpt.norm(hidden[:, -1]))
-        known = logits.argmax(dim=-1, keepdim=True)
-        answer.append(int(known))
-    return answer

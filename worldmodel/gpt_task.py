@@ -46,6 +46,9 @@ class GPTTask(lightning.LightningModule, ABC):
         min_lr_ratio: The minimum, as a share of ``lr``.
         weight_decay: Decoupled weight decay.
         warmup_steps: Steps of linear warm-up.
+
+    Raises:
+        ValueError: An unknown attention or optimizer, or a number out of range.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class GPTTask(lightning.LightningModule, ABC):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
+        optim.check(optimizer)
         if not 0 <= min_lr_ratio <= 1:
             raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)

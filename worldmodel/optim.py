@@ -69,6 +69,17 @@ class MuonAdamW(Optimizer):
         self.state = {k: v for part in self.parts for k, v in part.state.items()}  # type: ignore[assignment]
 
 
+def check(name: str) -> None:
+    """Refuse a name that is not an optimiser's.
+
+    Raises:
+        ValueError: There is no such optimiser.
+    """
+    if name not in get_args(OptimizerName):
+        known = ", ".join(get_args(OptimizerName))
+        raise ValueError(f"unknown optimizer {name!r}; choose from {known}")
+
+
 def configure(
     module: nn.Module,
     name: OptimizerName,
@@ -93,6 +104,7 @@ def configure(
     Raises:
         ValueError: There is no such optimiser.
     """
+    check(name)
     # Muon orthogonalises what maps hidden states to hidden states. Embeddings, heads, gains and
     # a variant's learned numbers go to AdamW.
     hidden = {
@@ -103,9 +115,6 @@ def configure(
     trained = [p for p in module.parameters() if p.requires_grad]
     matrices = [p for p in trained if id(p) in hidden]
     others = [p for p in trained if id(p) not in hidden]
-    if name not in get_args(OptimizerName):
-        known = ", ".join(get_args(OptimizerName))
-        raise ValueError(f"unknown optimizer {name!r}; choose from {known}")
     optimizer: Optimizer
     if name == "muon" and matrices:
         optimizer = MuonAdamW(matrices, others, lr, weight_decay)

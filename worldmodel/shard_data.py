@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import Dataset
 
-from worldmodel.data import check_sizes
 from worldmodel.shard_files import check_tokens, read_shard
 from worldmodel.shard_folder import folder_hash, read_folder, verify
 from worldmodel.text import CorpusData
@@ -137,13 +136,7 @@ class ShardData(CorpusData):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        check_sizes(
-            seq_len=seq_len,
-            n_val=n_val,
-            n_test=n_test,
-            batch_size=batch_size,
-            eval_batch_size=eval_batch_size,
-        )
+        self.check_sizes()
         record = read_folder(path)
         self.tokenizer = load_tokenizer(tokenizer)
         made_with = record["config"]["tokenizer"]

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import Dataset
 
 from worldmodel.corpus import SPLITS, read_corpus
-from worldmodel.data import SequenceData, check_sizes
+from worldmodel.data import SequenceData
 from worldmodel.tokenizer import Tokenizer, Tokens, identity, load_tokenizer
 
 
@@ -152,13 +152,7 @@ class TextData(CorpusData):
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
-        check_sizes(
-            seq_len=seq_len,
-            n_val=n_val,
-            n_test=n_test,
-            batch_size=batch_size,
-            eval_batch_size=eval_batch_size,
-        )
+        self.check_sizes()
         self.tokenizer = load_tokenizer(tokenizer)
         found = read_corpus(path, corpus, column)
         self.streams = {split: self._stream(found.texts(split)) for split in SPLITS}

@@ -3,7 +3,7 @@
 A problem is a frozen dataclass of its settings. ``examples(split, seed, indices)`` is a pure
 function: a row depends on the settings, the split, the seed and its own index, never on the rows
 made before or beside it, so any worker can make any row. Every row has a random stream of its own,
-and no two splits or problems share one.
+and no two splits or kinds of problem share one; two settings of one kind do.
 
     >>> import numpy as np
     >>> from benchmarks.problems.mqar import MQAR
@@ -21,6 +21,8 @@ from benchmarks.problems.measures import (
     macro_accuracy,
     micro_accuracy,
     random_answers,
+    right_by_row,
+    whole_by_row,
 )
 
 __all__ = [
@@ -34,4 +36,6 @@ __all__ = [
     "macro_accuracy",
     "micro_accuracy",
     "random_answers",
+    "right_by_row",
+    "whole_by_row",
 ]

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 from benchmarks.problems.examples import IGNORE, Integers
 
+Reals = npt.NDArray[np.float64]
+
 
 def random_answers(targets: Integers, vocab_size: int, seed: int = 0) -> Integers:
     """Return uniformly random answers in the shape of the targets: what chance is, by trial."""
@@ -14,12 +16,12 @@ def random_answers(targets: Integers, vocab_size: int, seed: int = 0) -> Integer
     return rng.integers(vocab_size, size=targets.shape)
 
 
-def accuracy(answers: Integers, targets: Integers) -> float:
-    """Return the share of right answers in each row, averaged over rows (zoology's MQAR).
+def right_by_row(answers: Integers, targets: Integers) -> Reals:
+    """Return the share of right answers of each row that asks for any.
 
     Args:
         answers: Greedy answers, [N, L].
-        targets: What was asked, [N, L]; a row without a target does not count.
+        targets: What was asked, [N, L], ``IGNORE`` where nothing is.
 
     Raises:
         ValueError: Shapes differ, or nothing is asked.
@@ -28,18 +30,26 @@ def accuracy(answers: Integers, targets: Integers) -> float:
     right = ((answers == targets) & asked).sum(axis=1)
     questions = asked.sum(axis=1)
     some = questions > 0
-    return float(np.mean(right[some] / questions[some]))
+    return np.asarray(right[some] / questions[some])
+
+
+def whole_by_row(answers: Integers, targets: Integers) -> Reals:
+    """Return 1 for each row all of whose answers are right, else 0; see :func:`right_by_row`."""
+    return np.floor(right_by_row(answers, targets))
+
+
+def accuracy(answers: Integers, targets: Integers) -> float:
+    """Return the mean of :func:`right_by_row` (zoology's MQAR)."""
+    return float(right_by_row(answers, targets).mean())
 
 
 def exact_match(answers: Integers, targets: Integers) -> float:
-    """Return the share of rows all of whose answers are right; see :func:`accuracy`."""
-    asked = _asked(answers, targets)
-    right = ((answers == targets) | ~asked).all(axis=1)
-    return float(np.mean(right[asked.any(axis=1)]))
+    """Return the share of rows all of whose answers are right; see :func:`right_by_row`."""
+    return float(whole_by_row(answers, targets).mean())
 
 
 def micro_accuracy(answers: Integers, targets: Integers) -> float:
-    """Return the share of right answers among all that are asked; see :func:`accuracy`."""
+    """Return the share of right answers among all that are asked; see :func:`right_by_row`."""
     asked = _asked(answers, targets)
     return float(np.mean(answers[asked] == targets[asked]))
 
@@ -50,7 +60,7 @@ def macro_accuracy(answers: Integers, targets: Integers) -> float:
     This is torchmetrics' MulticlassAccuracy with its default ``average="macro"``. A class that is
     neither asked for nor answered is left out of the mean. A class that is answered but never
     asked for stays in it, as a zero: answering outside the range of the targets costs twice.
-    See :func:`accuracy` for arguments and errors.
+    See :func:`right_by_row` for arguments and errors.
     """
     asked = _asked(answers, targets)
     given, wanted = answers[asked], targets[asked]

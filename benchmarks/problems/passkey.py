@@ -11,7 +11,7 @@ d963e50, llama/run_test.py. There Python's global generator, unseeded, draws the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,8 +37,6 @@ class Tokenizer(Protocol):
     """What is needed of a tokeniser; those of :mod:`worldmodel.tokenizer` and others have it."""
 
     def encode(self, text: str) -> Sequence[int] | npt.NDArray[Any]: ...  # noqa: D102
-
-    def decode(self, ids: Iterable[int]) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -91,18 +89,20 @@ def prompts(
     Args:
         tokenizer: What the model reads with; tokens that it puts in front count too.
         n_tokens: Length of every prompt.
-        n_trials: How many.
+        n_trials: How many, at least 1.
         seed: 0 <= seed < 2^64.
 
     Raises:
-        ValueError: The prompts without filler are longer, no filler gives the exact length, or
-            the seed is out of range.
+        ValueError: The prompts without filler are longer, no filler gives the exact length, no
+            trial is asked for, or the seed is out of range.
     """
+    if n_trials < 1:
+        raise ValueError(f"n_trials must be at least 1, got {n_trials}")
     draws = [
         (int(rng.integers(1, MAX_KEY + 1)), float(rng.random()))
         for rng in generators("passkey.prompts", "test", seed, range(n_trials))
     ]
-    shortest = max((len(tokenizer.encode(prompt(key, 0, 0))) for key, _ in draws), default=0)
+    shortest = max(len(tokenizer.encode(prompt(key, 0, 0))) for key, _ in draws)
     if n_tokens < shortest:
         raise ValueError(f"n_tokens must be at least {shortest}, the prompt itself, got {n_tokens}")
     return [Prompt(_exactly(n_tokens, tokenizer, key, depth), key, depth) for key, depth in draws]
@@ -132,15 +132,14 @@ def _exactly(n_tokens: int, tokenizer: Tokenizer, key: int, depth: float) -> str
     raise ValueError(f"no amount of filler gives exactly {n_tokens} tokens; choose another length")
 
 
-def is_right(tokenizer: Tokenizer, answer: Sequence[int], key: int) -> bool:
-    """Tell whether the first integer of a model's first ten new tokens is the key.
+def is_right(answer: str, key: int) -> bool:
+    """Tell whether the first integer of an answer is the key.
 
     Args:
-        tokenizer: What the model writes with.
-        answer: The new tokens, without the prompt; those after the tenth do not count.
+        answer: What a model says after the prompt, in ``MAX_NEW_TOKENS`` tokens.
         key: The number of the prompt.
     """
-    number = re.search(r"\d+", tokenizer.decode(answer[:MAX_NEW_TOKENS]))
+    number = re.search(r"\d+", answer)
     return number is not None and int(number.group()) == key
 
 

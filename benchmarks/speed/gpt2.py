@@ -1,8 +1,8 @@
 """Steps of GPT-2 124M in two published settings: LSSAR Table A7 and ZeroS Table 7.
 
 12 blocks of 12 heads of 64 channels, 50,257 tokens, 1024 tokens a sequence, AdamW. ``eager`` is
-what the papers ran, ``triton`` the fused kernels. The backbone is ours, with rotary positions in
-place of learned ones.
+what the papers ran, ``triton`` the fused kernels; a linear mixer has its ``own`` form, kernels
+where they serve. The backbone is ours, with rotary positions in place of learned ones.
 
     python -m benchmarks.speed.gpt2 [--out FILE] [--minutes M]
 """
@@ -22,11 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention import api
+from attention import api, linear
 from benchmarks.speed import eager, lines
 from worldmodel.gpt import GPT
 
 VARIANTS = ("softmax", "lssa", "lssar", "elastic")
+MIXERS = ("zeros", "linear", "gla", "hgrn2", "rwkv6", "rwkv7")
+"""Those of ZeroS Table 7."""
 EAGER = api.Backend(
     refuses=lambda spec, q: None,
     avoids=lambda spec, q: "it is measured, not used",
@@ -36,7 +38,7 @@ SETTINGS = {"lssar-a7": (4, torch.bfloat16), "zeros-7": (8, torch.float32)}
 """Batch size and precision of each table."""
 
 GPT2 = {"n_layer": 12, "n_head": 12, "vocab_size": 50_257, "length": 1024}
-SMALL = {"n_layer": 1, "n_head": 2, "vocab_size": 257, "length": 128}
+SMALL = {"n_layer": 1, "n_head": 2, "vocab_size": 257, "length": 1024}
 """What stands in on a CPU, in float32 and batches of one."""
 
 
@@ -62,9 +64,23 @@ def main(arguments: list[str] | None = None) -> None:
 def _cases(device: str) -> Iterator[lines.Case]:
     settings = SETTINGS if device == "cuda" else ("small",)
     for setting, mode in itertools.product(settings, ("training", "evaluation")):
-        yield _case(setting, "sdpa", "softmax", mode, device)
-        for variant, backend in itertools.product(VARIANTS, ("eager", "triton")):
-            yield _case(setting, backend, variant, mode, device)
+        for name in (*VARIANTS, *MIXERS):
+            for backend in backends(name):
+                yield _case(setting, backend, name, mode, device)
+
+
+def backends(name: str) -> tuple[str, ...]:
+    """Return the implementations of a variant or linear mixer that are timed.
+
+    Raises:
+        ValueError: There is no such name, or no plain implementation of it here.
+    """
+    if name in linear.names():
+        return ("own",)
+    if name not in eager.NAMES:
+        known = ", ".join((*eager.NAMES, *linear.names()))
+        raise ValueError(f"{name!r} has no plain implementation to time; choose from {known}")
+    return ("sdpa", "eager", "triton") if name == "softmax" else ("eager", "triton")
 
 
 def _case(setting: str, backend: str, variant: str, mode: str, device: str) -> lines.Case:
@@ -79,8 +95,8 @@ def measure(setting: str, backend: str, variant: str, trained: bool, device: str
 
     Args:
         setting: A key of ``SETTINGS``; without a GPU a small block stands in for any.
-        backend: ``eager``, ``triton`` or ``sdpa``.
-        variant: One of ``VARIANTS``.
+        backend: One of :func:`backends`.
+        variant: A variant or a linear mixer.
         trained: Whether the step trains, or only answers.
         device: ``cuda`` or ``cpu``.
 
@@ -118,7 +134,8 @@ class _Model(nn.Module):
         self, variant: str, backend: str, n_layer: int, n_head: int, vocabulary: int
     ) -> None:
         super().__init__()
-        self.gpt = GPT(variant, {"backend": backend}, n_layer, n_head, head_dim=64)
+        arguments = None if backend == "own" else {"backend": backend}
+        self.gpt = GPT(variant, arguments, n_layer, n_head, head_dim=64)
         self.embedding = nn.Embedding(vocabulary, self.gpt.width)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import TRAINING, Measured, Settings, Task
-from benchmarks.tasks._checked import check_model
 from orbits import artefacts
 from symreg.cells import Cell, Progress
 
@@ -78,11 +77,10 @@ class LanguageModels(Settings):
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
+        self.check_not_empty("attentions", "seeds")
         sizes = ("n_layer", "n_head", "head_dim", "seq_len", "batch_size", "steps")
-        self.check({**dict.fromkeys(sizes, 1), "seeds": 0, "lr": 1e-9, "weight_decay": 0})
-        self.check({"exponents": 1e-9})
-        if not self.attentions:
-            raise ValueError("attentions must not be empty")
+        self.check({**dict.fromkeys(sizes, 1), "seeds": 0, "exponents": 1e-9})
+        self.check({"lr": 1e-9, "weight_decay": 0})
         if not 0 <= self.sharpen_after < self.steps:
             raise ValueError(
                 f"sharpen_after must be in [0, {self.steps}), got {self.sharpen_after}"
@@ -111,6 +109,8 @@ def training_cell(
         mask_at: Place of a fixed token in every window, see
             :class:`benchmarks.masked_text.MaskedTextData`; None for none.
     """
+    from benchmarks import learners
+
     config: dict[str, Any] = {
         "task": "language model",
         "task_version": VERSION,
@@ -141,8 +141,9 @@ def training_cell(
     }
     if settings.tokenizer.endswith(".json"):
         config["tokenizer_sha256"] = artefacts.sha256(settings.tokenizer)
-    check_model(config, settings.training.warmup_steps)
-    config["corpus_sha256"] = _corpus_sha256(config["learner"], *_source(config["data"]))
+    learners.check(config)
+    path, tokenizer = config["data"]["path"], config["data"]["tokenizer"]
+    config["corpus_sha256"] = _corpus_sha256(config["learner"], path, tokenizer)
     if changes := settings.training.changes():
         config["training"] = changes
     if mask_at is not None:
@@ -244,10 +245,6 @@ def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
             f"{n} are asked: give more text or ask for fewer tokens"
         )
     return windows.__getitems__(list(range(n)))["tokens"]  # type: ignore[attr-defined]
-
-
-def _source(data: Mapping[str, Any]) -> tuple[str | None, str]:
-    return data["path"], data["tokenizer"]
 
 
 @functools.cache

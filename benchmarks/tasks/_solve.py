@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -15,20 +15,50 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Settings, Task
-from benchmarks.tasks._checked import check_model
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from benchmarks.problem_data import ProblemData
     from benchmarks.problems import Integers
     from benchmarks.variants import Variant
     from symreg.cells import Progress
     from worldmodel.token_task import TokenTask
 
-IGNORE = -100
 AFTER = "first stage first"
 """Said of a re-weighted model that trains without re-weighting until it can recall."""
 
 SWEPT = ("lr", "weight_decay")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One model at one setting of a sweep.
+
+    Attributes:
+        variant: The attention.
+        warm: Whether re-weighting waits for the first stage to have learned.
+        seed: The model's seed.
+        lr: Learning rate.
+        weight_decay: Decoupled weight decay.
+    """
+
+    variant: Variant
+    warm: bool
+    seed: int
+    lr: float
+    weight_decay: float
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What tables call it."""
+        label = f"{self.variant.label}, {AFTER}" if self.warm else self.variant.label
+        return {"model": label, "lr": self.lr, "weight_decay": self.weight_decay}
+
+    @property
+    def label(self) -> str:
+        """What progress calls it."""
+        return f"{self.row['model']}, lr {self.lr:g}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -87,11 +117,10 @@ class Problems(Settings):
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
+        self.check_not_empty("attentions", "seeds", "lrs", "weight_decays")
         sizes = ("n_layer", "n_head", "head_dim", "steps", "val_steps", "batch_size", "n_train")
         self.check(dict.fromkeys((*sizes, "n_val", "n_test"), 1))
         self.check({"seeds": 0, "lrs": 1e-9, "weight_decays": 0, "exponents": 1e-9, "epochs": 1})
-        if not self.attentions:
-            raise ValueError("attentions must not be empty")
         if self.epochs is None and self.val_steps > self.steps:
             raise ValueError(f"val_steps must be at most steps {self.steps}, got {self.val_steps}")
         if self.positions not in ("rope", "learned"):
@@ -99,8 +128,8 @@ class Problems(Settings):
         if not 0 <= self.warm_up < 1:
             raise ValueError(f"warm_up must be in [0, 1), got {self.warm_up}")
 
-    def models(self) -> Iterator[tuple[dict[str, Any], Variant, bool, int, float, float]]:
-        """Yield every row with its variant, whether it warms up, seed, rate and decay."""
+    def trials(self) -> Iterator[Trial]:
+        """Yield every model at every setting of the sweep."""
         from benchmarks.variants import variants
 
         for seed in self.seeds:
@@ -108,44 +137,32 @@ class Problems(Settings):
                 for warm in (False, True) if self.warm_up and variant.p is not None else (False,):
                     for lr in self.lrs:
                         for decay in self.weight_decays:
-                            label = f"{variant.label}, {AFTER}" if warm else variant.label
-                            row = {"model": label, "lr": lr, "weight_decay": decay}
-                            yield row, variant, warm, seed, lr, decay
+                            yield Trial(variant, warm, seed, lr, decay)
 
     def training_config(
-        self,
-        variant: Variant,
-        warm: bool,
-        seed: int,
-        lr: float,
-        decay: float,
-        problem: str,
-        problem_args: Mapping[str, Any],
-        length: int,
+        self, trial: Trial, problem: str, problem_args: Mapping[str, Any], length: int
     ) -> dict[str, Any]:
         """Return how one model is trained on a problem.
 
         Args:
-            variant: The attention.
-            warm: Whether re-weighting waits for the first stage to have learned.
-            seed: The model's seed.
-            lr: Learning rate.
-            decay: Weight decay.
+            trial: The model, its rate and its decay.
             problem: A name of :mod:`benchmarks.problems.catalogue`.
             problem_args: Its settings.
             length: Tokens of its examples.
         """
+        from benchmarks import learners
+
         learned = self.positions == "learned"
         steps = self.steps
         if self.epochs is not None:
             if self.n_train is None:
                 raise ValueError("epochs need a number of training examples: give n_train")
             steps = self.epochs * -(-self.n_train // self.batch_size)
-        arguments = variant.arguments(length) | ({"rope_base": None} if learned else {})
+        arguments = trial.variant.arguments(length, rotary=not learned)
         config: dict[str, Any] = {
             "learner": "problem",
             "model": {
-                "attention": variant.attention,
+                "attention": trial.variant.attention,
                 "attention_args": arguments or None,
                 "n_layer": self.n_layer,
                 "n_head": self.n_head,
@@ -154,7 +171,7 @@ class Problems(Settings):
                 "norm": self.norm,
                 "n_positions": length if learned else None,
                 "optimizer": self.optimizer,
-                "weight_decay": decay,
+                "weight_decay": trial.weight_decay,
                 "tied": False,
                 "min_lr_ratio": self.min_lr_ratio,
             },
@@ -165,15 +182,15 @@ class Problems(Settings):
                 "n_val": self.n_val,
                 "n_test": self.n_test,
                 "batch_size": self.batch_size,
-                "train_seed": seed,
+                "train_seed": trial.seed,
             },
-            "lr": lr,
+            "lr": trial.lr,
             "steps": steps,
             "val_steps": min(self.val_steps, steps),
             "stop_when": {"metric": "val_accuracy", "above": self.stop_at},
         }
-        check_model(config, self.training.warmup_steps)
-        if warm:
+        learners.check(config)
+        if trial.warm:
             config["sharpen_when"] = {"metric": "val_accuracy", "above": self.warm_up}
         if changes := self.training.changes():
             config["training"] = changes
@@ -185,7 +202,7 @@ def trained(
     config: dict[str, Any],
     folder: Path,
     progress: Progress,
-    measure: Any,
+    measure: Callable[[Any, Any], dict[str, Measured]],
 ) -> dict[str, Any]:
     """Train a model on its problem, measure it and return the result line.
 
@@ -204,7 +221,7 @@ def trained(
     with training.trained(config, folder, progress, seed=config["seed"]) as model:
         steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
         device = "cuda" if training.device(config) != "cpu" else "cpu"
-        metrics: dict[str, Measured] = measure(model.to(device).eval(), learners.data(config))
+        metrics = measure(model.to(device).eval(), learners.data(config))
         curves = folder / training.CURVES
         metrics["val_accuracy"] = Measured(
             100 * training.last_value(curves, "val_accuracy"), config["data"]["n_val"]
@@ -235,16 +252,6 @@ def answers(
         np.concatenate([np.asarray(x) for x in part]) for part in zip(*found, strict=True)
     )
     return tokens, given, targets
-
-
-def right_by_row(given: Integers, targets: Integers) -> Any:
-    """Return the share of right answers of each row that asks for any, in percent."""
-    import numpy as np
-
-    asked = targets != IGNORE
-    right = ((given == targets) & asked).sum(axis=1)
-    some = asked.any(axis=1)
-    return 100 * np.asarray(right[some] / asked.sum(axis=1)[some])
 
 
 def best(lines: Sequence[Line]) -> list[Line]:

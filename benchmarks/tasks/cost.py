@@ -2,7 +2,7 @@
 
 LSSAR (2026), Table A7 (batch 4, bfloat16) and ZeroS (2025), Table 7 (batch 8, float32), measured
 by :mod:`benchmarks.speed.gpt2`. Without a GPU a single small block in float32 stands in: its
-ratios are of eager attention, and no time of it is GPT-2's. Rounds follow each other, each over
+ratios are those of one layer, and no time of it is GPT-2's. Rounds follow each other, each over
 all variants, so that a machine's drift meets all of them alike.
 """
 
@@ -29,17 +29,23 @@ class Costs(Settings):
     """What is timed.
 
     Attributes:
-        variants: Attention variants, without the fused kernels.
-        fused: Also with the fused kernels, where there is a GPU.
+        variants: Attention variants and linear mixers, in all their implementations.
         rounds: Measurements of each, one after the other.
     """
 
-    variants: tuple[str, ...] = ("softmax", "lssa", "lssar", "elastic")
-    fused: bool = True
+    variants: tuple[str, ...] = (
+        "softmax", "lssa", "lssar", "elastic", "zeros", "linear", "gla", "hgrn2", "rwkv6", "rwkv7",
+    )  # fmt: skip
     rounds: tuple[int, ...] = (0, 1, 2)
 
+    def __post_init__(self) -> None:
+        self.check_not_empty("variants", "rounds")
+        self.check({"rounds": 0})
 
-SMALL = Costs(preset="small", about="one small block in place of GPT-2; a minute of CPU", jobs=1)
+
+SMALL = Costs(
+    preset="small", about="one small block in place of GPT-2; three minutes of CPU", jobs=1
+)
 PRESETS = {
     "tiny": replace(SMALL, preset="tiny", about="smoke test", variants=("softmax",), rounds=(0,)),
     "small": SMALL,
@@ -67,27 +73,32 @@ class CostTask(Task):
         """Return one cell per round, setting, mode and variant."""
         import torch
 
+        import attention
+        from benchmarks.speed import gpt2
+
         on_gpu = torch.cuda.is_available()
         if settings.preset in ("gpu", "paper") and not on_gpu:
             raise ValueError(f"preset {settings.preset!r} needs 1 CUDA device, found 0")
         device = torch.cuda.get_device_name() if on_gpu else "cpu"
-        backends = ("eager", "triton") if on_gpu and settings.fused else ("eager",)
         sizes = [setting for setting, *_ in TABLES.values()] if on_gpu else ["small"]
         cells = []
         for number in settings.rounds:
             for size in sizes:
                 for mode in ("train", "evaluation"):
-                    for backend in backends:
-                        for variant in settings.variants:
+                    for name in settings.variants:
+                        for backend in gpt2.backends(name):
+                            if backend == "triton" and not on_gpu:
+                                continue
                             row = {
                                 "setting": size,
                                 "mode": mode,
                                 "backend": backend,
-                                "model": variant,
+                                "model": attention.label(name),
                             }
-                            config = self.measurement(row, number, {"device": device})
-                            label = f"{mode} {variant}, {backend}, round {number}"
-                            cells.append(Cell("step", config, label=label))
+                            config = {"variant": name, "device": device}
+                            label = f"{mode} {name}, {backend}, round {number}"
+                            full = self.measurement(row, number, config)
+                            cells.append(Cell("step", full, label=label))
         return cells
 
     def compute(self) -> Mapping[str, Compute]:
@@ -104,7 +115,7 @@ class CostTask(Task):
         row = config["row"]
         device = "cpu" if config["device"] == "cpu" else "cuda"
         found = gpt2.measure(
-            row["setting"], row["backend"], row["model"], row["mode"] == "train", device
+            row["setting"], row["backend"], config["variant"], row["mode"] == "train", device
         )
         metrics = {
             "latency": Measured(found["seconds"], 1),
@@ -125,14 +136,14 @@ class CostTask(Task):
     def ours(
         self, lines: Sequence[Line], table: str = ""
     ) -> dict[str, dict[int, dict[str, float]]]:
-        """Return the eager rows of a table's own setting, in its units."""
+        """Return the rows of a table's own setting, in its units."""
         setting, modes, second, byte = TABLES[table]
         found: dict[str, dict[int, dict[str, float]]] = {}
         for line in measurements(lines):
             row = line["row"]
-            if (row["setting"], row["backend"]) == (setting, "eager"):
+            label = _published_row(table, row["model"], row["backend"])
+            if row["setting"] == setting and label is not None:
                 mode, metrics = modes[row["mode"]], line["metrics"]
-                label = "lssar p=15" if row["model"] == "lssar" else row["model"]
                 values = found.setdefault(label, {}).setdefault(row["seed"], {})
                 values[f"latency@{mode}"] = second * metrics["latency"]["value"]
                 values[f"throughput@{mode}"] = metrics["throughput"]["value"]
@@ -173,6 +184,16 @@ def _ratios(lines: Sequence[Line]) -> list[Line]:
         for line in measurements(lines)
         if _place(line) in base
     ]
+
+
+def _published_row(table: str, model: str, backend: str) -> str | None:
+    """Return the row of a published table, None where it has none.
+
+    The papers ran plain PyTorch, but for the row of ZeroS that FlashAttention computes.
+    """
+    if table == "zeros_table_7" and model == "softmax":
+        return {"eager": "softmax_naive", "sdpa": "softmax"}.get(backend)
+    return model if backend in ("eager", "own") else None
 
 
 def _place(line: Line) -> tuple[Any, ...]:

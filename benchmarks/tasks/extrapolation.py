@@ -117,12 +117,12 @@ class ExtrapolationTask(Task):
     ntk: ClassVar[tuple[bool, ...]] = (False, True)
 
     def cells(self, settings: Extrapolation) -> list[Cell]:
-        """Return trainings, then a measurement of each with dynamic NTK off and on."""
+        """Return trainings, then a measurement of each with dynamic NTK off and, if any, on."""
         trained, asked = [], []
         for variant, seed in settings.models():
             cell = language_model.training_cell(settings, variant, seed)
             trained.append(cell)
-            for ntk in self.ntk:
+            for ntk in self.ntk if variant.stretches else (False,):
                 row = {"model": variant.label, "ntk": ntk, "context": settings.seq_len}
                 how = {
                     "multiples": list(settings.multiples),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed, measurements
@@ -35,10 +35,10 @@ class Skills(Problems):
         train_share: Share of the published number of training rows.
     """
 
+    not_flags: ClassVar = ("n_train",)  # the problems'
     problems: tuple[str, ...] = NAMES
     harder: bool = False
     train_share: float = 1.0
-    not_flags = ("n_train",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +84,7 @@ PRESETS = {
     ),
     "small": SMALL,
     "gpu": replace(
-        PAPER, preset="gpu", about="six baselines at width 128; one GPU, hours",
+        PAPER, preset="gpu", about="six baselines at width 128; one GPU; never run",
         weight_decays=(0.1,), harder=False,
     ),
     "paper": PAPER,
@@ -125,20 +125,19 @@ class MADTask(Task):
             name = names[type(setting.problem)]
             arguments: dict[str, Any] = asdict(setting.problem)  # type: ignore[call-overload]
             length = setting.problem.seq_len
-            for row, variant, warm, seed, lr, decay in sized.models():
-                config = sized.training_config(
-                    variant, warm, seed, lr, decay, name, arguments, length
-                )
+            for trial in sized.trials():
+                config = sized.training_config(trial, name, arguments, length)
                 if name == "compression":
                     config["learner"] = "compression"
-                full = {
-                    **row,
+                row = {
+                    **trial.row,
                     "problem": setting.task,
                     "changed": setting.changed,
                     "to": setting.value,
                 }
-                label = f"{row['model']}, {setting.task} {setting.changed}, seed {seed}"
-                cells.append(Cell("skill", self.measurement(full, seed, config), label=label))
+                full = self.measurement(row, trial.seed, config)
+                label = f"{setting.task} {setting.changed}, {trial.label}"
+                cells.append(Cell("skill", full, label=label))
         return cells
 
     def compute(self) -> Mapping[str, Compute]:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.presets import Training
 from benchmarks.problems import catalogue
-from benchmarks.problems.mqar import MIXTURE_TEST, MQAR
+from benchmarks.problems.mqar import FIGURE_2, MIXTURE_TEST, MQAR
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
-from benchmarks.tasks._solve import Problems, answers, best, right_by_row, trained
+from benchmarks.tasks._solve import Problems, answers, best, trained
 from benchmarks.views import bars, interval_table
 from symreg.cells import Cell, Compute, Progress
 
@@ -47,12 +47,12 @@ class Recall(Problems):
             and loads, which go beyond those of training.
     """
 
+    not_flags: ClassVar = ("head_dim",)  # head_dims
     vocab_size: int = 256
     seq_lens: tuple[int, ...] = (32,)
     n_pairs: tuple[int, ...] = (4,)
     head_dims: tuple[int, ...] = (64,)
     lengths: tuple[int, ...] = (64, 128, 256)
-    not_flags = ("head_dim",)
     mixture: bool = False
 
     def __post_init__(self) -> None:
@@ -69,14 +69,17 @@ class Recall(Problems):
 
 SMALL = Recall(
     preset="small",
-    about="256 tokens, 4 pairs in 32, width 64; a sweep of 3 rates, a quarter of an hour of CPU",
-    attentions=("softmax", "lssa", "lssar"),
-    exponents=(3.0, 15.0),
+    about="256 tokens, 4 pairs in 32, width 64; two rates; 15 minutes of CPU",
+    attentions=("softmax", "lssa", "lssar", "linear"),
+    exponents=(15.0,),
+    lrs=(3e-3, 1e-2),
     steps=1000,
 )
-FIGURE_2 = replace(
-    SMALL, preset="gpu", about="zoology's Figure 2 at widths 64 and 128; one GPU, hours",
-    vocab_size=8192, seq_lens=(64, 128, 256, 512), n_pairs=(4, 8, 16, 64), head_dims=(64, 128),
+GPU = replace(
+    SMALL, preset="gpu", about="zoology's Figure 2 at widths 64 and 128; one GPU; never run",
+    exponents=(3.0, 15.0), vocab_size=FIGURE_2[0].vocab_size,
+    seq_lens=tuple(problem.seq_len for problem in FIGURE_2),
+    n_pairs=tuple(problem.n_pairs for problem in FIGURE_2), head_dims=(64, 128),
     lrs=(1e-4, 4.64e-4, 2.15e-3, 1e-2), positions="learned", lengths=(), batch_size=256,
     n_train=100_000, n_val=1000, n_test=3000, steps=10_000, val_steps=250,
     training=Training(accelerator="cuda"),
@@ -88,9 +91,9 @@ PRESETS = {
         lrs=(3e-3, 1e-2), seeds=(0,), steps=40, val_steps=20, n_val=64, n_test=64,
     ),
     "small": SMALL,
-    "gpu": FIGURE_2,
+    "gpu": GPU,
     "paper": replace(
-        FIGURE_2, preset="paper", about="zoology's Figure 2 in batches of 256; never run",
+        GPU, preset="paper", about="zoology's Figure 2 in batches of 256; never run",
         head_dims=(64, 128, 256, 512), epochs=100,
     ),
 }  # fmt: skip
@@ -114,14 +117,12 @@ class MQARTask(Task):
     def cells(self, settings: Recall) -> list[Cell]:
         """Return one cell per model, size, rate and seed: trained, then tested."""
         cells = []
-        for row, variant, warm, seed, lr, decay in settings.models():
+        for trial in settings.trials():
             for head_dim in settings.head_dims:
                 size = replace(settings, head_dim=head_dim)
                 for name, problem, tests in _problems(settings):
                     length = catalogue.get(name, **problem).seq_len
-                    config = size.training_config(
-                        variant, warm, seed, lr, decay, name, problem, length
-                    )
+                    config = size.training_config(trial, name, problem, length)
                     config["tests"] = tests
                     if settings.mixture:
                         config["data"]["n_train"] = sum(catalogue.get(name, **problem).rows)  # type: ignore[attr-defined]
@@ -129,9 +130,9 @@ class MQARTask(Task):
                         longest = max(length, *(other for other, _ in tests))
                         config["model"]["n_positions"] = longest
                     load = "mixture" if settings.mixture else "{}/{}".format(*tests[0])
-                    full = {**row, "load": load, "width": settings.n_head * head_dim}
-                    label = f"{row['model']}, {load}, lr {lr:g}, seed {seed}"
-                    cells.append(Cell("recall", self.measurement(full, seed, config), label=label))
+                    row = {**trial.row, "load": load, "width": settings.n_head * head_dim}
+                    full = self.measurement(row, trial.seed, config)
+                    cells.append(Cell("recall", full, label=f"{load}, {trial.label}"))
         return cells
 
     def compute(self) -> Mapping[str, Compute]:
@@ -143,6 +144,7 @@ class MQARTask(Task):
     ) -> dict[str, Any]:
         """Train a model and test it at its length and load, and at others."""
         from benchmarks.problem_data import ProblemData
+        from benchmarks.problems import right_by_row
         from worldmodel.extrapolate import at_length
 
         def measure(model: Any, data: ProblemData) -> dict[str, Measured]:
@@ -154,7 +156,8 @@ class MQARTask(Task):
                 test = ProblemData(**{**config["data"], **other})
                 with at_length(model, length, None):
                     _, given, targets = answers(model, test, n)
-                found[f"accuracy@{length}/{pairs}"] = Measured.mean(right_by_row(given, targets))
+                right = 100 * right_by_row(given, targets)
+                found[f"accuracy@{length}/{pairs}"] = Measured.mean(right)
             return found
 
         return trained(self, config, folder, progress, measure)

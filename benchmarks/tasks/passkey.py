@@ -118,7 +118,7 @@ class PasskeyTask(Task):
     """Passkey retrieval."""
 
     name = "passkey"
-    version = 1
+    version = 2
     about = "Does a model find a number in filler, beyond the length it was trained on?"
     metrics = METRICS
     presets = PRESETS
@@ -134,18 +134,16 @@ class PasskeyTask(Task):
         if isinstance(models, Problems):
             problem = {"seq_len": settings.seq_len, "n_digits": settings.n_digits}
             cells = []
-            for row, variant, warm, seed, lr, decay in models.models():
-                config = models.training_config(
-                    variant, warm, seed, lr, decay, "passkey", problem, settings.seq_len
-                )
-                config["multiples"] = multiples
-                label = f"{row['model']}, lr {lr:g}, seed {seed}"
-                full = {**row, "form": TRAINED}
-                cells.append(Cell(TRAINED, self.measurement(full, seed, config), label=label))
+            for trial in models.trials():
+                config = models.training_config(trial, "passkey", problem, settings.seq_len)
+                row = {**trial.row, "form": TRAINED}
+                full = self.measurement(row, trial.seed, {**config, "multiples": multiples})
+                cells.append(Cell(TRAINED, full, label=trial.label))
             return cells
         assert isinstance(models, LanguageModels)
-        shortest = int(min(multiples) * models.seq_len)
-        prompts(load_tokenizer(models.tokenizer), shortest, settings.n_trials)  # refuses
+        tokenizer = load_tokenizer(models.tokenizer)
+        for multiple in multiples:
+            prompts(tokenizer, int(multiple * models.seq_len), settings.n_trials)  # refuses
         learned, asked = [], []
         for variant, seed in models.models():
             cell = language_model.training_cell(models, variant, seed)
@@ -172,7 +170,7 @@ class PasskeyTask(Task):
     ) -> dict[str, Any]:
         """Train a model on the short form and test it at every length."""
         from benchmarks.problem_data import ProblemData
-        from benchmarks.problems import IGNORE
+        from benchmarks.problems import whole_by_row
         from worldmodel.extrapolate import at_length
 
         def measure(model: Any, data: ProblemData) -> dict[str, Measured]:
@@ -182,8 +180,8 @@ class PasskeyTask(Task):
                 longer = ProblemData(**{**config["data"], "problem_args": {**known, **length}})
                 with at_length(model, length["seq_len"], None):
                     _, given, targets = answers(model, longer, data.hparams["n_test"])
-                whole = ((given == targets) | (targets == IGNORE)).all(axis=1)
-                found[f"acc@{multiple:g}x"] = Measured.mean(100 * whole)
+                whole = 100 * whole_by_row(given, targets)
+                found[f"acc@{multiple:g}x"] = Measured.mean(whole)
             return found
 
         return trained(self, config, folder, progress, measure)
@@ -193,17 +191,24 @@ class PasskeyTask(Task):
     ) -> dict[str, Any]:
         """Ask a language model for the number in prompts of exact lengths."""
         from benchmarks.problems.passkey import MAX_NEW_TOKENS, is_right, prompts
-        from worldmodel.extrapolate import at_length, continued
+        from benchmarks.text_scorer import Prompt, TextScorer
+        from worldmodel.extrapolate import at_length
 
         task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
         metrics = {}
         for done, multiple in enumerate(config["multiples"], 1):
             length = int(multiple * record["data"]["seq_len"])
-            right = []
-            for trial in prompts(task.tokenizer, length, config["n_trials"], config["seed"]):
-                with at_length(task, length, None):
-                    answer = continued(task, task.tokenizer.encode(trial.text), MAX_NEW_TOKENS)
-                right.append(100.0 * is_right(task.tokenizer, answer, trial.key))
+            trials = prompts(task.tokenizer, length, config["n_trials"], config["seed"])
+            asked = [
+                Prompt(tuple(map(int, task.tokenizer.encode(trial.text))), MAX_NEW_TOKENS)
+                for trial in trials
+            ]
+            with at_length(task, length, None):
+                answers = TextScorer(task, length).generate(asked)
+            right = [
+                100.0 * is_right(answer, trial.key)
+                for answer, trial in zip(answers, trials, strict=True)
+            ]
             metrics[f"acc@{multiple:g}x"] = Measured.mean(right)
             progress(done, len(config["multiples"]))
         return language_model.measured(self, config, needs["model"], metrics)

@@ -111,12 +111,10 @@ class RegBenchTask(Task):
         }
         length = RegBench(**problem).seq_len
         cells = []
-        for row, variant, warm, seed, lr, decay in settings.models():
-            config = settings.training_config(
-                variant, warm, seed, lr, decay, "regbench", problem, length
-            )
-            label = f"{row['model']}, lr {lr:g}, seed {seed}"
-            cells.append(Cell("infer", self.measurement(row, seed, config), label=label))
+        for trial in settings.trials():
+            config = settings.training_config(trial, "regbench", problem, length)
+            full = self.measurement(trial.row, trial.seed, config)
+            cells.append(Cell("infer", full, label=trial.label))
         data = {"problem": "regbench", "problem_args": problem, "n_test": settings.n_test}
         reference = self.measurement({"model": "3-gram"}, None, {"data": data})
         return [*cells, Cell("ngram", reference, label="3-gram")]
@@ -154,8 +152,7 @@ class RegBenchTask(Task):
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return accuracies at each row's best learning rate."""
-        models = [line for line in lines if line["row"]["seed"] is not None]
-        known = [line for line in lines if line["row"]["seed"] is None]
+        models, known = _split(lines)
         caption = "Mean over seeds with its 95% interval by Student's t; the 3-gram is not trained."
         chosen = [*best(models), *known]
         title = "At the learning rate with the best validation accuracy, %"
@@ -163,8 +160,8 @@ class RegBenchTask(Task):
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
         """Draw the DFA accuracy of every model beside the 3-gram's."""
-        models = [line for line in lines if line["row"]["seed"] is not None]
-        counted = by_seed([x for x in lines if x not in models], "dfa_accuracy", "model")
+        models, counting = _split(lines)
+        counted = by_seed(counting, "dfa_accuracy", "model")
         known = next((seeds[None] for seeds in counted.values()), None)  # type: ignore[index]
         found = by_seed(best(models), "dfa_accuracy", "model")
         values = {model: seeds for (model,), seeds in found.items()}
@@ -173,19 +170,25 @@ class RegBenchTask(Task):
         return {caption: bars(values, path, "allowed answers, %", known, "3-gram")}
 
 
+def _split(lines: Sequence[Line]) -> tuple[list[Line], list[Line]]:
+    """Return the lines of models, and that of the 3-gram."""
+    models = [line for line in lines if line["row"]["seed"] is not None]
+    return models, [line for line in lines if line["row"]["seed"] is None]
+
+
 def _measured(data: Any, given: Any) -> dict[str, Measured]:
     """Return both accuracies of answers to the test rows."""
     import numpy as np
 
+    from benchmarks.problems import right_by_row
     from benchmarks.problems.regbench import dfa_accuracy
-    from benchmarks.tasks._solve import right_by_row
 
     indices, seed = np.arange(len(given)), data.hparams["seed"]
     targets = data.problem.examples("test", seed, indices).targets
     allowed = 100 * dfa_accuracy(data.problem, "test", seed, indices, given)
     return {
         "dfa_accuracy": Measured(allowed, len(given)),
-        "accuracy": Measured.mean(right_by_row(given, targets)),
+        "accuracy": Measured.mean(100 * right_by_row(given, targets)),
     }
 
 

@@ -6,9 +6,7 @@ import torch
 
 from benchmarks.compression_task import CompressionTask
 from benchmarks.problem_data import ProblemData
-from benchmarks.tasks._solve import AFTER, Problems, answers, best, right_by_row
-
-IGNORE = -100
+from benchmarks.tasks._solve import AFTER, Problems, answers, best
 
 
 def line(model="a", lr=1e-3, decay=0.1, seed=0, val=50.0, test=50.0, **row):
@@ -59,20 +57,6 @@ def test_a_rate_at_which_seeds_diverged_does_not_win_by_the_survivor():
     assert chosen(lines) == [("a", 1e-3, 0.1, seed) for seed in (0, 1, 2)]
 
 
-def test_shares_of_right_answers_by_row():
-    rng = np.random.default_rng(0)
-    targets = np.where(rng.random((9, 7)) < 0.5, rng.integers(4, size=(9, 7)), IGNORE)
-    targets[3] = IGNORE  # asks for nothing
-    given = rng.integers(4, size=(9, 7))
-    expected = []
-    for row, asked in zip(given, targets, strict=True):
-        marks = [a == t for a, t in zip(row, asked, strict=True) if t != IGNORE]
-        if marks:
-            expected.append(100 * sum(marks) / len(marks))
-    assert right_by_row(given, targets) == pytest.approx(expected)
-    assert len(expected) == 8
-
-
 class Echo(torch.nn.Module):
     """Answer with the token itself; remember how many rows came at once."""
 
@@ -104,30 +88,29 @@ def test_the_sweep_has_every_combination_once():
         preset="", about="", attentions=("softmax", "lssar"), exponents=(3.0, 15.0),
         warm_up=0.5, seeds=(0, 4), lrs=(1e-3, 1e-2), weight_decays=(0.0, 0.1),
     )  # fmt: skip
-    found = list(settings.models())
-    labels = {row["model"] for row, *_ in found}
+    found = list(settings.trials())
+    labels = {trial.row["model"] for trial in found}
     p3, p15 = "lssar p=3", "lssar p=15"
     assert labels == {"softmax", p3, p15, f"{p3}, {AFTER}", f"{p15}, {AFTER}"}
-    keys = [(row["model"], seed, lr, decay) for row, _, _, seed, lr, decay in found]
-    assert len(keys) == len(set(keys)) == 5 * 2 * 2 * 2
-    for row, variant, warm, seed, lr, decay in found:
-        assert (row["lr"], row["weight_decay"]) == (lr, decay)
-        config = settings.training_config(variant, warm, seed, lr, decay, "mqar", {}, 64)
-        assert config["lr"] == lr
-        assert config["model"]["weight_decay"] == decay
-        assert config["data"]["train_seed"] == seed
-        assert ("sharpen_when" in config) is warm is row["model"].endswith(AFTER)
+    assert len(found) == len(set(found)) == 5 * 2 * 2 * 2
+    for trial in found:
+        row = trial.row
+        assert (row["lr"], row["weight_decay"]) == (trial.lr, trial.weight_decay)
+        config = settings.training_config(trial, "mqar", {}, 64)
+        assert config["lr"] == trial.lr
+        assert config["model"]["weight_decay"] == trial.weight_decay
+        assert config["data"]["train_seed"] == trial.seed
+        assert ("sharpen_when" in config) is trial.warm is row["model"].endswith(AFTER)
         p = (config["model"]["attention_args"] or {}).get("p")
         assert row["model"].startswith("softmax" if p is None else f"lssar p={p:g}")
     plain = Problems(preset="", about="", attentions=("lssar",), warm_up=0.0)
-    assert {row["model"] for row, *_ in plain.models()} == {p15}
+    assert {trial.row["model"] for trial in plain.trials()} == {p15}
 
 
 def test_learned_positions_replace_rotary_ones():
     def model(positions, attention="softmax"):
         settings = Problems(preset="", about="", positions=positions, attentions=(attention,))
-        _, variant, warm, seed, lr, decay = next(settings.models())
-        return settings.training_config(variant, warm, seed, lr, decay, "mqar", {}, 48)["model"]
+        return settings.training_config(next(settings.trials()), "mqar", {}, 48)["model"]
 
     assert model("learned")["n_positions"] == 48
     assert model("learned")["attention_args"] == {"rope_base": None}

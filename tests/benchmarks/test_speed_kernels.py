@@ -72,13 +72,24 @@ def test_an_existing_result_is_not_overwritten(benchmark, tmp_path, capsys):
 
 def test_training_steps_of_a_gpt(tmp_path, monkeypatch):
     monkeypatch.setattr(gpt2, "VARIANTS", ("softmax", "lssar"))
+    monkeypatch.setattr(gpt2, "MIXERS", ("zeros",))
+    monkeypatch.setitem(gpt2.SMALL, "length", 64)
     out = tmp_path / "gpt2.jsonl"
     gpt2.main(["--out", str(out)])
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert {row["mode"] for row in rows} == {"training", "evaluation"}
+    assert {(row["variant"], row["backend"]) for row in rows} == {
+        ("softmax", "sdpa"), ("softmax", "eager"), ("softmax", "triton"),
+        ("lssar", "eager"), ("lssar", "triton"), ("zeros", "own"),
+    }  # fmt: skip
     for row in rows:
-        if row["backend"] in ("sdpa", "eager"):
+        if row["backend"] != "triton":
             assert row["seconds"] > 0
+
+
+def test_what_has_no_plain_implementation_is_not_timed():
+    with pytest.raises(ValueError, match="'alibi' has no plain implementation to time; choose "):
+        gpt2.backends("alibi")
 
 
 def test_a_tile_counts_only_if_every_row_could_skip_it(monkeypatch):

@@ -1,10 +1,12 @@
 """Attention variants and linear mixers as the rows of a benchmark."""
 
 import pytest
+import torch
 
 import attention
+from benchmarks import published
 from benchmarks.tasks import sink
-from benchmarks.variants import Variant, variants
+from benchmarks.variants import ABLATIONS, Variant, variants
 
 
 def test_rows_are_variants_with_every_exponent_and_mixers_once():
@@ -29,6 +31,68 @@ def test_arguments_build_the_module(name):
     module = attention.build(name, n_head=1, head_dim=4, **arguments)
     assert repr(name) in repr(module)
     assert name in attention.linear.names() or module.spec.label == row.label
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+def test_an_ablation_is_built_with_its_arguments_under_its_own_name(name):
+    (row,) = variants([name])
+    assert row.label == name
+    arguments = row.arguments(20)
+    module = attention.build(row.attention, n_head=1, head_dim=4, **arguments)
+    if row.attention == "zeros":
+        changed = {k: v for k, v in module.args.items() if v != module.arguments[k]}
+        assert changed == arguments != {}
+    else:
+        assert arguments == {"tau": 0.0, "length": 20}
+        assert module.learned["tau"].tolist() == [0.0]
+
+
+def test_ablations_bear_the_names_of_published_rows():
+    rows = {x.row for t in ("5", "6", "8_ablation") for x in published.get(f"zeros_table_{t}").rows}
+    rows |= {x.row for x in published.get("lazy_table_2").rows}
+    assert set(ABLATIONS) <= rows
+
+
+@pytest.mark.parametrize("name", [*attention.all_names(), *ABLATIONS])
+def test_models_with_positions_of_their_own_have_no_rotary_ones(name):
+    (row,) = variants([name])
+    arguments = row.arguments(20, rotary=False)
+    module = attention.build(row.attention, n_head=1, head_dim=4, **arguments)
+    if row.attention in attention.linear.names():
+        assert module.args.get("rope_base") is None or module.args["angular"] != "rope"
+    else:
+        assert module.rope_base is None
+
+
+def test_what_dynamic_ntk_changes():
+    stretched = {v.name for v in variants(attention.all_names()) if v.stretches}
+    for name in attention.all_names():
+        torch.manual_seed(0)
+        module = attention.build(name, n_head=1, head_dim=4, **Variant(name).arguments(8))
+        x = torch.randn(1, 16, 4)
+        before = module(x)
+        module.ntk_train_length = 8
+        assert torch.equal(module(x), before) is (name not in stretched), name
+
+
+def test_rows_are_shown_once():
+    assert variants(["softmax", "lssar", "softmax"], (3.0, 3.0)) == [
+        Variant("softmax"),
+        Variant("lssar", 3.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("lssar", -1.0), ValueError, "p of lssar"),
+        (("zeros_no_gate", 3.0), TypeError, "not 'p'"),
+        (("lssar", 3.0, -5), ValueError, "sharpen_after must be at least 0, got -5"),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Variant(*arguments)
 
 
 def test_an_unknown_name_is_refused():

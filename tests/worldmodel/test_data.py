@@ -145,7 +145,9 @@ def test_another_law_moves_the_bodies():
     [
         ({"protocol": "kepler"}, "identifiable, paper"),
         ({"batch_size": 0}, "batch_size"),
-        ({"n_train": 0}, "unlimited"),
+        ({"n_train": 0}, "n_train must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"num_workers": -1}, "num_workers must be at least 0, got -1"),
         ({"protocol_args": {"bins": 3}}, "n_bins"),
         ({"protocol_args": {"law": "newtn"}}, "yukawa"),
         ({"protocol_args": {"label_leak": 1}}, "label_leak"),

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import attention
-from worldmodel import extrapolate
 from worldmodel.attention_maps import attention_maps, layer_weights
 from worldmodel.attention_statistics import layer_states
 from worldmodel.callbacks import SharpenAfter
@@ -58,19 +57,6 @@ def test_an_ablation_is_reloaded_as_it_was():
     assert again.gpt.blocks[0].attention.label == "zeros zeroth=first norm=False"
     assert [block.attention.restores for block in again.gpt.blocks] == [True, False]
     again.load_state_dict(task.state_dict())
-
-
-@pytest.mark.parametrize("name", attention.linear.names())
-def test_it_continues_a_text_as_its_logits_say(name):
-    torch.manual_seed(0)
-    task = TextTask(attention=name, **SMALL).eval().double()
-    torch.nn.init.normal_(task.embedding.weight, std=0.5)
-    known = [7, 3, 99, 5]
-    with extrapolate.at_length(task, 64, 8):
-        found = extrapolate.continued(task, known, 12)
-    for token in found:
-        assert token == int(task({"tokens": torch.tensor([known])})[0, -1].argmax())
-        known.append(token)
 
 
 def test_what_needs_weights_is_refused(tmp_path):

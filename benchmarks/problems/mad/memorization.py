@@ -17,9 +17,9 @@ class Memorization:
     key followed by the insert token V - 1, at which the key's value is asked for. No two keys have
     the same value.
 
-    Ceiling: n training rows show n L/2 random keys. A key of the test that was not among them,
-    one in (1 - 1/n_keys)^(n L/2), can only be guessed: with MAD's 256 rows that is none of 127
-    keys at V = 256 but 37% of 4,095 at V = 8192, where no model can exceed 63%.
+    Ceiling: N training rows show N L/2 random keys. Of the keys in the test a share
+    (1 - 1/n_keys)^(N L/2) was not among them and can only be guessed: with MAD's 256 rows that is
+    none of 127 keys at V = 256 but 37% of 4,095 at V = 8192, where no model can exceed 63%.
 
     Source: athms/mad-lab 0f49a45, memorization.
 

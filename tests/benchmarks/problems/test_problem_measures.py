@@ -10,6 +10,8 @@ from benchmarks.problems import (
     macro_accuracy,
     micro_accuracy,
     random_answers,
+    right_by_row,
+    whole_by_row,
 )
 
 TARGETS = np.array([[0, IGNORE, 0, 0], [IGNORE, 1, 1, IGNORE], [IGNORE] * 4])
@@ -21,8 +23,24 @@ def test_by_hand():
     assert accuracy(ANSWERS, TARGETS) == pytest.approx((2 / 3 + 1) / 2)
     assert micro_accuracy(ANSWERS, TARGETS) == pytest.approx(4 / 5)
     assert exact_match(ANSWERS, TARGETS) == pytest.approx(1 / 2)
+    assert right_by_row(ANSWERS, TARGETS) == pytest.approx([2 / 3, 1])
+    assert whole_by_row(ANSWERS, TARGETS).tolist() == [0, 1]
     # Class 0 has 2 of 3, class 1 both; class 2 was answered and never asked for: 0.
     assert macro_accuracy(ANSWERS, TARGETS) == pytest.approx((2 / 3 + 1 + 0) / 3)
+
+
+def test_shares_of_right_answers_by_row():
+    rng = np.random.default_rng(0)
+    targets = np.where(rng.random((9, 7)) < 0.5, rng.integers(4, size=(9, 7)), IGNORE)
+    targets[3] = IGNORE  # asks for nothing
+    given = rng.integers(4, size=(9, 7))
+    expected = []
+    for row, asked in zip(given, targets, strict=True):
+        marks = [a == t for a, t in zip(row, asked, strict=True) if t != IGNORE]
+        if marks:
+            expected.append(sum(marks) / len(marks))
+    assert right_by_row(given, targets) == pytest.approx(expected)
+    assert len(expected) == 8
 
 
 @pytest.mark.parametrize(("n_classes", "used"), [(5, 5), (9, 4), (300, 40)])

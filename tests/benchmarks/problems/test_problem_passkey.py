@@ -134,14 +134,12 @@ def test_prompts_that_cannot_be():
         (" 1234", False),
         (" 123456", False),
         (" 9 or 12345", False),  # only the first counts
-        ("           12345", False),  # begins after ten tokens
-        ("         12345", False),  # is cut off by them
         (" the key", False),
         ("", False),
     ],
 )
-def test_the_first_integer_of_ten_tokens_counts(answer, right):
-    assert is_right(Bytes(), Bytes().encode(answer), 12345) is right
+def test_the_first_integer_counts(answer, right):
+    assert is_right(answer, 12345) is right
 
 
 @pytest.mark.parametrize("problem", [Passkey(), Passkey(64), Passkey(1000, n_digits=2)], ids=str)
