@@ -7,7 +7,8 @@ import functools
 import sys
 from pathlib import Path
 
-from benchmarks import command, newton_command, presets, task_command, tasks
+from benchmarks import newton_command, presets, task_command, tasks
+from orbits.command_line import OneLineParser
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
 
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = command.Parser(prog="python -m benchmarks", description="Run and report benchmarks.")
+    parser = OneLineParser(prog="python -m benchmarks", description="Run and report benchmarks.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list benchmarks and presets")

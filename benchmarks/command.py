@@ -5,21 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from symreg.cells import Cell, Compute, succeeded
-
-
-class Parser(argparse.ArgumentParser):
-    """Report a bad argument as one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message without the usage text and exit with 2."""
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
 
 
 def add_arguments(parser: argparse.ArgumentParser, out: str) -> None:

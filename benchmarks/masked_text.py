@@ -17,17 +17,17 @@ class MaskedTextData(TextData):
 
     Args:
         mask_at: The place, from 0; in windows of the validation and the test too.
+        seq_len: Tokens that a window predicts.
         **kwargs: As for :class:`worldmodel.text.TextData`.
 
     Raises:
-        ValueError: The place is outside the window.
+        ValueError: The place is outside the window, or as for TextData.
     """
 
-    def __init__(self, mask_at: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.hparams.update(kwargs)
-        if not 0 <= mask_at < self.hparams["seq_len"]:
-            raise ValueError(f"mask_at must be in [0, {self.hparams['seq_len']}), got {mask_at}")
+    def __init__(self, mask_at: int, seq_len: int = 128, **kwargs: Any) -> None:
+        if not 0 <= mask_at < seq_len:
+            raise ValueError(f"mask_at must be in [0, {seq_len}), got {mask_at}")
+        super().__init__(seq_len=seq_len, **kwargs)
         self.mask_at = mask_at
 
     def sequences(self, split: str, length: int) -> TextWindows:

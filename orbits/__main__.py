@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from orbits.command_line import OneLineParser
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
@@ -19,14 +21,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m orbits", description="Orbit datasets.")
+    parser = OneLineParser(prog="python -m orbits", description="Orbit datasets.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     generate = commands.add_parser(

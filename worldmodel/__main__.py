@@ -1,8 +1,8 @@
 """``python -m worldmodel fit|validate|test|predict|finetune|attention-maps|probe``."""
 
-import argparse
 import sys
-from typing import NoReturn
+
+from orbits.command_line import OneLineParser
 
 HELP = """usage: python -m worldmodel COMMAND [-c CONFIG.yaml] [--key.subkey VALUE ...]
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def _attention_maps(arguments: list[str]) -> None:
-    parser = _Parser(prog="python -m worldmodel attention-maps")
+    parser = OneLineParser(prog="python -m worldmodel attention-maps")
     parser.add_argument("checkpoint")
     parser.add_argument("--layer", type=int, default=-1, help="which block (default: the last)")
     parser.add_argument("--sequence", type=int, help="orbits: which test sequence (default: 0)")
@@ -64,7 +64,9 @@ def _attention_maps(arguments: list[str]) -> None:
 def _probe(arguments: list[str]) -> None:
     from worldmodel.probes import names
 
-    parser = _Parser(prog="python -m worldmodel probe", description="Ask what checkpoints know.")
+    parser = OneLineParser(
+        prog="python -m worldmodel probe", description="Ask what checkpoints know."
+    )
     parser.add_argument("checkpoints", nargs="+", metavar="CKPT")
     parser.add_argument("--probes", default="all", help=f"all, or some of {', '.join(names())}")
     parser.add_argument("--out", default="runs/probe", help="results folder (runs/probe)")
@@ -98,12 +100,6 @@ def _probe(arguments: list[str]) -> None:
         print("stopped; run the same command again to resume", file=sys.stderr)
         sys.exit(130)
     print(f"report: {page}")
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
 
 
 COMMANDS = {"attention-maps": _attention_maps, "probe": _probe}

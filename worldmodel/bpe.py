@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
 
+from orbits.command_line import OneLineParser
 from worldmodel.corpus import read_corpus
 from worldmodel.tokenizer import END_OF_TEXT, load_tokenizer
 
 SMALLEST = 257
 """The 256 bytes and end-of-text."""
+
+
+def check(vocab_size: int) -> None:
+    """Refuse what cannot be trained, whatever the texts.
+
+    Raises:
+        ValueError: The vocabulary is smaller than 257, or the package tokenizers is missing.
+    """
+    if vocab_size < SMALLEST:
+        raise ValueError(f"vocab_size must be at least {SMALLEST}, got {vocab_size}")
+    try:
+        import tokenizers  # noqa: F401
+    except ModuleNotFoundError:
+        raise ValueError(
+            "training a BPE needs the package tokenizers: pip install 'orrery[eval]'"
+        ) from None
 
 
 def train(texts: Iterable[str], vocab_size: int) -> str:
@@ -25,17 +40,12 @@ def train(texts: Iterable[str], vocab_size: int) -> str:
         vocab_size: Number of token ids: the 256 bytes, end-of-text and the merges.
 
     Raises:
-        ValueError: The package tokenizers is missing, or the vocabulary is smaller than 257 or
-            larger than the texts give merges for.
+        ValueError: As for :func:`check`, or the vocabulary is larger than the texts give merges
+            for.
     """
-    if vocab_size < SMALLEST:
-        raise ValueError(f"vocab_size must be at least {SMALLEST}, got {vocab_size}")
-    try:
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    except ModuleNotFoundError:
-        raise ValueError(
-            "training a BPE needs the package tokenizers: pip install 'orrery[eval]'"
-        ) from None
+    check(vocab_size)
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -56,7 +66,7 @@ def train(texts: Iterable[str], vocab_size: int) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
-    parser = _Parser(prog="python -m worldmodel.bpe", description="Train a byte-level BPE.")
+    parser = OneLineParser(prog="python -m worldmodel.bpe", description="Train a byte-level BPE.")
     parser.add_argument("--vocab_size", type=int, default=4096, help="number of token ids (4096)")
     parser.add_argument("--path", help="text, as for TextData (default: the standard library)")
     parser.add_argument("--corpus", help="a published corpus; --path is then a copy of its files")
@@ -69,6 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         if Path(options.out).exists() and not options.overwrite:
             raise ValueError(f"{options.out} exists; choose another --out or add --overwrite")
+        check(options.vocab_size)
         corpus = read_corpus(options.path, options.corpus, options.column)
         definition = train(corpus.texts("train"), options.vocab_size)
         artefacts.write_bytes(options.out, definition.encode())
@@ -81,12 +92,6 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{options.out}: {options.vocab_size} tokens from {corpus.name} {corpus.sha256()[:12]}")
     if n_tokens:
         print(f"{n_bytes / n_tokens:.3f} bytes per token on the validation split")
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -51,13 +51,18 @@ class Documents:
         """Yield the texts from where the stream was entered; empty ones are left out.
 
         Raises:
-            ValueError: A row has no such column.
+            ValueError: A row has no such column, or something else than text in it.
         """
         self._lines = list(self._entered)
         for row in self.rows:
             if self.column not in row:
                 raise ValueError(f"no column {self.column!r}; choose from {', '.join(row)}")
-            text = row[self.column] or ""
+            text = "" if row[self.column] is None else row[self.column]
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"column {self.column!r} holds {type(text).__name__}, not text; "
+                    f"choose from {', '.join(row)}"
+                )
             if self.starts_document is None:
                 document = text
             elif self.starts_document(text):

@@ -18,6 +18,8 @@ from orbits import artefacts
 
 HEADER = 256
 """Length of the header in int32."""
+MOST_TOKENS = 2**31 - 1
+"""What its number of tokens can say."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,11 @@ def write_shard(path: str | Path, tokens: npt.NDArray, vocab_size: int) -> dict[
         ``n_tokens``, ``bytes`` and ``sha256`` of the file.
 
     Raises:
-        ValueError: A token is not of the vocabulary.
+        ValueError: A token is not of the vocabulary, or they are more than ``MOST_TOKENS``.
         OSError: The disk is full or the folder cannot be written.
     """
+    if len(tokens) > MOST_TOKENS:
+        raise ValueError(f"{path}: {len(tokens)} tokens, but a file holds at most {MOST_TOKENS}")
     check_tokens(path, tokens, vocab_size)
     kind = format_of(vocab_size)
     header = np.zeros(HEADER, "<i4")
@@ -96,11 +100,11 @@ def check_tokens(path: str | Path, tokens: npt.NDArray, vocab_size: int) -> None
     """Refuse tokens of another vocabulary.
 
     Raises:
-        ValueError: A token is not below ``vocab_size``.
+        ValueError: A token is not in [0, ``vocab_size``).
     """
-    largest = int(tokens.max(initial=0))
-    if largest >= vocab_size:
-        raise ValueError(
-            f"{path}: token {largest} is beyond the vocabulary of {vocab_size}; "
-            "name the tokenizer that it was made with"
-        )
+    for token in (int(tokens.min(initial=0)), int(tokens.max(initial=0))):
+        if not 0 <= token < vocab_size:
+            raise ValueError(
+                f"{path}: token {token} is beyond the vocabulary of {vocab_size}; "
+                "name the tokenizer that it was made with"
+            )

@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
 from orbits import artefacts
+from orbits.command_line import OneLineParser
 from worldmodel.documents import Documents, Source
-from worldmodel.shard_files import format_of, write_shard
+from worldmodel.shard_files import MOST_TOKENS, format_of, write_shard
 from worldmodel.shard_folder import RECORD, adopt, load_record, new_record, verify
 from worldmodel.tokenizer import Tokenizer, Tokens, identity, load_tokenizer
 
@@ -56,12 +58,16 @@ class TokenStream:
     def take(self, n: int, progress: tqdm) -> npt.NDArray:
         """Return the next n tokens, or those that are left."""
         parts, missing = [self._tokens[:0]], n
-        while missing and (self._used < len(self._tokens) or self._refill()):
+        while missing and not self.ended():
             parts.append(self._tokens[self._used : self._used + missing])
             self._used += len(parts[-1])
             missing -= len(parts[-1])
             progress.update(len(parts[-1]))
         return np.concatenate(parts)
+
+    def ended(self) -> bool:
+        """Return whether no token is left."""
+        return self._used == len(self._tokens) and not self._refill()
 
     def position(self) -> dict[str, Any]:
         """Return where the stream stands, as plain data."""
@@ -90,16 +96,17 @@ def make_shards(
 ) -> dict[str, Any]:
     """Write a corpus as files of tokens; again, to go on after a kill.
 
-    The first file is for validation: the corpus's own validation split, or else the head of its
-    stream. Finished files are kept, and the stream is entered where the last of them ended, so the
-    files are those of a run that was not interrupted.
+    The first file is for validation: the corpus's own validation split, whole, or else the head of
+    its stream. Finished files are kept, and the stream is entered where the last of them ended, so
+    the files are those of a run that was not interrupted.
 
     Args:
         out: Folder of the files and of ``shards.json``, which says what they are.
         source: Where the documents come from.
         tokenizer: What makes tokens of them.
         n_tokens: How many tokens to write, those for validation included; None for all.
-        shard_tokens: Tokens per file.
+        shard_tokens: Tokens per file, but for a validation split of the corpus's own; fewer than
+            2^31, which is what their header can say.
         workers: Threads that tokenise.
         overwrite: Delete the shards of a record that is there, and begin anew.
         progress: Show a progress bar.
@@ -109,19 +116,22 @@ def make_shards(
 
     Raises:
         ValueError: Bad input, the folder holds something else, or the corpus has no training
-            split or is too small. No file was written.
+            split or is too small for both kinds of files. Nothing was written or deleted.
         OSError: The source could not be read to its end, or the disk is full; run it again.
     """
-    for label, value in (("shard_tokens", shard_tokens), ("workers", workers)):
-        if value < 1:
+    counts = {"n_tokens": n_tokens, "shard_tokens": shard_tokens, "workers": workers}
+    for label, value in counts.items():
+        if value is not None and value < 1:
             raise ValueError(f"{label} must be at least 1, got {value}")
-    if n_tokens is not None and n_tokens <= shard_tokens:
+    if shard_tokens > MOST_TOKENS:
+        raise ValueError(f"shard_tokens must be at most {MOST_TOKENS}, got {shard_tokens}")
+    if "train" not in source.splits:
+        raise ValueError(f"corpus {source.name!r} has no training split; it is for evaluation")
+    if "val" not in source.splits and n_tokens is not None and n_tokens <= shard_tokens:
         raise ValueError(
             f"n_tokens must be more than the {shard_tokens} of the first shard, which is for "
             f"validation, got {n_tokens}"
         )
-    if "train" not in source.splits:
-        raise ValueError(f"corpus {source.name!r} has no training split; it is for evaluation")
     config = {
         "corpus": source.name,
         "source": dict(source.record),
@@ -133,9 +143,8 @@ def make_shards(
     out = Path(out)
     _check_owner(out, config, overwrite)
     with artefacts.lock(out), ThreadPoolExecutor(workers) as pool:
-        if overwrite:
-            _delete(out)
-        record = artefacts.create_record(out / RECORD, new_record(config))
+        begun = (out / RECORD).exists() and not overwrite
+        record = load_record(out) if begun else new_record(config)
         if record["complete"]:
             return record
         stream = functools.partial(
@@ -148,23 +157,53 @@ def make_shards(
         with tqdm(
             total=n_tokens, initial=written, unit="tok", unit_scale=True, disable=not progress
         ) as bar:
-            if not record["shards"] and "val" in source.splits:
-                tokens = stream(source.splits["val"]).take(shard_tokens, bar)
-                _add(out, record, tokens, None)
             training = stream(source.splits["train"], position=record["position"])
+            if not record["shards"]:
+                tokens = _held_out(source, stream, training, config, bar)
+                if overwrite:
+                    _delete(out)
+                # Before the first file, which after a kill would belong to nothing.
+                record = artefacts.create_record(out / RECORD, record)
+                _add(out, record, tokens, None if "val" in source.splits else training.position())
             while not record["complete"]:
                 written = sum(shard["n_tokens"] for shard in record["shards"])
                 wanted = min(shard_tokens, (n_tokens or written + shard_tokens) - written)
                 tokens = training.take(wanted, bar)
                 ended = len(tokens) < wanted
-                if ended and not record["shards"]:
-                    raise ValueError(
-                        f"corpus {source.name!r} has {len(tokens)} tokens, not more than the "
-                        f"{shard_tokens} of the validation shard; reduce shard_tokens"
-                    )
                 record["complete"] = ended or written + wanted == n_tokens
                 _add(out, record, tokens, training.position())
     return record
+
+
+def _held_out(
+    source: Source,
+    stream: Callable[[Documents], TokenStream],
+    training: TokenStream,
+    config: Mapping[str, Any],
+    bar: tqdm,
+) -> npt.NDArray:
+    """Return the tokens for validation, if there are others for training."""
+    n_tokens, shard_tokens = config["n_tokens"], config["shard_tokens"]
+    if "val" not in source.splits:
+        tokens = training.take(shard_tokens, bar)
+        if training.ended():
+            raise ValueError(
+                f"corpus {source.name!r} has {len(tokens)} tokens, not more than the "
+                f"{shard_tokens} of the validation shard; reduce shard_tokens"
+            )
+        return tokens
+    # One more than a file holds, so that a longer split is refused and not cut.
+    tokens = stream(source.splits["val"]).take(MOST_TOKENS + 1, bar)
+    for split, empty in (("val", not len(tokens)), ("train", training.ended())):
+        if empty:
+            raise ValueError(
+                f"corpus {source.name!r}: its {split} split has no text; give more text"
+            )
+    if n_tokens is not None and n_tokens <= len(tokens):
+        raise ValueError(
+            f"n_tokens must be more than the {len(tokens)} of the validation split, got {n_tokens}"
+        )
+    return tokens
 
 
 def _add(
@@ -247,7 +286,7 @@ def _source(options: argparse.Namespace) -> Source:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = OneLineParser(
         prog="python -m worldmodel.shards",
         description="Write a corpus as files of tokens in the format of llm.c. The first file is "
         "for validation. What is finished is kept: the same command goes on after a kill.",
@@ -270,15 +309,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _count(text: str) -> int:
     try:
-        return int(float(text))
-    except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number, for example 1e9") from None
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not number.is_integer():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, for example 1e9")
+    return int(number)
 
 
 if __name__ == "__main__":

@@ -87,12 +87,15 @@ class JsonTokenizer:
             )
         self.definition = definition
         self._tokenizer.encode_special_tokens = True  # as text; it is not part of the definition
+        # Published files often carry both, for batches: a corpus would lose or gain text.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
         # Ids may have gaps, so their number is not enough.
         self.vocab_size = max(vocabulary.values()) + 1
         self.end_of_text = ends[0]
 
     def encode(self, text: str) -> Tokens:
-        """Return the ids of a text, without special tokens, [T]."""
+        """Return the ids of a whole text, without special tokens or padding, [T]."""
         return np.asarray(self._tokenizer.encode(text, add_special_tokens=False).ids, np.int32)
 
     def decode(self, ids: Iterable[int]) -> str:

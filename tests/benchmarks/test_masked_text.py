@@ -74,6 +74,11 @@ def test_loaders_have_the_sizes_that_were_given(file):
 
 
 @pytest.mark.parametrize("place", [-1, L, 100])
-def test_a_place_outside_the_window_is_refused(file, place):
+def test_a_place_outside_the_window_is_refused_before_a_text_is_read(place):
     with pytest.raises(ValueError, match=rf"mask_at must be in \[0, {L}\), got {place}"):
-        both(file, place)
+        MaskedTextData(mask_at=place, path="nowhere", seq_len=L)
+
+
+def test_what_was_given_is_saved_with_the_place(file):
+    masked, plain = both(file, 5, train_seed=3)
+    assert dict(masked.hparams) == {**plain.hparams, "mask_at": 5}

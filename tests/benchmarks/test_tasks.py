@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from benchmarks import command, published, settings_flags, tasks
+from benchmarks import published, settings_flags, tasks
 from benchmarks.__main__ import main
 from benchmarks.task import MEASUREMENT, Measured, by_seed, measurements
+from orbits.command_line import OneLineParser
 from symreg import results
 
 DIRECTIONS = {"higher", "lower", "none"}
@@ -176,7 +177,7 @@ def test_help_is_fast_and_names_every_task():
 
 @pytest.mark.parametrize("name", tasks.names())
 def test_every_field_is_a_flag_with_its_documentation(name):
-    parser = command.Parser()
+    parser = OneLineParser()
     settings_flags.add(parser, tasks.get(name).presets)
     settings = tasks.get(name).presets["small"]
     fields = {field.name for field in dataclasses.fields(settings)} - {"preset", "about", "jobs"}
@@ -189,7 +190,7 @@ def test_every_field_is_a_flag_with_its_documentation(name):
 
 def test_flags_change_a_preset_and_nothing_else():
     presets = tasks.get("mqar").presets
-    parser = command.Parser()
+    parser = OneLineParser()
     settings_flags.add(parser, presets)
     given = parser.parse_args(["--lrs", "1e-3, 1e-2", "--n-train", "5", "--exponents", ""])
     changed = settings_flags.apply(given, presets)

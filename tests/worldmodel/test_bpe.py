@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from worldmodel import bpe
 from worldmodel.bpe import main, train
 from worldmodel.tokenizer import identity, load_tokenizer
 
@@ -105,10 +106,27 @@ def test_the_command_trains_on_the_training_split_and_overwrites_nothing(tmp_pat
     assert out.read_text("utf-8") == train(training, 280)
 
 
-def test_bad_input_is_one_line(tmp_path, capsys):
-    for arguments in (["--path=nowhere"], ["--vocab_size=10"], ["--size=3"]):
-        with pytest.raises(SystemExit) as refused:
-            main([*arguments, f"--out={tmp_path / 'x.json'}"])
-        assert refused.value.code == 2
-        assert capsys.readouterr().err.count("\n") == 1
+def refusal(arguments, tmp_path, capsys):
+    """Return the one line on stderr that arguments are refused with."""
+    with pytest.raises(SystemExit) as refused:
+        main([*arguments, f"--out={tmp_path / 'x.json'}"])
+    assert refused.value.code == 2
     assert not (tmp_path / "x.json").exists()
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_bad_input_is_one_line(tmp_path, capsys):
+    error = refusal(["--path=nowhere"], tmp_path, capsys)
+    assert error == "error: corpus 'nowhere': no such file or folder\n"
+    error = refusal(["--size=3"], tmp_path, capsys)
+    assert error == "error: unrecognized arguments: --size=3\n"
+
+
+def test_what_cannot_be_trained_is_refused_before_a_corpus_is_read(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bpe, "read_corpus", lambda *_: pytest.fail("the corpus was read"))
+    error = refusal(["--vocab_size=10"], tmp_path, capsys)
+    assert error == "error: vocab_size must be at least 257, got 10\n"
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    assert "needs the package tokenizers: pip install" in refusal([], tmp_path, capsys)

@@ -33,7 +33,9 @@ def write_parquet(path, texts, columns=("text",)):
 
 
 def write_jsonl(path, texts, column="text"):
-    path.write_text("".join(json.dumps({column: t, "meta": {}}) + "\n" for t in texts), "utf-8")
+    path.write_text(
+        "".join(json.dumps({column: t, "year": 0, "meta": {"a": 1}}) + "\n" for t in texts), "utf-8"
+    )
 
 
 def texts_of(n):
@@ -174,7 +176,9 @@ def test_text_files_are_streamed_by_split_too(tmp_path):
         ({"path": "{}", "column": "text"}, r"has no \.parquet, \.jsonl"),
         ({"path": "{}/x.txt", "column": "text"}, r"is none of \.parquet"),
         ({"path": "{}"}, r"or a column of \.parquet, \.jsonl"),
-        ({"path": "{}/more/x.jsonl", "column": "body"}, "no column 'body'; choose from text, meta"),
+        ({"path": "{}/more/x.jsonl", "column": "body"}, "no column 'body'; choose from text, year"),
+        ({"path": "{}/more/x.jsonl", "column": "year"}, "column 'year' holds int, not text; choo"),
+        ({"path": "{}/more/x.jsonl", "column": "meta"}, "column 'meta' holds dict, not text"),
         ({"path": "{}/more", "corpus": "lambada"}, "'lambada' has the splits train, not test"),
     ],
 )

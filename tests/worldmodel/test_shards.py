@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from orbits import artefacts
-from worldmodel import documents
-from worldmodel.shard_files import read_shard, write_shard
+from worldmodel import documents, shards
+from worldmodel.shard_files import check_tokens, read_shard, write_shard
 from worldmodel.shard_folder import adopt, load_record, read_folder, verify
 from worldmodel.shards import main, make_shards
 from worldmodel.tokenizer import load_tokenizer
@@ -66,9 +66,18 @@ def test_what_is_no_file_of_tokens_is_refused_by_name(tmp_path, content, message
         read_shard(tmp_path / "x.bin")
 
 
-def test_a_token_beyond_the_vocabulary_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="token 257 is beyond the vocabulary of 257"):
-        write_shard(tmp_path / "x.bin", np.array([0, 257]), 257)
+@pytest.mark.parametrize("token", [-1, 257])
+def test_a_token_beyond_the_vocabulary_is_not_written(tmp_path, token):
+    with pytest.raises(ValueError, match=f"token {token} is beyond the vocabulary of 257"):
+        write_shard(tmp_path / "x.bin", np.array([0, token, 3]), 257)
+    assert not (tmp_path / "x.bin").exists()
+    check_tokens("x.bin", np.array([0, 256]), 257)
+
+
+def test_more_tokens_than_a_header_can_say_are_not_written(tmp_path):
+    many = np.broadcast_to(np.uint16(0), 2**31)  # one number in memory
+    with pytest.raises(ValueError, match=r"2147483648 tokens, but a file holds at most 2147483647"):
+        write_shard(tmp_path / "x.bin", many, 257)
     assert not (tmp_path / "x.bin").exists()
 
 
@@ -107,8 +116,27 @@ def test_all_of_a_corpus_is_written_unless_told_otherwise(tmp_path):
     record = make(tmp_path, n_tokens=None, workers=3)
     tokens = np.concatenate([read_shard(tmp_path / s["file"]) for s in record["shards"]])
     assert tokens.tolist() == STREAM
-    exact = make(tmp_path / "exact", n_tokens=None, shard_tokens=len(STREAM) // 2 + 1)
-    assert sum(s["n_tokens"] for s in exact["shards"]) == len(STREAM)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_corpus_may_end_where_a_file_does(tmp_path, more):
+    texts = ["x" * 99] * 3 + ["y" * (99 + more)]
+    record = make(tmp_path, source(texts), n_tokens=None, shard_tokens=100)
+    sizes = [shard["n_tokens"] for shard in record["shards"]]
+    assert sizes == [100, 100, 100, 100, 1][: 4 + more]
+    assert record["complete"]
+    assert read_folder(tmp_path) == record
+
+
+@pytest.mark.parametrize("shard_tokens", [len(STREAM), len(STREAM) + 1])
+def test_a_corpus_without_a_token_for_training_is_refused(tmp_path, shard_tokens):
+    changes = {"n_tokens": None, "shard_tokens": shard_tokens}
+    message = f"{len(STREAM)} tokens, not more than the {shard_tokens} of the validation shard"
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path, **changes)
+    assert not (tmp_path / "shards.json").exists()
+    record = make(tmp_path, n_tokens=None, shard_tokens=len(STREAM) - 1)  # as the error says
+    assert [s["n_tokens"] for s in record["shards"]] == [len(STREAM) - 1, 1]
 
 
 def test_a_validation_split_of_its_own_is_the_first_shard(tmp_path):
@@ -118,6 +146,35 @@ def test_a_validation_split_of_its_own_is_the_first_shard(tmp_path):
     )
     training = [read_shard(tmp_path / s["file"]) for s in record["shards"][1:]]
     assert np.concatenate(training).tolist() == STREAM
+
+
+def test_a_validation_split_of_its_own_is_whole_however_long_a_file_is(tmp_path):
+    of = source(["training " * 20], val=TEXTS[:40])
+    record = make(tmp_path, of, n_tokens=None, shard_tokens=100)
+    held_out = [t for text in TEXTS[:40] for t in (END, *text.encode())]
+    assert len(held_out) > 1000
+    assert read_shard(tmp_path / record["shards"][0]["file"]).tolist() == held_out
+    files = [(s["split"], s["n_tokens"]) for s in record["shards"]]
+    assert files == [("val", len(held_out)), ("train", 100), ("train", 81)]
+
+
+def test_n_tokens_counts_a_validation_split_of_its_own(tmp_path):
+    of = source(val=["held out", "too"])
+    with pytest.raises(ValueError, match="more than the 13 of the validation split, got 13"):
+        make(tmp_path, of, n_tokens=13, shard_tokens=1000)
+    assert not (tmp_path / "shards.json").exists()
+    record = make(tmp_path, of, n_tokens=500, shard_tokens=1000)
+    files = [(s["split"], s["n_tokens"]) for s in record["shards"]]
+    assert files == [("val", 13), ("train", 487)]
+
+
+@pytest.mark.parametrize("empty", ["train", "val"])
+def test_a_split_of_its_own_without_text_is_refused(tmp_path, empty):
+    of = source(**{"val": ["held out"], empty: ["", " "]})
+    with pytest.raises(ValueError, match=f"'numbers': its {empty} split has no text"):
+        make(tmp_path, of, n_tokens=None)
+    assert content(tmp_path) == {}
+    assert not (tmp_path / "shards.json").exists()
 
 
 class _Failing:
@@ -160,6 +217,27 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(tmp_path, texts
     assert idle.read == 0
 
 
+@pytest.mark.parametrize("last", ["val", "train"])
+def test_a_file_that_is_not_yet_recorded_is_made_again(tmp_path, monkeypatch, last):
+    texts = [f"{i:099}" for i in range(600)]
+    options = {"n_tokens": None, "shard_tokens": 25_600}  # a file is one batch of documents
+
+    def interrupted(path, *arguments):
+        shard = write_shard(path, *arguments)
+        if last in path.name:
+            raise KeyboardInterrupt
+        return shard
+
+    monkeypatch.setattr(shards, "write_shard", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path, source(texts), **options)
+    assert len(content(tmp_path)) == 1 + (last == "train")
+    monkeypatch.undo()
+    record = make(tmp_path, source(texts), **options)
+    tokens = np.concatenate([read_shard(tmp_path / s["file"]) for s in record["shards"]])
+    assert tokens.tolist() == [t for text in texts for t in (END, *text.encode())]
+
+
 def test_a_killed_command_goes_on_when_it_is_run_again(tmp_path):
     pytest.importorskip("datasets")
     rows = "".join(json.dumps({"text": f"row {i} " * 20}) + "\n" for i in range(8000))
@@ -190,6 +268,10 @@ def test_nothing_is_overwritten_without_being_asked(tmp_path):
     assert len(content(tmp_path)) == 3
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x.bin").write_bytes(b"mine")
+    before = content(tmp_path)
+    with pytest.raises(ValueError, match="not more than the 4000 of the validation shard"):
+        make(tmp_path, source(["short"]), shard_tokens=4000, n_tokens=9000, overwrite=True)
+    assert content(tmp_path) == before, "the old files stay until there are new ones"
     for overwrite in (False, True):
         with pytest.raises(ValueError, match=r"mine is not empty and has no shards\.json"):
             make(tmp_path / "mine", overwrite=overwrite)
@@ -200,7 +282,9 @@ def test_nothing_is_overwritten_without_being_asked(tmp_path):
     ("changes", "message"),
     [
         ({"shard_tokens": 0}, "shard_tokens must be at least 1, got 0"),
+        ({"shard_tokens": 2**31}, "shard_tokens must be at most 2147483647, got 2147483648"),
         ({"workers": 0}, "workers must be at least 1"),
+        ({"n_tokens": 0}, "n_tokens must be at least 1, got 0"),
         ({"n_tokens": 5000}, "n_tokens must be more than the 5000 of the first shard"),
         ({"shard_tokens": 10**6, "n_tokens": None}, r"has \d+ tokens, not more than the 1000000"),
         ({"of": "evaluation"}, "'numbers' has no training split; it is for evaluation"),
@@ -213,6 +297,7 @@ def test_what_cannot_be_made_is_refused_and_leaves_no_shard(tmp_path, changes, m
     with pytest.raises(ValueError, match=message):
         make(tmp_path, **changes)
     assert content(tmp_path) == {}
+    assert not (tmp_path / "shards.json").exists()
 
 
 def test_damage_is_found_by_size_at_once_and_by_hash_on_request(tmp_path):
@@ -273,7 +358,10 @@ def test_the_command_line_makes_verifies_and_refuses(tmp_path, capsys):
     for bad, message in (
         (["--corpus=finweb", f"--out={out}"], "did you mean fineweb"),
         (arguments, "--out names the folder"),
-        (["--n_tokens=many", f"--out={out}"], "'many' is no number, for example 1e9"),
+        (["--n_tokens=many", f"--out={out}"], "'many' is no whole number, for example 1e9"),
+        (["--n_tokens=1.9", f"--out={out}"], "'1.9' is no whole number, for example 1e9"),
+        (["--n_tokens=inf", f"--out={out}"], "'inf' is no whole number, for example 1e9"),
+        (["--shard_tokens=3e9", f"--out={out}"], "shard_tokens must be at most 2147483647, got"),
         ([f"--verify={tmp_path}"], "has no shards.json; make shards with"),
     ):
         with pytest.raises(SystemExit) as refused:

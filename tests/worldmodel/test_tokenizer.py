@@ -15,7 +15,7 @@ from worldmodel.tokenizer import load_tokenizer
 END = 256
 
 
-def word_level():
+def word_level(**others):
     """Return a tokenizer.json that knows three words; ids have a gap."""
     vocabulary = {"<|endoftext|>": 2, "to": 0, "be": 5, "or": 9, "?": 1}
     content = {
@@ -23,6 +23,7 @@ def word_level():
         "added_tokens": [],
         "pre_tokenizer": {"type": "Whitespace"},
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "?"},
+        **others,
     }
     return json.dumps(content)
 
@@ -47,6 +48,26 @@ def test_a_json_tokenizer_gives_the_ids_it_says(tmp_path):
     assert tokenizer.decode([0, 5]) == "to be"
     assert (tokenizer.vocab_size, tokenizer.end_of_text) == (10, 2)
     assert load_tokenizer(tokenizer.definition).encode("or").tolist() == [9]
+
+
+PADDING = {
+    "strategy": {"Fixed": 8},
+    "direction": "Right",
+    "pad_to_multiple_of": None,
+    "pad_id": 2,
+    "pad_type_id": 0,
+    "pad_token": "<|endoftext|>",
+}
+TRUNCATION = {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+
+
+@pytest.mark.parametrize("others", [{"padding": PADDING}, {"truncation": TRUNCATION}])
+def test_a_published_file_neither_cuts_nor_pads_a_text(others):
+    tokenizers = pytest.importorskip("tokenizers")
+    definition = word_level(**others)
+    theirs = tokenizers.Tokenizer.from_str(definition).encode("to be or").ids
+    assert len(theirs) != 3, "the file does ask for it"
+    assert load_tokenizer(definition).encode("to be or").tolist() == [0, 5, 9]
 
 
 def test_a_checkpoint_carries_its_json_tokenizer(tmp_path):
