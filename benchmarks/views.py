@@ -95,10 +95,8 @@ def curves(
         ends = np.array([(min(points[x]), max(points[x])) for x in at])
         reach = np.abs(ends - means[:, None]).T
         axes.errorbar(
-            at, means, yerr=reach, label=model, marker="o", ms=4, lw=1.4, elinewidth=1,
-            color=COLOURS[number % len(COLOURS)],
-            ls=STYLES[number // len(COLOURS) % len(STYLES)],
-        )  # fmt: skip
+            at, means, yerr=reach, label=model, marker="o", ms=4, elinewidth=1, **_style(number)
+        )
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({x for points in models.values() for x in points}))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda x, _: f"{x:g}"))
@@ -130,6 +128,35 @@ def bars(
     axes.set_xlabel(f"{xlabel}; dots are seeds")
     axes.spines[["top", "right"]].set_visible(False)
     return _saved(figure, path)
+
+
+def panels(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path, xlabel: str) -> Path:
+    """Draw a panel per title, and in each a curve per label over 0, 1, 2, ..."""
+    plt = _pyplot()
+    figure, axes = plt.subplots(
+        1, len(series), figsize=(8.2, 3.6), layout="constrained", squeeze=False
+    )
+    for place, (title, labelled) in zip(axes[0], series.items(), strict=True):
+        for number, values in enumerate(labelled.values()):
+            place.plot(values, **_style(number))
+        place.set_title(title, fontsize=10)
+        place.set_xlabel(xlabel)
+        place.set_ylim(bottom=0)
+        place.spines[["top", "right"]].set_visible(False)
+    labels = list(next(iter(series.values())))
+    figure.legend(
+        axes[0][0].get_lines(), labels, loc="outside right upper", fontsize=8, frameon=False
+    )
+    return _saved(figure, path)
+
+
+def _style(number: int) -> dict[str, Any]:
+    """Return the look of a curve, which differs from those before it."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "ls": STYLES[number // len(COLOURS) % len(STYLES)],
+        "lw": 1.4,
+    }
 
 
 def _plain(part: Any) -> str:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
 from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
-from benchmarks.views import bars, interval_table
+from benchmarks.views import bars, interval_table, panels
 from symreg.cells import Cell, Compute, Progress
 
 STORY = "Once upon a time, in a land far far away, there lived"
@@ -25,6 +26,22 @@ TEXTS = ("natural", "repeated", "story")
 """Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
 STATISTICS = "positions.npz"
 KINDS = ("q", "k", "v", "hidden")
+FIRST = tuple(f"{statistic}_{kind}" for statistic in ("norm", "var") for kind in KINDS)
+"""What is measured by position, and shown at the first one by the mean of the others."""
+
+FIRST_TITLE = "The first position by the mean of the others"
+FIRST_ABOUT = (
+    "Norm and variance of queries, keys, values and hidden states; means over layers, heads and "
+    "windows, then over seeds with a 95% interval. The last rows are computed from Lazy Attention, "
+    "Tables 4 to 7, of models of billions of weights."
+)
+PAPER_MODELS = {
+    ("Qwen3-4B", "natural"): ("lazy_table_4a", "lazy_table_5a"),
+    ("Qwen3-4B", "repeated"): ("lazy_table_4b", "lazy_table_5b"),
+    ("BLOOM", "natural"): ("lazy_table_6a", "lazy_table_7a"),
+    ("BLOOM", "repeated"): ("lazy_table_6b", "lazy_table_7b"),
+}
+"""Tables of these statistics by position, by model and text."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +110,10 @@ METRICS = {
     "zeros": Metric("none", "%", "share of visible keys whose weight is exactly 0"),
     "entropy": Metric("none", "nats", "mean entropy of a row"),
     "received": Metric("none", "%", "mean weight on the fixed token, of the rows after it"),
-    "norm_v": Metric("none", "1", "norm of the first value by the mean norm of the others"),
-    "var_v": Metric("none", "1", "variance of the first value by the mean of the others"),
-    "norm_hidden": Metric("none", "1", "norm of the first hidden state by that of the others"),
-    "var_hidden": Metric("none", "1", "variance of the first hidden state by that of the others"),
+    **{
+        name: Metric("none", "1", f"{name} at the first position by the mean of the others")
+        for name in FIRST
+    },
 }
 
 
@@ -104,7 +121,7 @@ class SinkTask(Task):
     """Attention sinks."""
 
     name = "sink"
-    version = 1
+    version = 2
     about = "Does attention gather on the first token, and does an elastic softmax prevent it?"
     metrics = METRICS
     presets = PRESETS
@@ -185,7 +202,7 @@ class SinkTask(Task):
         found["loss@1x"] = Measured.mean(losses.numpy())
         found["uniform"] = Measured(100 * metrics.uniform_sink_ratio(length), n)
         tables = {name: torch.stack(values) for name, values in statistics.items()}
-        for name in ("norm_v", "var_v", "norm_hidden", "var_hidden"):
+        for name in FIRST:
             mean = tables[name].mean(dim=0)
             found[name] = Measured(float(mean[0] / mean[1:].mean()), n)
         line = language_model.measured(self, config, needs["model"], found)
@@ -194,11 +211,18 @@ class SinkTask(Task):
         return {**line, "files": {"statistics": f"cells/{folder.name}/{STATISTICS}"}}
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
-        """Return one table per text, and one of the fixed token's place."""
+        """Return one table per text, one of the first position and one of the fixed token's."""
         found = []
+        shares = [name for name in self.metrics if name not in FIRST]
         for text in TEXTS:
             chosen = [x for x in lines if _is(x, text)]
-            found.append(interval_table(f"On {text} text", chosen, ("model",), self.metrics))
+            found.append(interval_table(f"On {text} text", chosen, ("model",), shares))
+        whole = [x for x in lines if x["row"]["mask_at"] is None]
+        found.append(
+            _beside_papers(
+                interval_table(FIRST_TITLE, whole, ("model", "text"), FIRST, FIRST_ABOUT)
+            )
+        )
         masked = [x for x in lines if x["row"]["mask_at"] is not None]
         columns = ("received", "sink", "uniform", "loss@1x", "var_v", "var_hidden")
         title = "A fixed token at one place of every window"
@@ -211,7 +235,7 @@ class SinkTask(Task):
         return super().ours([line for line in lines if _is(line, "natural")])
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
-        """Draw the sink of every model beside that of uniform attention."""
+        """Draw every model's sink beside uniform attention's, and its states by position."""
         chosen = [line for line in lines if _is(line, "natural")]
         values = {model: seeds for (model,), seeds in by_seed(chosen, "sink", "model").items()}
         if not chosen:
@@ -219,7 +243,45 @@ class SinkTask(Task):
         uniform = chosen[0]["metrics"]["uniform"]["value"]
         caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
         path = folder / "sink.png"
-        return {caption: bars(values, path, "weight on the first key, %", uniform, "uniform")}
+        found = {caption: bars(values, path, "weight on the first key, %", uniform, "uniform")}
+        # Results that are kept have lines alone.
+        told = [x for x in lines if _is(x, "story") and _statistics(x, folder.parent).is_file()]
+        if told:
+            names = ("norm_v", "norm_hidden")
+            series = {name: _by_position(told, name, folder.parent) for name in names}
+            caption = "Norms by position on the papers' sentence: means over layers and seeds."
+            found[caption] = panels(series, folder / "positions.png", "position")
+        return found
+
+
+def _statistics(line: Line, out: Path) -> Path:
+    return out / line["files"]["statistics"]
+
+
+def _by_position(lines: Sequence[Line], name: str, out: Path) -> dict[str, Any]:
+    """Return a statistic by position for every model, from the arrays of a run."""
+    from orbits import artefacts
+
+    found: dict[str, list[Any]] = {}
+    for line in lines:
+        arrays, _ = artefacts.load_arrays(_statistics(line, out))
+        found.setdefault(line["row"]["model"], []).append(arrays[name].mean(axis=0))
+    return {model: sum(tables) / len(tables) for model, tables in found.items()}
+
+
+def _beside_papers(ours: Table) -> Table:
+    """Return a table of first positions with those of the papers' models below."""
+    from benchmarks import published
+
+    cells = list(ours.cells)
+    for (model, text), names in PAPER_MODELS.items():
+        values = {}
+        for table in map(published.get, names):
+            for metric in table.metrics:
+                first, *others = (float(row.values[metric.name]) for row in table.rows)
+                values[metric.name.replace("@", "_")] = first / fmean(others)
+        cells.append([f"{model} (paper)", text, *(f"{values[name]:.3f}" for name in FIRST)])
+    return Table(ours.title, ours.caption, cells)
 
 
 def _is(line: Line, text: str) -> bool:
