@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from attention.layer import Attention
 from worldmodel.gpt import Block, Cache
-from worldmodel.tasks import load_task, read_checkpoint
+from worldmodel.tasks import read_checkpoint
 from worldmodel.text_task import TextTask
 
 Ids = list[int]
@@ -107,18 +107,17 @@ class TextScorer:
             FileNotFoundError: There is no such file.
             ValueError: It holds no language model, or no training length where one is needed.
         """
+        saved = read_checkpoint(checkpoint)
+        if "tokenizer" not in saved["hyper_parameters"]:
+            raise ValueError(f"{checkpoint}: holds no language model (TextTask)")
         if max_length is None:
-            data = read_checkpoint(checkpoint).get("datamodule_hyper_parameters", {})
+            data = saved.get("datamodule_hyper_parameters", {})
             if "seq_len" not in data:
                 raise ValueError(
                     f"{checkpoint}: does not say how long its training windows were; set max_length"
                 )
             max_length = int(data["seq_len"])
-        task = load_task(checkpoint)
-        if not isinstance(task, TextTask):
-            raise ValueError(
-                f"{checkpoint}: holds a {type(task).__name__}; needs a language model (TextTask)"
-            )
+        task = TextTask.load_from_checkpoint(checkpoint, map_location="cpu", weights_only=True)
         return cls(task, max_length, batch_size, device)
 
     @torch.inference_mode()

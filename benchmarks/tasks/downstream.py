@@ -8,12 +8,13 @@ cell that says so: the next run tries it again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.downstream_tasks import TASKS
+from benchmarks.downstream import catalogue
 from benchmarks.task import Line, Metric, Table, Task, by_seed, measurements
 from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
@@ -37,7 +38,7 @@ class Downstream(LanguageModels):
         checkpoints: Checkpoints of language models to ask in place of trained ones.
     """
 
-    tasks: tuple[str, ...] = tuple(task.name for task in TASKS)
+    tasks: tuple[str, ...] = catalogue.names()
     limit: int | None = None
     include_path: str | None = None
     scrolls: str | None = None
@@ -45,11 +46,16 @@ class Downstream(LanguageModels):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.tasks:
-            raise ValueError("tasks must not be empty")
-        for name in (*self.checkpoints, self.include_path, self.scrolls):
-            if name is not None and not Path(name).exists():
-                raise FileNotFoundError(f"{name}: no such file or folder")
+        self.check_not_empty("tasks")
+        self.check({"limit": 1})
+        for label, names in (("tasks", self.tasks), ("checkpoints", self.checkpoints)):
+            if twice := [name for name, n in Counter(names).items() if n > 1]:
+                raise ValueError(f"duplicate {', '.join(twice)} in {label}; keep one")
+        for path in (*self.checkpoints, self.scrolls):
+            if path is not None and not Path(path).is_file():
+                raise FileNotFoundError(f"{path}: no such file")
+        if self.include_path is not None and not Path(self.include_path).is_dir():
+            raise FileNotFoundError(f"{self.include_path}: no such folder of tasks")
 
 
 def _of(preset: str, about: str, **changes: Any) -> Downstream:
@@ -62,38 +68,72 @@ def _of(preset: str, about: str, **changes: Any) -> Downstream:
     return Downstream(**{**models, "attentions": ("softmax", "lssar"), "about": about, **changes})
 
 
-SMALL = _of(
-    "small",
-    "extrapolation's small models, 100 samples a task; needs the hub's data; an hour of CPU",
-    exponents=(15.0,),
-    limit=100,
-)
 PRESETS = {
-    "tiny": replace(
-        _of("tiny", "smoke test, two samples a task; needs the hub's data; no claims"),
+    "tiny": _of(
+        "tiny",
+        "smoke test, two samples a task; needs the hub's data; no claims",
         limit=2,
         tasks=("arc_easy", "lambada_openai"),
     ),
-    "small": SMALL,
+    "small": _of(
+        "small",
+        "extrapolation's small models, 100 samples a task; needs the hub's data",
+        exponents=(15.0,),
+        limit=100,
+    ),
     "gpu": _of("gpu", "extrapolation's byte GPT of 11M on whole tasks; one GPU", exponents=(15.0,)),
     "paper": _of("paper", "GPT-2 124M of extrapolation's, every task; never run"),
 }
-METRICS = {
-    f"{metric}@{task.name}": Metric(
-        "lower" if metric == "ppl" else "higher",
-        "perplexity" if metric == "ppl" else "%",
-        f"{metric} of {task.name}",
-    )
-    for task in TASKS
-    for metric in ("acc", "acc_norm", "acc_n", "ppl", "rouge1")
+KINDS = {
+    "acc": Metric("higher", "%", "right answers, by log-likelihood"),
+    "acc_norm": Metric("higher", "%", "right answers, by log-likelihood per character"),
+    "acc_n": Metric(
+        "higher",
+        "%",
+        "acc rescaled so that chance is 0 and perfection 100 (Lazy Attention, C.3), not acc_norm; "
+        "the paper's columns acc_n are taken to be this, but their numbers look like acc_norm",
+    ),
+    "ppl": Metric("lower", "perplexity", "perplexity per word; in LAMBADA, of the last one"),
+    "rouge1": Metric("higher", "%", "ROUGE-1 F1 of a summary with its best reference"),
 }
+"""What the papers report; those in % are shares in the harness."""
+
+
+def _declared() -> dict[str, Metric]:
+    """Return the papers' columns, each with the papers that have it."""
+    found = {}
+    for task in catalogue.TASKS:
+        papers = {"LSSAR": task.lssar, "Lazy Attention": task.lazy}
+        for metric in (*task.lssar, *task.lazy):
+            kind = KINDS[NAMES.get(metric, metric)]
+            where = " and ".join(paper for paper, known in papers.items() if metric in known)
+            about = f"{kind.about}; a column of {where}"
+            found[_label(metric, task.name)] = replace(kind, about=about)
+    return found
+
+
+def _label(metric: str, asked: str) -> str:
+    """Return what we call a metric of the harness: as the papers do in their own tasks."""
+    return f"{NAMES.get(metric, metric) if asked in catalogue.names() else metric}@{asked}"
+
+
+METRICS = _declared()
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a cell is given: what says its content, cells that it needs, and files."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    needs: dict[str, Cell] = field(default_factory=dict)
+    inputs: dict[str, Path] = field(default_factory=dict)
 
 
 class DownstreamTask(Task):
     """Downstream tasks."""
 
     name = "downstream"
-    version = 1
+    version = 2
     about = "What do language models answer zero-shot on the papers' downstream tasks?"
     metrics = METRICS
     presets = PRESETS
@@ -101,40 +141,25 @@ class DownstreamTask(Task):
 
     def cells(self, settings: Downstream) -> list[Cell]:
         """Return trainings with a cell per task and model; or a cell per task and checkpoint."""
-        from orbits import artefacts
+        from benchmarks import downstream
 
-        asked: list[Cell] = []
-        trained: list[Cell] = []
-        models: list[tuple[str, int | None, dict[str, Any]]] = []
-        if settings.checkpoints:
-            for path in map(Path, settings.checkpoints):
-                known = {"checkpoint_sha256": artefacts.sha256(path)}
-                label = str(path.with_suffix(""))
-                models.append((label, None, {"config": known, "inputs": {"checkpoint": path}}))
-        else:
-            for variant, number in settings.models():
-                cell = language_model.training_cell(settings, variant, number)
-                trained.append(cell)
-                models.append((variant.label, number, {"config": {}, "needs": {"model": cell}}))
-        for label, seed, source in models:
-            for name in settings.tasks:
-                how = {
-                    **source["config"],
-                    **_contents(settings),
-                    "limit": settings.limit,
-                    "include_path": settings.include_path,
-                    "scrolls": settings.scrolls,
-                }
-                config = self.measurement({"model": label, "asked": name}, seed, how)
+        downstream.check(settings.tasks, settings.include_path, settings.scrolls)
+        models, questions = _models(settings), _questions(settings)
+        asked = []
+        for label, seed, model in models:
+            for name, question in questions.items():
+                row = {"model": label, "asked": name}
+                how = {**model.config, **question.config, "limit": settings.limit}
                 asked.append(
                     Cell(
                         "evaluate",
-                        config,
-                        needs=source.get("needs", {}),
-                        inputs=source.get("inputs", {}),
+                        self.measurement(row, seed, how),
+                        needs=model.needs,
+                        inputs={**model.inputs, **question.inputs},
                         label=f"{name} of {label}",
                     )
                 )
+        trained = [cell for _, _, model in models for cell in model.needs.values()]
         return [*trained, *asked]
 
     def compute(self) -> Mapping[str, Compute]:
@@ -144,7 +169,11 @@ class DownstreamTask(Task):
     def evaluate(
         self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
     ) -> dict[str, Any]:
-        """Ask a model one task; without its data the line says why it was skipped."""
+        """Ask a model one task.
+
+        Raises:
+            RuntimeError: The task's data cannot be reached: it was skipped.
+        """
         from benchmarks import downstream
         from benchmarks.training import CHECKPOINT, device
         from orbits import artefacts
@@ -156,27 +185,23 @@ class DownstreamTask(Task):
             checkpoint,
             [name],
             limit=config["limit"],
-            include_path=config["include_path"],
-            scrolls=config["scrolls"],
+            include_path=needs.get("tasks"),
+            scrolls=needs.get("scrolls"),
         )["tasks"][name]
-        inputs = {"checkpoint": artefacts.sha256(checkpoint)}
-        record = manifest(config, seed=config["seed"], device=device(config), inputs=inputs)
         if found["status"] == "skipped":  # a failed cell is tried again, and never taken elsewhere
             raise RuntimeError(f"skipped: {found['reason']}")
-        metrics = {}
-        for metric, value in found["metrics"].items():
-            label = f"{NAMES.get(metric, metric)}@{name}"
-            scale = 1.0 if label.startswith("ppl") else 100.0
-            error = None if value["stderr"] is None else scale * value["stderr"]
-            if label in self.metrics or name not in {task.name for task in TASKS}:
-                metrics[label] = {**value, "value": scale * value["value"], "stderr": error}
+        inputs = {"checkpoint": artefacts.sha256(checkpoint)}
+        record = manifest(config, seed=config["seed"], device=device(config), inputs=inputs)
         about = {key: found[key] for key in ("version", "requests", "truncated")}
+        metrics = _columns(name, found["metrics"])
         return {**self.line(config, {}, manifest=record), "metrics": metrics, "harness": about}
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return every metric by model."""
         metrics = dict.fromkeys(m for line in measurements(lines) for m in line["metrics"])
-        return [interval_table("Zero-shot metrics", lines, ("model",), metrics)]
+        shares = ", ".join(name for name, kind in KINDS.items() if kind.unit == "%")
+        title = f"Zero-shot metrics; {shares} in %"
+        return [interval_table(title, lines, ("model",), metrics)]
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
         """Draw each task's first metric by model."""
@@ -192,13 +217,56 @@ class DownstreamTask(Task):
         return paths
 
 
-def _contents(settings: Downstream) -> dict[str, str]:
-    """Return the hashes of the user's files, which decide the answers as much as their names."""
+def _models(settings: Downstream) -> list[tuple[str, int | None, _Source]]:
+    """Return label and seed of each model, and where it comes from."""
     from orbits import artefacts
 
-    files = [Path(settings.scrolls)] if settings.scrolls else []
-    files += sorted(Path(settings.include_path).rglob("*.*")) if settings.include_path else []
-    return {f"sha256 {file.name}": artefacts.sha256(file) for file in files if file.is_file()}
+    if not settings.checkpoints:
+        return [
+            (v.label, n, _Source(needs={"model": language_model.training_cell(settings, v, n)}))
+            for v, n in settings.models()
+        ]
+    found: list[tuple[str, int | None, _Source]] = []
+    for path in map(Path, settings.checkpoints):
+        known = {"checkpoint_sha256": artefacts.sha256(path)}
+        found.append((str(path), None, _Source(known, inputs={"checkpoint": path})))
+    return found
+
+
+def _questions(settings: Downstream) -> dict[str, _Source]:
+    """Return what each task is given of the user's files: their content decides the answers."""
+    from orbits import artefacts
+
+    ours = theirs = _Source()
+    if settings.scrolls is not None:
+        path = Path(settings.scrolls)
+        ours = _Source({"scrolls_sha256": artefacts.sha256(path)}, inputs={"scrolls": path})
+    if settings.include_path is not None:
+        folder = Path(settings.include_path)
+        hashes = {
+            path.relative_to(folder).as_posix(): artefacts.sha256(path)
+            for path in sorted(folder.rglob("*"))
+            # Loading a task's Python functions leaves their compiled forms beside them.
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        theirs = _Source({"tasks_sha256": hashes}, inputs={"tasks": folder})
+    return {name: ours if name == catalogue.SUMMSCREEN else theirs for name in settings.tasks}
+
+
+def _columns(asked: str, metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the harness's metrics of a task, shares as per cent: the papers' columns of theirs."""
+    found = {}
+    for metric, measured in metrics.items():
+        label = _label(metric, asked)
+        if label in METRICS or asked not in catalogue.names():
+            scale = 100 if metric in KINDS and KINDS[metric].unit == "%" else 1
+            error = measured["stderr"]
+            found[label] = {
+                **measured,
+                "value": scale * measured["value"],
+                "stderr": None if error is None else scale * error,
+            }
+    return found
 
 
 TASK = DownstreamTask()

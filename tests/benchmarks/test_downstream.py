@@ -1,31 +1,15 @@
-"""Downstream evaluation end to end on local tasks, and its metrics by hand.
-
-The model of these tests gives every byte the probability 1/257, so that every number follows from
-lengths: the shortest answer has the largest log-likelihood, the longest one the largest per
-character (an answer of n bytes follows a space).
-"""
+"""Downstream evaluation end to end on local tasks, and its metrics by hand."""
 
 import http.server
 import json
+import os
 import threading
 import time
 
-import lightning
 import pytest
-import torch
 
-from benchmarks import downstream_tasks, hub
-from benchmarks.downstream_tasks import baseline_accuracy, chance_adjusted
-from worldmodel.text_task import TextTask
-
-QUESTIONS = [
-    ("which one?", ["aa", "bbbb", "cccccc"], 0),
-    ("which two?", ["aa", "bbbb", "cccccc"], 2),
-    ("and now?", ["dddd", "a", "bb"], 1),
-    ("and then?", ["dddd", "a", "bb"], 0),
-    # Per byte the first would win (7/6 against 5/4), per character the second (7/3).
-    ("letters?", ["ééé", "abcd", "z"], 1),
-]
+from benchmarks.downstream import catalogue, check, evaluate, hub
+from benchmarks.downstream.chance import baseline_accuracy, chance_adjusted
 
 
 def test_acc_n_by_hand():
@@ -45,16 +29,16 @@ def test_baselines_by_hand():
 
 
 def test_every_task_of_the_papers_is_listed_with_its_metric():
-    lssar = {task.name: task.lssar for task in downstream_tasks.TASKS if task.lssar}
-    lazy = {task.name: task.lazy for task in downstream_tasks.TASKS if task.lazy}
+    lssar = {task.name: task.lssar for task in catalogue.TASKS if task.lssar}
+    lazy = {task.name: task.lazy for task in catalogue.TASKS if task.lazy}
     normalised = ("arc_easy", "arc_challenge", "hellaswag", "piqa", "sciq")
     assert {name for name, metrics in lssar.items() if "acc_norm" in metrics} == set(normalised)
     assert {name for name, metrics in lazy.items() if "acc_n" in metrics} == {
         "hellaswag", "arc_challenge",
     }  # fmt: skip
     assert (len(lssar), len(lazy)) == (8, 9)
-    assert downstream_tasks.get("boolq").baseline == "majority"
-    assert downstream_tasks.get("a local task").baseline == "chance"
+    assert catalogue.get("boolq").baseline == "majority"
+    assert catalogue.get("a local task").baseline == "chance"
 
 
 def server(code):
@@ -77,95 +61,13 @@ def test_a_hub_that_answers_is_reachable(code):
     assert not hub.reachable(f"http://127.0.0.1:{running.server_port}", seconds=2)
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "uniform.ckpt"
-    task = TextTask(n_layer=1, n_head=1, head_dim=8)
-    torch.nn.init.zeros_(task.embedding.weight)
-    trainer = lightning.Trainer(
-        accelerator="cpu", logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, default_root_dir=path.parent,
-    )  # fmt: skip
-    trainer.strategy.connect(task)
-    trainer.save_checkpoint(path)
-    return path
-
-
-def write_task(folder, name, rows, lines):
-    data = folder / f"{name}.jsonl"
-    data.write_text("\n".join(map(json.dumps, rows)), "utf-8")
-    source = {"data_files": {"test": str(data)}, "cache_dir": str(folder / "cache")}
-    settings = {
-        "task": name,
-        "dataset_path": "json",
-        "dataset_kwargs": source,
-        "test_split": "test",
-        "metadata": {"version": 3.0},
-    }
-    # JSON is YAML.
-    (folder / f"{name}.yaml").write_text(json.dumps(settings | lines), "utf-8")
-
-
-@pytest.fixture(scope="module")
-def tasks(tmp_path_factory):
-    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
-    folder = tmp_path_factory.mktemp("tasks")
-    rows = [{"ask": ask, "answers": answers, "right": right} for ask, answers, right in QUESTIONS]
-    choice = {
-        "output_type": "multiple_choice",
-        "doc_to_text": "Q: {{ask}}\nA:",
-        "doc_to_choice": "{{answers}}",
-        "doc_to_target": "right",
-        "metric_list": [{"metric": "acc"}, {"metric": "acc_norm"}],
-    }
-    write_task(folder, "local_choice", rows, choice)
-    write_task(folder, "local_choice_again", rows[:2], choice)
-    group = {
-        "group": "local_group",
-        "task": ["local_choice", "local_choice_again"],
-        "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
-        "metadata": {"version": 2},
-    }
-    (folder / "local_group.yaml").write_text(json.dumps(group), "utf-8")
-    write_task(
-        folder,
-        "local_pages",
-        [{"page": "sun moon"}, {"page": "planets"}],
-        {
-            "output_type": "loglikelihood_rolling",
-            "doc_to_text": "",
-            "doc_to_target": "{{page}}",
-            "metric_list": [{"metric": "word_perplexity"}, {"metric": "byte_perplexity"}],
-        },
-    )
-    write_task(
-        folder,
-        "local_last_word",
-        [{"text": "the sun b"}, {"text": "the moon ccc"}],
-        {
-            "output_type": "loglikelihood",
-            "doc_to_text": "{{text.split(' ')[:-1]|join(' ')}}",
-            "doc_to_target": "{{' '+text.split(' ')[-1]}}",
-            "metric_list": [
-                {"metric": "perplexity", "aggregation": "perplexity", "higher_is_better": False},
-                {"metric": "acc", "aggregation": "mean", "higher_is_better": True},
-            ],
-        },
-    )
-    away = {"dataset_path": "nobody/such-data", "dataset_kwargs": {}, **choice}
-    write_task(folder, "local_away", [], away)
-    return folder
-
-
 def values(record):
     return {name: metric["value"] for name, metric in record["metrics"].items()}
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_local_tasks_end_to_end(checkpoint, tasks, tmp_path, monkeypatch):
+def test_local_tasks_end_to_end(uniform_checkpoint, local_tasks, tmp_path, monkeypatch):
     from datasets import config
-
-    from benchmarks.downstream import evaluate
 
     monkeypatch.setattr(hub, "reachable", lambda address: False)
     summaries = [
@@ -174,11 +76,13 @@ def test_local_tasks_end_to_end(checkpoint, tasks, tmp_path, monkeypatch):
     scrolls = tmp_path / "validation.jsonl"
     scrolls.write_text("\n".join(map(json.dumps, summaries)), "utf-8")
     names = ["local_choice", "local_pages", "local_last_word", "local_away", "summscreen"]
+    monkeypatch.delenv("DISABLE_MULTIPROC", raising=False)
     known, start = config.HF_HUB_OFFLINE, time.monotonic()
-    arguments = {"include_path": tasks, "device": "cpu", "max_length": 12, "scrolls": scrolls}
-    found = evaluate(checkpoint, names, **arguments)["tasks"]
+    arguments = {"include_path": local_tasks, "device": "cpu", "max_length": 12, "scrolls": scrolls}
+    found = evaluate(uniform_checkpoint, names, **arguments)["tasks"]
     assert time.monotonic() - start < 20, "an unreachable hub must not be waited for"
     assert known == config.HF_HUB_OFFLINE
+    assert "DISABLE_MULTIPROC" not in os.environ
 
     choice = found["local_choice"]
     assert (choice["status"], choice["version"], choice["n"]) == ("ok", "3.0", 5)
@@ -193,9 +97,11 @@ def test_local_tasks_end_to_end(checkpoint, tasks, tmp_path, monkeypatch):
     assert choice["metrics"]["acc_n"]["stderr"] == pytest.approx(stderr * 1.5)
     assert {m["direction"] for m in choice["metrics"].values()} == {"higher"}
     assert choice["requests"] == 15
+    rows = map(json.loads, (local_tasks / "local_choice.jsonl").read_text("utf-8").splitlines())
+    questions = [(row["ask"], row["answers"]) for row in rows]
     long = sum(
         len(f"Q: {ask}\nA: {answer}".encode()) - 1 > 12
-        for ask, answers, _ in QUESTIONS
+        for ask, answers in questions
         for answer in answers
     )
     assert choice["truncated"] == long > 0
@@ -219,37 +125,37 @@ def test_local_tasks_end_to_end(checkpoint, tasks, tmp_path, monkeypatch):
     assert (found["summscreen"]["n"], found["summscreen"]["version"]) == (2, "1")
     json.dumps(found)
 
-    group = evaluate(checkpoint, ["local_group"], limit=3, batch_size=1, **arguments)
+    group = evaluate(uniform_checkpoint, ["local_group"], limit=3, batch_size=1, **arguments)
     assert group["max_length"] == 12
     group = group["tasks"]["local_group"]
     # Questions 1, 2, 3 and 1, 2: three of five right.
     assert (group["n"], group["requests"], group["version"]) == (5, 15, "2")
     assert values(group) == pytest.approx({"acc": 3 / 5, "acc_n": (3 / 5 - 1 / 3) / (2 / 3)})
-    again = evaluate(checkpoint, ["local_group"], limit=3, batch_size=64, **arguments)
+    monkeypatch.setenv("DISABLE_MULTIPROC", "set before")
+    again = evaluate(uniform_checkpoint, ["local_group"], limit=3, batch_size=64, **arguments)
     assert again["tasks"]["local_group"] == group
+    assert os.environ["DISABLE_MULTIPROC"] == "set before"
 
 
 @pytest.mark.slow  # reading the harness's index of tasks takes ten seconds
 @pytest.mark.filterwarnings("ignore")
 def test_the_papers_tasks_are_known_to_the_harness_and_skipped_without_a_network(
-    checkpoint, monkeypatch
+    uniform_checkpoint, monkeypatch
 ):
     pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
     from datasets import config
     from huggingface_hub import constants
 
-    from benchmarks.downstream import evaluate
-
     monkeypatch.setattr(hub, "reachable", lambda address: False)
     for module, name in ((config, "HF_DATASETS_CACHE"), (constants, "HF_HUB_CACHE")):
-        monkeypatch.setattr(module, name, checkpoint.parent / "empty")
-    names = [task.name for task in downstream_tasks.TASKS]
-    found = evaluate(checkpoint, names, max_length=12, device="cpu")["tasks"]
+        monkeypatch.setattr(module, name, uniform_checkpoint.parent / "empty")
+    names = [task.name for task in catalogue.TASKS]
+    found = evaluate(uniform_checkpoint, names, max_length=12, device="cpu")["tasks"]
     assert list(found) == names
     assert {record["status"] for record in found.values()} == {"skipped"}
     assert all("Couldn't reach" in record["reason"] for record in found.values())
     with pytest.raises(ValueError, match=r"unknown task 'arc_esy' .* did you mean .*arc_easy"):
-        evaluate(checkpoint, ["arc_esy"], max_length=12, device="cpu")
+        check(["arc_easy", "arc_esy"])
 
 
 @pytest.mark.parametrize(
@@ -261,22 +167,45 @@ def test_the_papers_tasks_are_known_to_the_harness_and_skipped_without_a_network
         ({"max_length": None}, "does not say how long its training windows were"),
     ],
 )
-def test_bad_input_is_refused(checkpoint, arguments, message):
+def test_bad_input_is_refused(uniform_checkpoint, arguments, message):
     pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
-    from benchmarks.downstream import evaluate
-
     given = {"tasks": ["summscreen"], "max_length": 12, "device": "cpu"} | arguments
     with pytest.raises(ValueError, match=message):
-        evaluate(checkpoint, **given)
+        evaluate(uniform_checkpoint, **given)
 
 
 def test_a_missing_package_is_named_before_any_work(tmp_path, monkeypatch):
     import importlib.util
-
-    from benchmarks.downstream import evaluate
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="these tasks need the package lm_eval: pip install"):
         evaluate(tmp_path / "none.ckpt", ["arc_easy"])
     with pytest.raises(ValueError, match="these tasks need the package rouge_score: pip install"):
         evaluate(tmp_path / "none.ckpt", ["summscreen"])
+    with pytest.raises(ValueError, match="these tasks need the package lm_eval: pip install"):
+        check(["summscreen", "arc_easy"])
+
+
+def test_what_cannot_be_asked_is_refused_without_a_model(local_tasks, tmp_path, monkeypatch):
+    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+    import lm_eval.tasks
+
+    class LocalOnly(lm_eval.tasks.TaskManager):
+        """The index without the harness's own tasks, which take ten seconds to read."""
+
+        def __init__(self, include_path=None, include_defaults=True):
+            super().__init__(include_path=include_path, include_defaults=False)
+
+    monkeypatch.setattr(lm_eval.tasks, "TaskManager", LocalOnly)
+    check(["arc_easy", "local_choice", "local_away", "local_group"], local_tasks)
+    with pytest.raises(ValueError, match=r"unknown task 'local_chioce' .*mean local_choice"):
+        check(["arc_easy", "local_chioce"], local_tasks)
+    with pytest.raises(FileNotFoundError, match="no such folder of tasks"):
+        check(["local_choice"], tmp_path / "none")
+    with pytest.raises(ValueError, match="unknown task 'local_chioce'"):
+        evaluate(tmp_path / "none.ckpt", ["local_chioce"], include_path=local_tasks)
+    scrolls = tmp_path / "validation.jsonl"
+    scrolls.write_text("{}", "utf-8")
+    check(["arc_easy"], scrolls=scrolls)
+    with pytest.raises(ValueError, match="line 1: not a JSON object"):
+        check(["summscreen"], scrolls=scrolls)

@@ -10,7 +10,7 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
-from benchmarks.lm_eval_adapter import OrreryLM
+from benchmarks.downstream.adapter import OrreryLM
 from benchmarks.text_scorer import TextScorer
 from worldmodel.text_task import TextTask
 

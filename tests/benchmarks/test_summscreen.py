@@ -6,8 +6,8 @@ import zipfile
 import pytest
 import torch
 
-from benchmarks import summscreen
-from benchmarks.summscreen import Episode
+from benchmarks.downstream import summscreen
+from benchmarks.downstream.summscreen import Episode
 from benchmarks.text_scorer import TextScorer
 from worldmodel.text_task import TextTask
 

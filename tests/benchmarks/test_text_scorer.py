@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from attention import linear
 from benchmarks.text_scorer import Prompt, TextScorer, windows
 from worldmodel.tasks import NextTokenTask
 from worldmodel.text import TextData
@@ -22,9 +23,8 @@ VARIANTS = [
     ("alibi", {}),
     ("zeros_sm", {}),
     ("softmax", {"ntk_train_length": 12}),
-    ("zeros", {}),
-    ("linear", {"chunk": 5}),
-    ("gated_deltanet", {}),
+    ("sliding_window", {"window": 5}),
+    *((name, {"chunk": 5}) for name in linear.names()),
 ]
 
 
@@ -250,6 +250,14 @@ def test_a_checkpoint_knows_the_length_it_was_trained_on(tmp_path):
     save(model(), tmp_path / "bare.ckpt")
     with pytest.raises(ValueError, match=r"does not say how long .* set max_length"):
         TextScorer.load(tmp_path / "bare.ckpt")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("max_length", [None, 8])
+def test_a_checkpoint_of_orbits_is_refused_after_one_reading(tmp_path, monkeypatch, max_length):
     save(NextTokenTask(n_layer=1, n_head=1, head_dim=8), tmp_path / "orbits.ckpt")
-    with pytest.raises(ValueError, match="holds a NextTokenTask; needs a language model"):
-        TextScorer.load(tmp_path / "orbits.ckpt", max_length=8)
+    read, load = [], torch.load
+    monkeypatch.setattr(torch, "load", lambda *a, **k: read.append(a) or load(*a, **k))
+    with pytest.raises(ValueError, match=r"orbits\.ckpt: holds no language model"):
+        TextScorer.load(tmp_path / "orbits.ckpt", max_length)
+    assert len(read) == 1

@@ -13,10 +13,12 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.text_scorer import Prompt, TextScorer
+if TYPE_CHECKING:
+    from benchmarks.text_scorer import TextScorer
 
 VERSION = 1
 REPOSITORY, ARCHIVE = "tau/scrolls", "summ_screen_fd.zip"
@@ -97,6 +99,8 @@ def summarise(scorer: TextScorer, episodes: Sequence[Episode]) -> Summaries:
     Raises:
         ValueError: The learned positions leave no room for a transcript.
     """
+    from benchmarks.text_scorer import Prompt
+
     max_length = min(MAX_LENGTH, scorer.n_positions or MAX_LENGTH)
     question = scorer.tokenizer.encode(QUESTION)
     room = max_length - len(question) - MAX_NEW_TOKENS
