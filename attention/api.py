@@ -177,9 +177,18 @@ def check_complete(spec: AttnSpec) -> None:
         raise ValueError(f"{spec.name} needs the sequence length: length=1024, for example")
 
 
-def _choose(spec: AttnSpec, q: Tensor, backend: str) -> Explanation:
+def check_backend(backend: str) -> None:
+    """Refuse a backend that does not exist.
+
+    Raises:
+        ValueError: There is no such backend.
+    """
     if backend not in ("auto", *BACKENDS):
         raise ValueError(f"unknown backend {backend!r}; choose from auto, {', '.join(BACKENDS)}")
+
+
+def _choose(spec: AttnSpec, q: Tensor, backend: str) -> Explanation:
+    check_backend(backend)
     reasons = {name: candidate.refuses(spec, q) for name, candidate in BACKENDS.items()}
     if backend != "auto" and reasons[backend]:
         raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from attention import reference
-from attention.api import attend_spec, check_complete
+from attention.api import attend_spec, check_backend, check_complete
 from attention.catalogue import get, names
+from attention.checks import check_positive, check_sequences, check_size
 from attention.positions import dynamic_ntk_base, rope
 from attention.spec import AttnSpec
 
@@ -59,7 +60,8 @@ class Attention(nn.Module):
     and travels in the checkpoint.
 
     Raises:
-        ValueError: Unknown variant, a bad size, or a length that the variant needs is missing.
+        ValueError: Unknown variant or backend, a bad size or ``rope_base``, or a length that the
+            variant needs is missing.
         TypeError: An argument the variant does not take.
     """
 
@@ -79,8 +81,13 @@ class Attention(nn.Module):
         super().__init__()
         self.spec = get(name, **args)
         check_complete(self.spec)
+        check_backend(backend)
         n_kv_head = n_head if n_kv_head is None else n_kv_head
-        if n_kv_head < 1 or n_head % n_kv_head:
+        for label, size in (("n_head", n_head), ("head_dim", head_dim), ("n_kv_head", n_kv_head)):
+            check_size(label, size)
+        if rope_base is not None:
+            check_positive(f"rope_base of {name}", rope_base)
+        if n_head % n_kv_head:
             raise ValueError(f"n_head {n_head} is not a multiple of n_kv_head {n_kv_head}")
         self.rope_base = None if self.spec.bias == "alibi" else rope_base
         if self.rope_base is not None and head_dim % 2:
@@ -88,8 +95,9 @@ class Attention(nn.Module):
         if self.rope_base is not None and ntk_train_length is not None:
             dynamic_ntk_base(self.rope_base, head_dim, 1, ntk_train_length)  # refuses bad sizes
         self.n_head, self.n_kv_head, self.head_dim = n_head, n_kv_head, head_dim
+        self.width = n_head * head_dim
         self.ntk_train_length, self.backend = ntk_train_length, backend
-        width, kv_width = n_head * head_dim, n_kv_head * head_dim
+        width, kv_width = self.width, n_kv_head * head_dim
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, kv_width, bias=False)
         self.value = nn.Linear(width, kv_width, bias=False)
@@ -117,6 +125,9 @@ class Attention(nn.Module):
 
         Returns:
             [B, L, n_head * head_dim].
+
+        Raises:
+            ValueError: x has another shape.
         """
         q, k, v = self._heads(x, cache)
         mixed = attend_spec(q, k, v, self._active(), self._parameters_of(x), self.backend)
@@ -159,6 +170,7 @@ class Attention(nn.Module):
 
     def _heads(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return rotated queries [B, H, L, D], and keys and values [B, H, cached + L, D]."""
+        check_sequences(x, self.width)
         q, k, v = (
             layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)

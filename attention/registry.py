@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from attention import catalogue, linear
+from attention.checks import check_size
 from attention.layer import Attention
 from attention.linear import Mixer
+
+OF_ATTENTION = ("n_kv_head", "rope_base", "ntk_train_length", "backend")
+"""What the module of every quadratic variant takes beside the variant's own arguments."""
 
 
 def all_names() -> tuple[str, ...]:
@@ -34,23 +39,57 @@ def label(name: str, **args: Any) -> str:
         ValueError: There is no such name, or an argument is out of range.
         TypeError: An argument it does not take.
     """
+    _check_taken(name, args)
     if name in linear.names():
-        return linear.get(name).label_of({k: v for k, v in args.items() if k != "chunk"})
+        check_size("chunk", args.pop("chunk", 1))
+        return linear.get(name).label_of(args)
     return catalogue.get(name, **args).label
 
 
 def build(
-    name: str, *, n_head: int, head_dim: int, layer: int = 0, **args: Any
+    name: str,
+    *,
+    n_head: int,
+    head_dim: int,
+    layer: int = 0,
+    n_layer: int | None = None,
+    **args: Any,
 ) -> Attention | Mixer:
     """Return the module of a variant, for example ``build("lssar", n_head=4, head_dim=32, p=15)``.
 
-    ``layer`` is the block of a stack that the module is for, which matters to some mixers.
-    Arguments and errors are those of :class:`attention.layer.Attention` for a name of ``names()``,
-    and of :class:`attention.linear.Mixer` for a name of ``linear.names()``.
+    ``layer`` is the block that the module is for, of the ``n_layer`` of a stack, which matters to
+    some mixers. Arguments and errors are those of :class:`attention.layer.Attention` for a name of
+    ``names()``, and of :class:`attention.linear.Mixer` for a name of ``linear.names()``.
 
     Raises:
         ValueError: There is no such name.
+        TypeError: An argument it does not take; others that take it are named.
     """
+    _check_taken(name, args)
     if name in linear.names():
-        return linear.build(name, n_head=n_head, head_dim=head_dim, layer=layer, **args)
+        place = {"layer": layer, "n_layer": n_layer}
+        return linear.build(name, n_head=n_head, head_dim=head_dim, **place, **args)
     return Attention(name, n_head, head_dim, **args)
+
+
+def _takes(name: str) -> tuple[str, ...]:
+    """Return all that :func:`build` takes for a name, beside sizes and layers."""
+    of_module = ("chunk",) if name in linear.names() else OF_ATTENTION
+    return (*arguments(name), *of_module)
+
+
+def _check_taken(name: str, args: Mapping[str, Any]) -> None:
+    """Refuse an argument that the name does not take, and say which names do."""
+    for argument in args:
+        if argument in _takes(name):
+            continue
+        others = [other for other in all_names() if argument in arguments(other)]
+        if argument in OF_ATTENTION:
+            others.insert(0, "every quadratic variant")
+        elif argument == "chunk":
+            others = ["every linear mixer"]
+        if not others:
+            raise TypeError(f"{name} has no {argument}; it takes {', '.join(_takes(name))}")
+        *first, last = others
+        who = f"{', '.join(first)} and {last} take" if first else f"{last} takes"
+        raise TypeError(f"{name} has no {argument}; {who} one")

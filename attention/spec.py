@@ -19,6 +19,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from attention.checks import check_positive
+
 CHOICES: dict[str, tuple[str, ...]] = {
     "phi": (
         "exp", "identity", "relu", "relu2", "relu6", "gelu", "sigmoid", "softplus", "mish",
@@ -105,8 +107,7 @@ class AttnSpec:
             value = getattr(self, field)
             if value is None and field == "length":
                 continue
-            if not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ValueError(f"{field} of {self.name} must be a positive number, got {value}")
+            check_positive(f"{field} of {self.name}", value)
             if field in ("length", "window", "sinks", "max_distance") and value != int(value):
                 raise ValueError(f"{field} of {self.name} must be a whole number, got {value}")
         if not isinstance(self.tau, int | float) or not math.isfinite(self.tau):

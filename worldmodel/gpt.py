@@ -18,10 +18,16 @@ Cache = KeyValueCache | RecurrentState
 
 
 class Block(nn.Module):
-    """One transformer block: attention and an MLP, if it has one, each behind a norm."""
+    """One transformer block: attention and an MLP, if it has one, each behind a norm.
+
+    Raises:
+        ValueError: The mixer reads ahead.
+    """
 
     def __init__(self, mixer: Attention | Mixer, width: int, mlp: str, norm: str) -> None:
         super().__init__()
+        if isinstance(mixer, Mixer) and not mixer.causal:
+            raise ValueError(f"{mixer.label} sees what a GPT predicts: leave causal=False out")
         self.norm_attention = build_norm(norm, width)
         self.attention = mixer
         self.mlp = build_mlp(mlp, width)
@@ -51,7 +57,7 @@ class GPT(nn.Module):
         norm: ``layer`` or ``rms``.
 
     Raises:
-        ValueError: An unknown variant, MLP or norm, or a size below 1.
+        ValueError: An unknown variant, MLP or norm, a size below 1, or a mixer that reads ahead.
     """
 
     def __init__(
@@ -76,6 +82,7 @@ class GPT(nn.Module):
                     n_head=n_head,
                     head_dim=head_dim,
                     layer=layer,
+                    n_layer=n_layer,
                     **(attention_args or {}),
                 ),
                 self.width,

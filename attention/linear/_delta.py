@@ -55,11 +55,15 @@ def corrected_attention(
 ) -> Tensor:
     """Continue from the ``state`` of a cache, which is replaced; ``chunk`` None goes by position.
 
-    Arguments and result are those of :func:`recurrent`.
+    So does a lone position, a step of decoding. Arguments and result are those of
+    :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
     inputs = (q, k, v, log_decay, read, write, state)
-    out, state = recurrent(*inputs) if chunk is None else chunked(*inputs, chunk)
+    if chunk is None or q.shape[-2] == 1:
+        out, state = recurrent(*inputs)
+    else:
+        out, state = chunked(*inputs, chunk)
     cache.tensors = {**cache.tensors, "state": state}
     return out
 

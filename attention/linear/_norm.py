@@ -1,15 +1,20 @@
-"""Norms of single heads and vectors."""
+"""Norms of heads and vectors."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.func import functional_call
 
 
-def by_head(norm: nn.Module, x: Tensor, n_head: int) -> Tensor:
-    """Apply a norm of D channels to each head of [B, L, H * D]."""
-    return norm(x.unflatten(-1, (n_head, -1))).flatten(-2)
+def normalised(norm: nn.Module, x: Tensor) -> Tensor:
+    """Apply a norm in the type of x, whatever that of its weights is.
+
+    Sums over many positions are normalised before they are cast: float16 does not hold them.
+    """
+    weights = {name: weight.to(x.dtype) for name, weight in norm.named_parameters()}
+    return functional_call(norm, weights, x)
 
 
-def unit(x: Tensor) -> Tensor:
-    """Return vectors [..., D] of length 1; a vector of zeros stays one, with a finite gradient."""
+def smooth_unit(x: Tensor) -> Tensor:
+    """Return x / sqrt(|x|^2 + 1e-6) of vectors [..., D], as published: smooth at 0."""
     return x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()

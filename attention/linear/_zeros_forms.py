@@ -1,4 +1,4 @@
-"""ZeroS's sum in three forms: explicit (the specification), recurrent, and chunk by chunk.
+"""ZeroS's sum: explicit (the specification), recurrent, in chunks, and as three decayed sums.
 
 All compute o_t = sum_i r_{t,i} (q_t . k_i) v_i, for queries and keys of any direction and length,
 with a radial part whose dependence on t and i is separated (ZeroS 2025, Sect. 3.3):
@@ -15,11 +15,14 @@ holds a, b and c.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+Decayed = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 AT_ONCE = 2048
 """Positions whose chunks are held at once: few enough for a processor's cache."""
@@ -73,10 +76,21 @@ def explicit(
     return (explicit_weights(s, radial, causal) * (q @ k.mT)) @ v
 
 
+def running(s: Tensor, state: ScanState) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ln E, P and the mean P / t at every position after a state, each [B, H, L]."""
+    log_e = torch.logaddexp(state.log_e[..., None], s.logcumsumexp(dim=-1))
+    p = state.p[..., None] + s.cumsum(dim=-1)
+    return log_e, p, p / (torch.arange(1, s.shape[-1] + 1, device=s.device) + state.length)
+
+
 def recurrent(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState
 ) -> tuple[Tensor, ScanState]:
-    """Return o and the state after it, position by position in O(K V) each (Sect. 3.3)."""
+    """Return o and the state after it, position by position in O(K V) each (Sect. 3.3).
+
+    G and P H nearly cancel. In float32 that costs digits: after 4,096 positions of random inputs
+    outputs are off by 0.3% on average, against 0.01% chunk by chunk.
+    """
     f, g, h = state.bases.chunk(3, dim=-2)
     log_e, p, found = state.log_e, state.p, []
     for t in range(s.shape[-1]):
@@ -124,9 +138,7 @@ def _chunks(
     """
     length = s.shape[-1]
     chunk = min(chunk, length)
-    count = torch.arange(1, length + 1, device=s.device) + state.length
-    log_e = torch.logaddexp(state.log_e[..., None], s.logcumsumexp(dim=-1))
-    p = state.p[..., None] + s.cumsum(dim=-1)
+    log_e, p, mean = running(s, state)
     last = (log_e[..., -1], p[..., -1])
     # Rows that fill up the last chunk have keys of 0 and are cut off at the end.
     missing = -length % chunk
@@ -135,7 +147,7 @@ def _chunks(
     )
     s, log_e, mean = (
         functional.pad(x, (0, missing), mode="replicate").unflatten(-1, (-1, chunk))[..., None]
-        for x in (s, log_e, p / count)
+        for x in (s, log_e, mean)
     )
     a, b, c = radial.split(1, dim=-1)
 
@@ -157,6 +169,37 @@ def _chunks(
     before = reading @ torch.stack(bases[:-1], dim=2)
     mixed = (inside + before).flatten(2, 3)[..., :length, :]
     return mixed, ScanState(*last, bases[-1], state.length + length)
+
+
+def three_sums(
+    q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, decayed: Decayed
+) -> tuple[Tensor, ScanState]:
+    """Do what :func:`recurrent` does by three calls of another sum, one for each basis.
+
+    Args:
+        q: As the other arguments, that of :func:`recurrent`.
+        k: Likewise.
+        v: Likewise.
+        s: Likewise.
+        radial: Likewise.
+        state: Likewise.
+        decayed: Takes q, k, v, log-decays [B, H, L, 1] and a state [B, H, K, V], and does what
+            :func:`attention.linear._decay.recurrent` does with them.
+    """
+    log_e, p, mean = running(s, state)
+    # Before the first position E is 0, and nothing is there to decay.
+    start = state.log_e[..., None] if state.length else log_e[..., :1]
+    shrinks = -log_e.diff(prepend=start)  # F / E does, as E grows; G and H do not
+    share, mean, s, shrinks = (x[..., None] for x in ((s - log_e).exp(), mean, s, shrinks))
+    stays = torch.zeros_like(shrinks)
+    a, b, c = radial.split(1, dim=-1)
+    f, g, h = state.bases.chunk(3, dim=-2)
+    of_f, f = decayed(a * q, share * k, v, shrinks, f)
+    of_g, g = decayed(b * q, s * k, v, stays, g)
+    of_h, h = decayed((c - b * mean) * q, k, v, stays, h)
+    bases = torch.cat([f, g, h], dim=-2)
+    last = ScanState(log_e[..., -1], p[..., -1], bases, state.length + k.shape[-2])
+    return of_f + of_g + of_h, last
 
 
 def everywhere(q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor) -> Tensor:

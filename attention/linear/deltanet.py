@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from attention.linear._convolution import ShortConvolution
 from attention.linear._delta import delta_rule
-from attention.linear._norm import by_head, unit
+from attention.linear._norm import normalised, smooth_unit
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 
@@ -25,32 +25,34 @@ class DeltaNet(Mixer):
     name = "deltanet"
     source = "Schlag et al. 2021 (delta rule); Yang et al. 2024 (arXiv:2406.06484), Sects. 2.2, 3"
     about = "Linear attention that overwrites: a key's old value is subtracted before the new one."
+    expand = 1
+    """Channels of a value for one of a key."""
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
-        width = self.width
-        self.query, self.key, self.value, self.project = (
-            nn.Linear(width, width, bias=False) for _ in range(4)
-        )
-        self.recent_query, self.recent_key, self.recent_value = (
-            ShortConvolution(width, f"recent_{what}") for what in ("query", "key", "value")
-        )
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
+        width, wide = self.width, self.expand * self.width
+        self.query, self.key = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.value = nn.Linear(width, wide, bias=False)
+        self.recent_query = ShortConvolution(width, "recent_query")
+        self.recent_key = ShortConvolution(width, "recent_key")
+        self.recent_value = ShortConvolution(wide, "recent_value")
         self.rate = nn.Linear(width, n_head, bias=False)
-        self.norm = nn.RMSNorm(head_dim, eps=1e-5)
+        self.norm = nn.RMSNorm(self.expand * head_dim, eps=1e-5)
+        self.project = nn.Linear(wide, width, bias=False)
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
+        q, k, v, rate = self._heads(x, cache)
+        with full_precision(x):
+            mixed = delta_rule(q, k, v, torch.zeros_like(rate), rate, cache, chunk)
+            mixed = normalised(self.norm, mixed)
+        return self.project(self._merge(mixed, x))
+
+    def _heads(self, x: Tensor, cache: RecurrentState) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return q, k and v, [B, H, L, D or expand * D], and beta, [B, H, L, 1]."""
         q = self._split(self.recent_query(self.query(x), cache))
         k = self._split(self.recent_key(self.key(x), cache))
         v = self._split(self.recent_value(self.value(x), cache))
-        rate = self._split(self.rate(x))
-        with full_precision(x):
-            q, k, rate = unit(q), unit(k), rate.sigmoid()
-            no_decay = torch.zeros_like(rate)
-            chunk = None if stepwise else self.chunk
-            mixed = delta_rule(q, k, v, no_decay, rate, cache, chunk)
-        return self.project(by_head(self.norm, self._merge(mixed, x), self.n_head))
+        return smooth_unit(q), smooth_unit(k), v, self._split(self.rate(x)).sigmoid()
 
 
 MIXER = DeltaNet

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._decay import decayed_attention
-from attention.linear._norm import by_head
+from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 RANK, TEMPERATURE = 16, 16
@@ -28,10 +28,8 @@ class GatedLinearAttention(Mixer):
     source = "Yang et al. 2023 (arXiv:2312.06635), Sects. 4.1 and 4.4"
     about = "Linear attention in which every key channel forgets at a rate the input chooses."
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
         if head_dim % 2:
             raise ValueError(f"gla has keys of head_dim / 2 channels: {head_dim} is odd")
         width = self.width
@@ -42,16 +40,14 @@ class GatedLinearAttention(Mixer):
         self.norm = nn.LayerNorm(head_dim)
         self.project = nn.Linear(width, width, bias=False)
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v, forget = (
             self._split(layer(x)) for layer in (self.query, self.key, self.value, self.forget)
         )
         with full_precision(x):
             log_decay = functional.logsigmoid(forget) / TEMPERATURE
-            chunk = None if stepwise else self.chunk
-            mixed = decayed_attention(q, k, v, log_decay, cache, chunk)
-        mixed = by_head(self.norm, self._merge(mixed, x), self.n_head)
-        return self.project(functional.silu(self.gate(x)) * mixed)
+            mixed = normalised(self.norm, decayed_attention(q, k, v, log_decay, cache, chunk))
+        return self.project(functional.silu(self.gate(x)) * self._merge(mixed, x))
 
 
 MIXER = GatedLinearAttention

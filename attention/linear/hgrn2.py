@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._decay import decayed_attention
+from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 
@@ -23,20 +24,19 @@ class HGRN2(Mixer):
     RMSNorm over the width before the last projection, as in the authors' code.
 
     Arguments:
-        lower_bound: The smallest forget gate, in [0, 1). The paper learns one per layer that
-            rises with depth; a mixer does not know its depth, so all layers share this number.
+        lower_bound: The smallest forget gate, in [0, 1). None for layer / n_layer: the paper
+            learns bounds that rise with depth, which start there.
     """
 
     name = "hgrn2"
     source = "Qin et al. 2024 (arXiv:2404.07904), Sect. 3"
     about = "Gated linear attention whose keys are what the forget gates leave open."
-    arguments: ClassVar = {"lower_bound": 0.0}
+    arguments: ClassVar = {"lower_bound": None}
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
-        self.lower_bound: float = self.args["lower_bound"]
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
+        bound = self.args["lower_bound"]
+        self.lower_bound: float = self.layer / self.n_layer if bound is None else bound
         self.query, self.forget, self.value, self.project = (
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
@@ -47,15 +47,16 @@ class HGRN2(Mixer):
         """Return all arguments, as in :meth:`Mixer.checked`.
 
         Raises:
-            ValueError: ``lower_bound`` is outside [0, 1).
+            ValueError: ``lower_bound`` is neither None nor in [0, 1).
         """
         found = super().checked(args)
         bound = found["lower_bound"]
-        if not isinstance(bound, int | float) or not 0 <= bound < 1:
+        number = isinstance(bound, int | float) and not isinstance(bound, bool)
+        if bound is not None and not (number and 0 <= bound < 1):
             raise ValueError(f"lower_bound of hgrn2 must be in [0, 1), got {bound!r}")
         return found
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, forget, v = (self._split(layer(x)) for layer in (self.query, self.forget, self.value))
         with full_precision(x):
             # In logarithms, and 1 - f from the other side: a gate near 0 or 1 keeps its digits.
@@ -64,9 +65,9 @@ class HGRN2(Mixer):
                 bound = torch.full_like(log_decay, math.log(self.lower_bound))
                 log_decay = torch.logaddexp(bound, math.log1p(-self.lower_bound) + log_decay)
             k = (1 - self.lower_bound) * torch.sigmoid(-forget)
-            chunk = None if stepwise else self.chunk
             mixed = decayed_attention(functional.silu(q), k, v, log_decay, cache, chunk)
-        return self.project(self.norm(self._merge(mixed, x)))
+            mixed = normalised(self.norm, self._merge(mixed, like=mixed))
+        return self.project(mixed.to(x.dtype))
 
 
 MIXER = HGRN2

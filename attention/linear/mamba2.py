@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.checks import check_size
 from attention.linear._convolution import ShortConvolution
 from attention.linear._decay import decayed_attention
 from attention.linear._gate import StepSize
+from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 EXPAND = 2
@@ -28,7 +30,7 @@ class Mamba2(Mixer):
     have 2 ``head_dim`` channels: 6 width^2 weights and more.
 
     Arguments:
-        state: N, channels of B and C.
+        state: N, channels of B and C; 128 in the authors' code and in fla's layer.
     """
 
     name = "mamba2"
@@ -36,10 +38,8 @@ class Mamba2(Mixer):
     about = "State-space duality: linear attention with a scalar decay, a convolution and a gate."
     arguments: ClassVar = {"state": 64}
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
         self.state: int = self.args["state"]
         self.inner = EXPAND * self.width
         seen = self.inner + 2 * self.state
@@ -59,23 +59,21 @@ class Mamba2(Mixer):
             ValueError: ``state`` is not a whole number of at least 1.
         """
         found = super().checked(args)
-        if not isinstance(found["state"], int) or found["state"] < 1:
-            raise ValueError(
-                f"state of mamba2 must be a whole number of at least 1, got {found['state']!r}"
-            )
+        check_size("state of mamba2", found["state"])
         return found
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         sizes = [self.inner, self.state, self.state]
         inputs, write, read = self.recent(self.inputs(x), cache).split(sizes, dim=-1)
-        step, log_decay = self.decay(x)
+        (step, log_decay), gate = self.decay(x), self.gate(x)
         v = self._split(inputs)
         q, k = (shared.unsqueeze(1).to(v.dtype) for shared in (read, write))
         with full_precision(x):
-            chunk = None if stepwise else self.chunk
             mixed = decayed_attention(q, k, step * v, log_decay, cache, chunk)
             mixed = mixed + self.skip[:, None, None] * v
-        return self.project(self.norm(self._merge(mixed, x) * functional.silu(self.gate(x))))
+            gated = self._merge(mixed, like=mixed) * functional.silu(gate)
+            mixed = normalised(self.norm, gated)
+        return self.project(mixed.to(x.dtype))
 
 
 MIXER = Mamba2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -11,6 +10,8 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+
+from attention.checks import check_sequences, check_size
 
 
 @dataclass
@@ -36,7 +37,8 @@ class Mixer(nn.Module, ABC):
         n_head: Number of heads.
         head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
         chunk: Positions that the chunked form takes at once; the result does not depend on it.
-        layer: Which block of a stack the mixer is in; some treat the first one differently.
+        layer: Which block of a stack the mixer is in, from 0; for some the depth matters.
+        n_layer: Blocks of the stack; None for one that ends here.
         **args: Arguments of the mixer, see ``arguments``.
 
     Raises:
@@ -54,14 +56,22 @@ class Mixer(nn.Module, ABC):
     """What a user may set, as plain data, with its defaults."""
 
     def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
+        self,
+        n_head: int,
+        head_dim: int,
+        chunk: int = 64,
+        layer: int = 0,
+        n_layer: int | None = None,
+        **args: Any,
     ) -> None:
         super().__init__()
         for label, size in (("n_head", n_head), ("head_dim", head_dim), ("chunk", chunk)):
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{label} must be a whole number of at least 1, got {size!r}")
+            check_size(label, size)
+        check_size("layer", layer, least=0)
+        n_layer = layer + 1 if n_layer is None else n_layer
+        check_size("n_layer", n_layer, least=layer + 1)
         self.n_head, self.head_dim, self.chunk = n_head, head_dim, chunk
-        self.layer = layer
+        self.layer, self.n_layer = layer, n_layer
         self.width = n_head * head_dim
         self.args = self.checked(args)
 
@@ -76,7 +86,7 @@ class Mixer(nn.Module, ABC):
         """
         for argument in args:
             if argument not in cls.arguments:
-                takes = ", ".join(cls.arguments) or "no arguments"
+                takes = ", ".join(["chunk", *cls.arguments])
                 raise TypeError(f"{cls.name} takes {takes}, not {argument!r}")
         return {**cls.arguments, **args}
 
@@ -100,6 +110,11 @@ class Mixer(nn.Module, ABC):
         """The name shown in tables."""
         return self.label_of(self.args)
 
+    @property
+    def causal(self) -> bool:
+        """Whether an output depends on no later position."""
+        return self.args.get("causal", True)
+
     def extra_repr(self) -> str:
         """Name the mixer, so that printing a model shows it."""
         return str({"name": self.name, **self.args})
@@ -113,12 +128,15 @@ class Mixer(nn.Module, ABC):
 
         Returns:
             [B, L, width].
+
+        Raises:
+            ValueError: x has another shape, or the cache is of another number of sequences.
         """
-        return self._advance(x, cache, stepwise=False)
+        return self._advance(x, cache, self.chunk)
 
     def recurrent(self, x: Tensor, cache: RecurrentState | None = None) -> Tensor:
         """Do what :meth:`forward` does position by position: the specification."""
-        return self._advance(x, cache, stepwise=True)
+        return self._advance(x, cache, None)
 
     def new_cache(self) -> RecurrentState:
         """Return the state before the first position."""
@@ -132,18 +150,26 @@ class Mixer(nn.Module, ABC):
         return sum(tensor.numel() for tensor in cache.tensors.values())
 
     @abstractmethod
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         """Mix x [B, L, width] after ``cache``, whose tensors are replaced, not changed in place.
 
         Args:
-            x: [B, L, width].
+            x: [B, L, width], L >= 1.
             cache: Its ``length`` is still that before x; the caller raises it.
-            stepwise: Position by position, or chunk by chunk.
+            chunk: Positions at once; None for position by position.
         """
 
-    def _advance(self, x: Tensor, cache: RecurrentState | None, stepwise: bool) -> Tensor:
+    def _advance(self, x: Tensor, cache: RecurrentState | None, chunk: int | None) -> Tensor:
+        check_sequences(x, self.width)
         cache = self.new_cache() if cache is None else cache
-        mixed = self._mix(x, cache, stepwise)
+        for kept in cache.tensors.values():
+            if len(kept) != len(x):
+                raise ValueError(
+                    f"cache holds {len(kept)} sequences, x has {len(x)}: use new_cache()"
+                )
+        if x.shape[1] == 0:
+            return torch.empty_like(x)
+        mixed = self._mix(x, cache, chunk)
         cache.length += x.shape[1]
         return mixed
 
@@ -155,16 +181,6 @@ class Mixer(nn.Module, ABC):
     def _merge(self, heads: Tensor, like: Tensor) -> Tensor:
         """Return [B, L, H * D] of heads [B, H, L, D], in the type of another tensor."""
         return heads.transpose(1, 2).flatten(-2).to(like.dtype)
-
-
-def check_rope_base(name: str, base: Any) -> None:
-    """Refuse a base of rotary positions that is not a positive number.
-
-    Raises:
-        ValueError: It is not.
-    """
-    if isinstance(base, bool) or not isinstance(base, int | float) or not 0 < base < math.inf:
-        raise ValueError(f"rope_base of {name} must be a positive number, got {base!r}")
 
 
 def full_precision(x: Tensor) -> AbstractContextManager[None]:

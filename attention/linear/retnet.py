@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._decay import decayed_attention
-from attention.linear._norm import by_head
+from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
 
@@ -30,10 +30,8 @@ class RetNet(Mixer):
     source = "Sun et al. 2023 (arXiv:2307.08621), Eqs. 5, 6, 8"
     about = "Linear attention with RoPE and a fixed exponential decay per head."
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
         if head_dim % 2:
             raise ValueError(f"retnet rotates pairs of channels: head_dim {head_dim} is odd")
         width, wide = self.width, EXPAND * self.width
@@ -42,17 +40,15 @@ class RetNet(Mixer):
         self.norm = nn.LayerNorm(EXPAND * head_dim, elementwise_affine=False)
         self.project = nn.Linear(wide, width, bias=False)
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         with full_precision(x):
             positions = torch.arange(cache.length, cache.length + x.shape[1], device=x.device)
             q, k = rope(q, positions), rope(k, positions) * self.head_dim**-0.5
             heads = torch.arange(self.n_head, device=x.device, dtype=q.dtype)
             log_decay = torch.log1p(-(2.0 ** (-5 - heads)))[:, None, None].expand_as(q[..., :1])
-            chunk = None if stepwise else self.chunk
-            mixed = decayed_attention(q, k, v, log_decay, cache, chunk)
-        mixed = by_head(self.norm, self._merge(mixed, x), self.n_head)
-        return self.project(functional.silu(self.gate(x)) * mixed)
+            mixed = normalised(self.norm, decayed_attention(q, k, v, log_decay, cache, chunk))
+        return self.project(functional.silu(self.gate(x)) * self._merge(mixed, x))
 
 
 MIXER = RetNet

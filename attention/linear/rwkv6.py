@@ -9,21 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._decay import decayed_attention
-from attention.linear._rwkv import (
-    DEPTH,
-    LowRank,
-    by_position,
-    change_since_last,
-    channels,
-    output_norm,
-)
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
+from attention.linear.mixer import RecurrentState, full_precision
 
 SHIFT_RANK, DECAY_RANK = 32, 64
 """Ranks of the data-dependent interpolations and of the decay, as published."""
 
 
-class RWKV6(Mixer):
+class RWKV6(RWKV):
     """S_t = diag(w_t) S_{t-1} + k_t^T v_t, o_t = r_t (S_{t-1} + diag(u) k_t^T v_t) (Finch).
 
     The present token has a weight u of its own. Receptance r, key, value, gate g and decay each
@@ -36,31 +29,26 @@ class RWKV6(Mixer):
     source = "Peng et al. 2024 (arXiv:2404.05892), Finch: token shift, time mixing"
     about = "Linear attention with decays per channel, a bonus for the present and token shift."
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
         width, place = self.width, channels(self.width)
         starts = {
-            "receptance": 1 - place ** (DEPTH / 2),
-            "key": 1 - place**DEPTH,
-            "value": 1 - place**DEPTH - 0.3 * DEPTH,
-            "gate": 1 - place ** (DEPTH / 2),
-            "decay": 1 - place**DEPTH,
+            "receptance": self._shift_start(0.5),
+            "key": self._shift_start(),
+            "value": self._shift_start() - 0.3 * self.depth,
+            "gate": self._shift_start(0.5),
+            "decay": self._shift_start(),
         }
-        self.blend = nn.Parameter(1 - place**DEPTH)
+        self.blend = nn.Parameter(self._shift_start())
         self.shifts = nn.ModuleDict(
             {name: LowRank(width, SHIFT_RANK, offset=start) for name, start in starts.items()}
         )
-        self.receptance, self.key, self.value, self.gate, self.project = (
-            nn.Linear(width, width, bias=False) for _ in range(5)
-        )
-        self.decay = LowRank(width, DECAY_RANK, offset=-6 + 5 * place ** (0.7 + 1.3 * DEPTH))
+        self.gate = nn.Linear(width, width, bias=False)
+        self.decay = LowRank(width, DECAY_RANK, offset=-6 + 5 * place ** (0.7 + 1.3 * self.depth))
         zigzag = 0.1 * ((torch.arange(width) + 1) % 3 - 1)
-        self.bonus = nn.Parameter((DEPTH * (1 - place) + zigzag).view(n_head, head_dim))
-        self.norm = output_norm(n_head, width)
+        self.bonus = nn.Parameter((self.depth * (1 - place) + zigzag).view(n_head, head_dim))
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         change = change_since_last(x, cache)
         blended = x + change * self.blend
         seen = {name: x + change * shift(blended) for name, shift in self.shifts.items()}
@@ -70,9 +58,8 @@ class RWKV6(Mixer):
         with full_precision(x):
             # exp(-exp(10)) is 0 in every precision; beyond, the gradient would be infinity * 0.
             log_decay = -rate.clamp_max(10.0).exp()
-            chunk = None if stepwise else self.chunk
             mixed = decayed_attention(r, k, v, log_decay, cache, chunk, self.bonus.to(r.dtype))
-        mixed = by_position(self.norm, self._merge(mixed, x))
+            mixed = self._normalised(mixed).to(x.dtype)
         return self.project(mixed * functional.silu(self.gate(seen["gate"])))
 
 

@@ -9,19 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attention.linear._delta import corrected_attention
-from attention.linear._norm import unit
-from attention.linear._rwkv import (
-    DEPTH,
-    LowRank,
-    by_position,
-    change_since_last,
-    channels,
-    output_norm,
-)
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear._norm import smooth_unit
+from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
+from attention.linear.mixer import RecurrentState, full_precision
 
 
-class RWKV7(Mixer):
+class RWKV7(RWKV):
     """S_t = S_{t-1} (diag(w_t) - kappa_t^T (a_t * kappa_t)) + v_t^T k_t, o_t = S_t r_t.
 
     A delta rule in which the key that is removed, kappa = unit(k * xi), is not the one that is
@@ -38,21 +31,22 @@ class RWKV7(Mixer):
     source = "Peng et al. 2025 (arXiv:2503.14456), time mixing"
     about = "A delta rule with decays and learning rates per channel, and token shift."
 
-    def __init__(
-        self, n_head: int, head_dim: int, chunk: int = 64, layer: int = 0, **args: Any
-    ) -> None:
-        super().__init__(n_head, head_dim, chunk, layer, **args)
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
         width, place = self.width, channels(self.width)
-        powers = {"receptance": 0.2, "decay": 0.9, "key": 0.7, "value": 0.7, "rate": 0.9}
         self.shifts = nn.ParameterDict(
-            {name: 1 - place ** (DEPTH * power) for name, power in {**powers, "gate": 0.2}.items()}
-        )
-        self.receptance, self.key, self.value, self.project = (
-            nn.Linear(width, width, bias=False) for _ in range(4)
+            {
+                "receptance": self._shift_start(0.2),
+                "decay": self._shift_start(0.9),
+                "key": self._shift_start(0.7),
+                "value": self._shift_start(0.7),
+                "rate": self._shift_start(0.9),
+                "gate": self._shift_start(0.2),
+            }
         )
         wave = torch.linspace(-1, 1, head_dim).repeat(n_head)
         wave = wave * wave.abs()
-        slow = -6 + 6 * place ** (1 + DEPTH**0.3)
+        slow = -6 + 6 * place ** (1 + self.depth**0.3)
         self.decay = LowRank(width, _rank(2.5, width), offset=slow + 0.5 + 2.5 * wave)
         self.rate = LowRank(
             width,
@@ -64,9 +58,8 @@ class RWKV7(Mixer):
         self.removal = nn.Parameter(0.71 - 0.1 * (place - 0.5))
         self.replacement = nn.Parameter(torch.full((width,), 1.02))
         self.bonus = nn.Parameter(torch.full((n_head, head_dim), -0.04))
-        self.norm = output_norm(n_head, width)
 
-    def _mix(self, x: Tensor, cache: RecurrentState, stepwise: bool) -> Tensor:
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         change = change_since_last(x, cache)
         seen = {name: x + change * shift for name, shift in self.shifts.items()}
         key = self.key(seen["key"])
@@ -83,13 +76,12 @@ class RWKV7(Mixer):
         )
         with full_precision(x):
             log_decay = -math.exp(-0.5) * decay.sigmoid()
-            removed, rate = unit(removed), rate.sigmoid()
+            removed, rate = smooth_unit(removed), rate.sigmoid()
             k = k * (1 + (rate - 1) * self.replacement.view(self.n_head, 1, -1))
-            chunk = None if stepwise else self.chunk
             mixed = corrected_attention(r, k, v, log_decay, removed, -rate * removed, cache, chunk)
             present = (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v
-        mixed = by_position(self.norm, self._merge(mixed, x)) + self._merge(present, x)
-        return self.project(mixed * self.gate(seen["gate"]))
+            mixed = self._normalised(mixed) + self._merge(present, like=present)
+        return self.project((mixed * self.gate(seen["gate"])).to(x.dtype))
 
 
 def _rank(factor: float, width: int) -> int:

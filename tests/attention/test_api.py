@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 
@@ -110,6 +112,8 @@ def test_p_must_be_a_positive_number(p, reweighted):
         ("lazy", "max_distance", 0),
         ("elastic", "tau", float("nan")),
         ("elastic", "tau", "1"),
+        ("lssar", "p", True),
+        ("sliding_window", "window", True),
     ],
 )
 def test_arguments_out_of_range_are_named(name, argument, value):
@@ -126,6 +130,25 @@ def test_an_argument_the_variant_does_not_take_is_named(name):
             attend(Q, Q, Q, name, **{wrong: 1.0})
     with pytest.raises(TypeError, match=f"{name} takes .* not 'phi'"):
         attend(Q, Q, Q, name, phi="relu")
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "message"),
+    [
+        ("gla", "window", "gla has no window; sliding_window and streaming take one"),
+        ("softmax", "lower_bound", "softmax has no lower_bound; hgrn2 takes one"),
+        ("gla", "backend", "gla has no backend; every quadratic variant takes one"),
+        ("zeros", "n_kv_head", "zeros has no n_kv_head; every quadratic variant takes one"),
+        ("gla", "rope_base", "gla has no rope_base; every quadratic variant, .* and zeros take"),
+        ("lssar", "chunk", "lssar has no chunk; every linear mixer takes one"),
+        ("lssar", "seed", "lssar has no seed; it takes p, n_kv_head, rope_base, .*, backend$"),
+        ("mamba2", "seed", "mamba2 has no seed; it takes state, chunk$"),
+    ],
+)
+def test_who_takes_an_argument_is_named(name, argument, message):
+    for call in (attention.label, partial(attention.build, n_head=1, head_dim=4)):
+        with pytest.raises(TypeError, match=message):
+            call(name, **{argument: 3})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import copy
+import math
 import pickle
 
 import pytest
@@ -110,6 +111,14 @@ def test_shared_keys_and_values_are_repeated_ones(name):
     full.load_state_dict(state)
     x = inputs(width=32)
     torch.testing.assert_close(shared(x), full(x), rtol=0, atol=1e-6)
+
+
+def test_inputs_of_another_shape_are_refused(name):
+    module, x = module_of(name), inputs()
+    for wrong, shape in ((x[0], "12, 16"), (x[None], "1, 2, 12, 16"), (x[..., :8], "2, 12, 8")):
+        for call in (module, module.weights):
+            with pytest.raises(ValueError, match=rf"x must be \[B, L, 16\], got \[{shape}\]"):
+                call(wrong)
 
 
 def test_module_is_causal(name):
@@ -228,14 +237,22 @@ def test_bad_modules_are_refused_when_built():
     for message, arguments in (
         ("even head_dim, got 7", {"head_dim": 7}),
         ("n_head 4 is not a multiple of n_kv_head 3", {"n_kv_head": 3}),
-        ("n_head 4 is not a multiple of n_kv_head 0", {"n_kv_head": 0}),
+        ("n_kv_head must be a whole number of at least 1, got 0", {"n_kv_head": 0}),
         ("n_head 4 is not a multiple of n_kv_head 8", {"n_kv_head": 8}),
         ("lengths must be positive, got 1 and 0", {"ntk_train_length": 0}),
         ("head_dim > 2, got 2", {"ntk_train_length": 8, "head_dim": 2}),
+        ("n_head must be a whole number of at least 1, got 0", {"n_head": 0}),
+        ("n_head must be a whole number of at least 1, got 2.0", {"n_head": 2.0}),
+        ("n_head must be a whole number of at least 1, got True", {"n_head": True}),
+        ("head_dim must be a whole number of at least 1, got -4", {"head_dim": -4}),
+        ("rope_base of softmax must be a positive number, got 0", {"rope_base": 0}),
+        ("rope_base of softmax must be a positive number, got -1", {"rope_base": -1}),
+        ("rope_base of softmax must be a positive number, got inf", {"rope_base": math.inf}),
+        ("unknown backend 'cuda'; choose from auto, ", {"backend": "cuda"}),
     ):
         with pytest.raises(ValueError, match=message):
             build("softmax", **{"n_head": 4, "head_dim": 8, **arguments})
-    with pytest.raises(TypeError, match="softmax takes no arguments"):
+    with pytest.raises(TypeError, match=r"softmax has no p; lssar, .* take one"):
         build("softmax", n_head=2, head_dim=8, p=3)
     with pytest.raises(ValueError, match="log_scaled needs the sequence length: length="):
         build("log_scaled", n_head=2, head_dim=8)

@@ -86,7 +86,7 @@ def test_rows_are_shown_once():
     ("arguments", "error", "message"),
     [
         (("lssar", -1.0), ValueError, "p of lssar"),
-        (("zeros_no_gate", 3.0), TypeError, "not 'p'"),
+        (("zeros_no_gate", 3.0), TypeError, "zeros has no p"),
         (("lssar", 3.0, -5), ValueError, "sharpen_after must be at least 0, got -5"),
     ],
 )

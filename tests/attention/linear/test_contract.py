@@ -4,6 +4,7 @@ import copy
 import importlib
 import json
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -79,6 +80,34 @@ def test_a_sequence_in_parts_is_the_whole_in_values_and_gradients(name, sizes):
     assert_near(steps, whole)
 
 
+def test_no_position_changes_nothing(name):
+    mixer, x = mixer_of(name), inputs(5)
+    for run in (mixer, mixer.recurrent):
+        cache = mixer.new_cache()
+        assert run(x[:, :0], cache).shape == (2, 0, 8)
+        assert cache == RecurrentState({}, 0)
+        parts = [run(part, cache) for part in x.split([2, 0, 3], dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=1e-9)
+
+
+def test_inputs_of_another_shape_are_refused(name):
+    mixer, x = mixer_of(name), inputs(5)
+    for wrong, shape in ((x[0], "5, 8"), (x[None], "1, 2, 5, 8"), (x[..., :4], "2, 5, 4")):
+        for run in (mixer, mixer.recurrent):
+            with pytest.raises(ValueError, match=rf"x must be \[B, L, 8\], got \[{shape}\]"):
+                run(wrong)
+
+
+@pytest.mark.parametrize(("held", "given"), [(3, 1), (1, 3)])
+def test_a_cache_of_other_sequences_is_refused(name, held, given):
+    mixer = mixer_of(name)
+    for run in (mixer, mixer.recurrent):
+        cache = mixer.new_cache()
+        run(inputs(4, batch=held), cache)
+        with pytest.raises(ValueError, match=rf"holds {held} sequences, x has {given}: .* new_c"):
+            run(inputs(1, batch=given), cache)
+
+
 @pytest.mark.parametrize("edited", [1, 5, 12])
 def test_a_later_token_changes_no_earlier_output(name, edited):
     mixer, x = mixer_of(name, chunk=5), inputs(13)
@@ -125,13 +154,15 @@ def test_the_state_does_not_grow(name):
         mixer(inputs(length, batch=3), cache)
         assert sum(x.numel() for x in cache.tensors.values()) == 3 * mixer.state_size()
         assert all(len(x) == 3 for x in cache.tensors.values())
+        # A view would keep all positions in memory.
+        assert all(x.untyped_storage().nbytes() == x.nbytes for x in cache.tensors.values())
 
 
 def test_a_state_can_be_continued_twice(name):
     mixer, x = mixer_of(name), inputs(9)
     cache = mixer.new_cache()
     mixer(x[:, :4], cache)
-    kept = RecurrentState(dict(cache.tensors), cache.length)
+    kept = copy.copy(cache)
     first = mixer(x[:, 4:], cache)
     assert torch.equal(mixer(x[:, 4:], kept), first)
 
@@ -165,18 +196,36 @@ def test_autocast_is_near(name):
     assert (cast.float() - plain).abs().max() < 0.1 * plain.abs().max()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_sums_are_float32_under_autocast(name):
+    """Heads are the same in both forms; sums in bfloat16 would differ by their rounding, 1e-2."""
+    mixer, x = mixer_of(name, dtype=torch.float32), inputs(300, dtype=torch.float32)
+    states = []
+    for run in (mixer, mixer.recurrent):
+        cache = mixer.new_cache()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            run(x, cache)
+        states.append(cache.tensors)
+    for what, chunked in states[0].items():
+        if not what.startswith(("recent", "last")):  # the inputs of convolutions, as they came
+            assert chunked.dtype == torch.float32
+        assert_near([chunked], [states[1][what]], 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("case", ["identical tokens", "zeros", "large", "tiny"])
 def test_odd_inputs_stay_finite(name, case, dtype):
     mixer, x = mixer_of(name, dtype=dtype), inputs(70, dtype=dtype)
+    half = dtype == torch.float16
     x = {
         "identical tokens": x[:, :1].expand_as(x),
         "zeros": torch.zeros_like(x),
-        "large": 100 * x,
+        "large": (30 if half else 100) * x,
         "tiny": 1e-20 * x,
     }[case]
-    for found in gradients_of(mixer, mixer, x):
-        assert found.isfinite().all()
+    out, *gradients = gradients_of(mixer, mixer, x)
+    assert out.isfinite().all()
+    # Where float16 holds the output it need not hold the gradients.
+    assert half or all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_what_it_is_called_and_what_it_takes(name):
@@ -193,16 +242,24 @@ def test_what_it_is_called_and_what_it_takes(name):
 
 
 def test_bad_arguments_are_refused(name):
-    takes = ", ".join(linear.get(name).arguments) or "no arguments"
     for argument in ("p", "window", "backend"):
-        with pytest.raises(TypeError, match=f"{name} takes {takes}, not '{argument}'"):
-            attention.build(name, n_head=2, head_dim=4, **{argument: 3})
-        with pytest.raises(TypeError, match=f"{name} takes {takes}, not '{argument}'"):
-            attention.label(name, **{argument: 3})
-    for size in ("n_head", "head_dim", "chunk"):
-        for wrong in (0, 2.5):
-            with pytest.raises(ValueError, match=f"{size} must be a whole number .* got {wrong}"):
+        for call in (attention.label, partial(attention.build, n_head=2, head_dim=4)):
+            with pytest.raises(TypeError, match=f"{name} has no {argument}; .* takes? one"):
+                call(name, **{argument: 3})
+    takes = ", ".join(["chunk", *linear.get(name).arguments])
+    with pytest.raises(TypeError, match=f"{name} takes {takes}, not 'window'"):
+        linear.build(name, n_head=2, head_dim=4, window=3)
+    for size in ("n_head", "head_dim", "chunk", "n_layer"):
+        for wrong in (0, 2.5, True, "junk"):
+            with pytest.raises(ValueError, match=f"{size} must be a whole number .* got {wrong!r}"):
                 attention.build(name, **{"n_head": 2, "head_dim": 4, size: wrong})
+    for wrong in (-1, True, "x"):
+        with pytest.raises(ValueError, match=f"layer must be a whole number .* got {wrong!r}"):
+            attention.build(name, n_head=2, head_dim=4, layer=wrong)
+    with pytest.raises(ValueError, match="n_layer must be a whole number of at least 3, got 2"):
+        attention.build(name, n_head=2, head_dim=4, layer=2, n_layer=2)
+    with pytest.raises(ValueError, match="chunk must be a whole number of at least 1, got 'junk'"):
+        attention.label(name, chunk="junk")
 
 
 def test_what_needs_weights_says_who_has_them(name):
@@ -222,7 +279,8 @@ def test_what_needs_weights_says_who_has_them(name):
 def test_a_gpt_is_made_of_it_and_decodes_with_it(name):
     torch.manual_seed(0)
     gpt = GPT(name, {"chunk": 4}, n_layer=2, n_head=2, head_dim=4).double()
-    assert [block.attention.layer for block in gpt.blocks] == [0, 1]
+    places = [(block.attention.layer, block.attention.n_layer) for block in gpt.blocks]
+    assert places == [(0, 2), (1, 2)]
     x = inputs(9)
     whole = gpt(x)
     caches, found = gpt.new_caches(), []
@@ -231,6 +289,11 @@ def test_a_gpt_is_made_of_it_and_decodes_with_it(name):
             step = block(step, cache)
         found.append(gpt.norm(step))
     torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-9)
+
+
+def test_a_gpt_refuses_to_read_ahead():
+    with pytest.raises(ValueError, match=r"zeros causal=False sees .* GPT .* leave causal=False"):
+        GPT("zeros", {"causal": False}, n_layer=1, n_head=2, head_dim=4)
 
 
 @pytest.mark.slow

@@ -71,6 +71,21 @@ def test_features_that_vanish_give_nothing(dtype):
     assert x.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("logit", [-8.0, -20.0, -40.0])
+def test_small_features_are_averaged_as_large_ones(logit):
+    mixer, x = mixer_of().float(), inputs(5).float()
+    with torch.no_grad():
+        for layer in (mixer.query, mixer.key):
+            layer.weight.zero_()[:, 0] = logit
+    x[..., 0] = 1
+    x.requires_grad_()
+    count = torch.arange(1, 6)[:, None]
+    expected = mixer.project(mixer.value(x).cumsum(dim=1) / count)
+    torch.testing.assert_close(mixer(x), expected, rtol=0, atol=1e-5)
+    mixer(x).sum().backward()
+    assert x.grad.isfinite().all()
+
+
 def test_equal_values_are_kept():
     mixer, x = mixer_of(), inputs(9)
     with torch.no_grad():

@@ -53,7 +53,7 @@ def test_state_is_a_matrix_per_head_and_three_inputs_of_the_convolution():
     assert size == 3 * 5 * 16 + 3 * (48 + 10)
 
 
-@pytest.mark.parametrize("state", [0, 2.5, "many"])
+@pytest.mark.parametrize("state", [0, 2.5, "many", True])
 def test_bad_state_is_refused(state):
     with pytest.raises(ValueError, match="state of mamba2 must be a whole number"):
         linear.build("mamba2", n_head=2, head_dim=4, state=state)

@@ -68,12 +68,14 @@ def logits_by_hand(mixer, x):
         for i in range(length):
             seen = u[: i + 1] if mixer.args["causal"] else u
             prior, mu = 0.0, 0.0
-            if kind in ("deviation", "distance"):
+            if kind == "deviation":
                 prior = math.exp(mixer.tau[head].item())
                 mu = mixer.mu[head].detach().double().numpy()
             mean = (prior * mu + seen.sum(axis=0)) / (prior + len(seen))
-            if kind in ("deviation", "averaging"):
+            if kind == "deviation":
                 found[head, i] = -u[i] @ mean / math.sqrt(d)
+            elif kind == "averaging":
+                found[head, i] = sum(u[i]) / d
             elif kind == "distance":
                 found[head, i] = math.sqrt(((u[i] - mean) ** 2).sum()) / math.sqrt(d)
             elif kind == "quadratic":
@@ -356,7 +358,13 @@ def test_tables_show_what_differs():
         ({"radial": "max"}, "radial of zeros must be one of zero_sum, softmax, none, got 'max'"),
         ({"norm": 1}, "norm of zeros must be one of True, False, got 1"),
         ({"rope_base": 0}, "rope_base of zeros must be a positive number, got 0"),
-        ({"zeroth": "all", "radial": "softmax"}, "softmax of zeros has its zeroth order"),
+        (
+            {"zeroth": "all", "radial": "softmax"},
+            "zeros with radial softmax has no use for zeroth; leave it",
+        ),
+        ({"radial": "softmax", "gated": False}, "radial softmax has no use for gated; leave it"),
+        ({"radial": "none", "logits": "linear"}, "radial none has no use for logits; leave it"),
+        ({"angular": "plain", "rope_base": 5.0}, "angular plain has no use for rope_base; leave"),
         ({"head_dim": 3}, "RoPE needs an even head_dim, got 3"),
         ({"n_head": 1, "head_dim": 3, "angular": "additive"}, "need an even width, got 3"),
     ],

@@ -1,0 +1,38 @@
+"""What modules of either kind, quadratic and linear, refuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+
+def check_size(label: str, size: Any, least: int = 1) -> None:
+    """Refuse what is not a whole number, or too small.
+
+    Raises:
+        ValueError: It is.
+    """
+    if isinstance(size, bool) or not isinstance(size, int) or size < least:
+        raise ValueError(f"{label} must be a whole number of at least {least}, got {size!r}")
+
+
+def check_positive(label: str, value: Any) -> None:
+    """Refuse what is not a positive and finite number.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{label} must be a positive number, got {value!r}")
+
+
+def check_sequences(x: Tensor, width: int) -> None:
+    """Refuse what is not a batch of sequences of ``width`` channels.
+
+    Raises:
+        ValueError: It is not.
+    """
+    if x.ndim != 3 or x.shape[-1] != width:
+        raise ValueError(f"x must be [B, L, {width}], got {list(x.shape)}")

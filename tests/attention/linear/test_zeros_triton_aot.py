@@ -1,0 +1,69 @@
+"""ZeroS's kernels, compiled for sm_90 without a GPU: they build, fit and spill nothing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from attention.linear import _zeros_triton
+from attention.triton.aot import LOCAL_LIMIT
+
+pytestmark = pytest.mark.skipif(_zeros_triton.kernels is None, reason="triton is not installed")
+SHARED = 99 * 1024
+"""Bytes that a block may have on every GPU from compute capability 8.0 on."""
+
+BUILD = """
+import re, sys, triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from attention.linear import _zeros_triton
+from attention.triton.aot import _inspect
+
+channels = int(sys.argv[1])
+for name, *chosen in [line.split() for line in sys.argv[2:]]:
+    kernel = getattr(_zeros_triton.kernels, name)
+    choices = _zeros_triton.sizes(channels, channels, 64) | dict(
+        GRADIENT=chosen[0] if chosen else "", REVERSE=bool(chosen)
+    )
+    kinds, constants, aligned = {}, {}, {}
+    for place, argument in enumerate(kernel.arg_names):
+        if argument in choices:
+            kinds[argument], constants[place,] = "constexpr", choices[argument]
+        elif argument in ("length", "size"):
+            kinds[argument] = "i32"
+        else:
+            kinds[argument], aligned[place,] = "*fp32", [["tt.divisibility", 16]]
+    source = ASTSource(kernel, kinds, constants, aligned)
+    built = triton.compile(
+        source, target=GPUTarget("cuda", 90, 32), options=_zeros_triton.LAUNCH
+    )
+    usage, code = _inspect(built.asm["cubin"])
+    local = re.search(r"STACK:(\\d+)", usage)[1]
+    print(name, *chosen, built.metadata.shared, local, len(re.findall("MMA", code)))
+"""
+KERNELS = ("scan_kernel", "mix_kernel", "mix_kernel k", "numbers_kernel")
+OTHERS = ("scan_kernel reverse", "mix_kernel q", "mix_kernel v")
+
+
+@pytest.mark.parametrize(
+    ("channels", "kernels"),
+    [
+        (64, KERNELS),
+        *(pytest.param(d, KERNELS + OTHERS, marks=pytest.mark.slow) for d in (16, 32, 64, 128)),
+    ],
+)
+def test_the_kernels_build_within_the_limits(channels, kernels):
+    # Outside the interpreter that the other tests use.
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    command = [sys.executable, "-c", BUILD, str(channels), *kernels]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    lines = done.stdout.splitlines()
+    assert len(lines) == len(kernels)
+    for line in lines:
+        shared, local, products = map(int, line.split()[-3:])
+        assert shared <= SHARED, line
+        assert local <= LOCAL_LIMIT, line  # bytes of stack, where registers go that are too many
+        assert products > 0, line
