@@ -32,8 +32,8 @@ PRESETS = {
         extrapolation.PRESETS.items(),
         (
             "smoke test, a minute of CPU; no claims",
-            "byte GPT of 0.1M, 64 bytes of context, Python source; half an hour of CPU",
-            "byte GPT of 11M, 512 bytes; one GPU, an hour",
+            "byte GPT of 0.1M, 64 bytes of context, Python source",
+            "byte GPT of 11M, 512 bytes; one GPU",
             "GPT-2 124M, FineWeb, 18,865 steps on 8 GPUs; never run",
         ),
         strict=True,

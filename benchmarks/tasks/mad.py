@@ -70,15 +70,15 @@ PAPER = Skills(
     harder=True,
 )
 SMALL = replace(
-    PAPER, preset="small", about="two baselines, width 64, 400 steps; a quarter of an hour of CPU",
+    PAPER, preset="small", about="two baselines, two heads of 32, 400 steps",
     attentions=("softmax", "lssa", "lssar"), seeds=(0, 1, 2), lrs=(1e-3, 3e-3),
-    weight_decays=(0.1,), n_head=8, epochs=None, training=Training(), steps=400, val_steps=100,
-    batch_size=32, n_test=640,
+    weight_decays=(0.1,), n_head=2, head_dim=32, epochs=None, training=Training(), steps=400,
+    val_steps=100, batch_size=32, n_test=640,
     problems=("in_context_recall", "memorization"), harder=False,
 )  # fmt: skip
 PRESETS = {
     "tiny": replace(
-        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", n_head=2,
+        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", head_dim=8,
         attentions=("softmax",), seeds=(0,), lrs=(3e-3,), steps=20, val_steps=10, n_val=64,
         n_test=64, problems=("compression", "memorization"),
     ),

@@ -76,7 +76,7 @@ class Passkeys(Settings):
 
 SMALL = Passkeys(
     preset="small",
-    about="trained form, 3 digits in 96 bytes, width 64; 10 minutes of CPU",
+    about="trained form, 3 digits in 96 bytes, width 64",
     problems=Problems(
         preset="small", about="", warm_up=0.0, n_head=2, head_dim=32, mlp="gelu", steps=600,
         lrs=(3e-3,), val_steps=100, batch_size=32, n_test=200,

@@ -70,7 +70,7 @@ class Sinks(LanguageModels):
 
 SMALL = Sinks(
     preset="small",
-    about="the models of extrapolation's small preset, and the offset forms; half an hour of CPU",
+    about="the models of extrapolation's small preset, and the offset forms",
     attentions=(
         "softmax", "lssa", "lssar", "elastic", "elastic_head", "elastic_seqlen", "elastic_fixed",
         "lazy", "sink_bias",
