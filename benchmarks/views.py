@@ -28,12 +28,12 @@ def interval(values: Mapping[int, float]) -> str:
     found = list(values.values())
     if len(found) >= MINIMUM_SEEDS:
         return mean_with_interval(over_seeds(found), ".3f")
-    return f"{fmean(found):.3f} ({len(found)} seed{'s'[: len(found) > 1]})"
+    return f"{fmean(found):z.3f} ({len(found)} seed{'s'[: len(found) > 1]})"
 
 
 def mean_with_interval(value: Sequence[float], digits: str) -> str:
     """Return [mean, low, high] as text: mean [low, high]; a mean alone stands alone."""
-    mean, *ends = (format(x, digits) for x in value)
+    mean, *ends = (format(x, f"z{digits}") for x in value)
     return f"{mean} [{', '.join(ends)}]" if ends else mean
 
 
