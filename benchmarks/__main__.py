@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
 from pathlib import Path
 
 from benchmarks import newton_command, presets, task_command, tasks
-from orbits.command_line import OneLineParser
+from orbits.command_line import OneLineParser, one_line_errors
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
 
@@ -16,17 +15,8 @@ ABOUT = "Do models that predict orbits learn their law? Two attentions, controls
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     options = _parser().parse_args(arguments)
-    try:
+    with one_line_errors(RuntimeError):
         options.run(options)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to resume", file=sys.stderr)
-        sys.exit(130)
-    except RuntimeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
 
 
 def _parser() -> argparse.ArgumentParser:

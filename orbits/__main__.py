@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from orbits.command_line import OneLineParser
+from orbits.command_line import OneLineParser, one_line_errors
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     options = _parser().parse_args(arguments)
-    try:
+    with one_line_errors():
         options.run(options)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
-        sys.exit(130)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 from typing import NoReturn
 
 
@@ -12,5 +14,28 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
-        print(f"error: {message}", file=sys.stderr)
-        sys.exit(2)
+        _exit(f"error: {message}", 2)
+
+
+@contextlib.contextmanager
+def one_line_errors(*failures: type[Exception]) -> Iterator[None]:
+    """Let expected errors be one line on stderr, in place of a traceback.
+
+    Bad input (a ValueError or an OSError) exits with 2, an interruption with 130.
+
+    Args:
+        *failures: Errors of the work itself; they exit with 1.
+    """
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        _exit(f"error: {error}", 2)
+    except KeyboardInterrupt:
+        _exit("stopped; run the same command again to resume", 130)
+    except failures as error:
+        _exit(f"error: {error}", 1)
+
+
+def _exit(message: str, code: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(code)

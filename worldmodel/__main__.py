@@ -2,7 +2,7 @@
 
 import sys
 
-from orbits.command_line import OneLineParser
+from orbits.command_line import OneLineParser, one_line_errors
 
 HELP = """usage: python -m worldmodel COMMAND [-c CONFIG.yaml] [--key.subkey VALUE ...]
 
@@ -55,10 +55,8 @@ def _attention_maps(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     from worldmodel.attention_maps import attention_maps
 
-    try:
+    with one_line_errors():
         print(attention_maps(**vars(options)))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
 
 
 def _probe(arguments: list[str]) -> None:
@@ -87,18 +85,10 @@ def _probe(arguments: list[str]) -> None:
     chosen = [] if options.probes == "all" else options.probes.split(",")
     from worldmodel.probing import Settings, probe
 
-    try:
+    with one_line_errors(FloatingPointError):  # a training that diverged
         page = probe(
             options.checkpoints, chosen, options.out, Settings(**changes), resume=options.resume
         )
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    except FloatingPointError as error:  # a training that diverged
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("stopped; run the same command again to resume", file=sys.stderr)
-        sys.exit(130)
     print(f"report: {page}")
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from orbits.command_line import OneLineParser
+from orbits.command_line import OneLineParser, one_line_errors
 from worldmodel.corpus import read_corpus
 from worldmodel.tokenizer import END_OF_TEXT, load_tokenizer
 
@@ -76,15 +76,13 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     from orbits import artefacts
 
-    try:
+    with one_line_errors():
         if Path(options.out).exists() and not options.overwrite:
             raise ValueError(f"{options.out} exists; choose another --out or add --overwrite")
         check(options.vocab_size)
         corpus = read_corpus(options.path, options.corpus, options.column)
         definition = train(corpus.texts("train"), options.vocab_size)
         artefacts.write_bytes(options.out, definition.encode())
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
     held_out = corpus.texts("val")
     n_bytes = sum(len(text.encode()) for text in held_out)
     tokenizer = load_tokenizer(definition)

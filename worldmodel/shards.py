@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from orbits import artefacts
-from orbits.command_line import OneLineParser
+from orbits.command_line import OneLineParser, one_line_errors
 from worldmodel.documents import Documents, Source
 from worldmodel.shard_files import MOST_TOKENS, format_of, write_shard
 from worldmodel.shard_folder import RECORD, adopt, load_record, new_record, verify
@@ -243,9 +243,8 @@ def _delete(out: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    try:
+    options = _parser().parse_args(arguments)
+    with one_line_errors():
         if options.verify:
             problems = verify(options.verify)
             print("\n".join(problems) or f"{options.verify} is whole")
@@ -266,11 +265,6 @@ def main(arguments: list[str] | None = None) -> None:
                 workers=options.workers,
                 overwrite=options.overwrite,
             )
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
-        sys.exit(130)
     tokens = sum(shard["n_tokens"] for shard in record["shards"])
     print(f"{tokens} tokens in {len(record['shards'])} files in {folder}")
 

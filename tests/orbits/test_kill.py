@@ -202,7 +202,7 @@ def test_an_interrupt_stops_without_a_traceback(tmp_path):
     _, error = run.communicate(timeout=60)
     assert run.returncode == 130, error
     assert "Traceback" not in error
-    assert error.splitlines()[-1] == "interrupted; run the same command again to go on"
+    assert error.splitlines()[-1] == "stopped; run the same command again to resume"
     assert leftovers(tmp_path) == []
     assert not (tmp_path / "dataset.json").exists()
 

@@ -76,7 +76,7 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
         ("--model.nheads=3", "n_head"),
         ("--data.batchsize=3", "batch_size"),
         ("--steps=3", "trainer"),
-        ("--model.attention_args.q=3", "'q'"),
+        ("--model.attention_args.q=3", "lssar has no q; it takes p"),
         ("--data.n_val=0", "n_val must be at least 1"),
     ],
 )
