@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from torch import Tensor
@@ -14,8 +15,10 @@ def check_size(label: str, size: Any, least: int = 1) -> None:
     Raises:
         ValueError: It is.
     """
-    if isinstance(size, bool) or not isinstance(size, int) or size < least:
-        raise ValueError(f"{label} must be a whole number of at least {least}, got {size!r}")
+    if isinstance(size, bool) or not isinstance(size, Integral):
+        raise ValueError(f"{label} must be a whole number, got {size!r}")
+    if size < least:
+        raise ValueError(f"{label} must be at least {least}, got {size}")
 
 
 def check_positive(label: str, value: Any) -> None:

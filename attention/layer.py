@@ -106,7 +106,7 @@ class Attention(nn.Module):
         starts = {"tau": self.spec.tau, "sink": 0.0, "bias": 0.0}
         self.learned = nn.ParameterDict(
             {
-                parameter: torch.full([sizes[d] for d in dimensions], starts[parameter])
+                parameter: torch.full([sizes[d] for d in dimensions], float(starts[parameter]))
                 for parameter, dimensions in self.spec.learned.items()
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,11 @@ from attention.checks import check_size
 from attention.layer import Attention
 from attention.linear import Mixer
 
-OF_ATTENTION = ("n_kv_head", "rope_base", "ntk_train_length", "backend")
+OF_ATTENTION = {
+    name: parameter.default
+    for name, parameter in inspect.signature(Attention).parameters.items()
+    if parameter.default is not parameter.empty
+}
 """What the module of every quadratic variant takes beside the variant's own arguments."""
 
 
@@ -33,7 +38,7 @@ def arguments(name: str) -> tuple[str, ...]:
 def label(name: str, **args: Any) -> str:
     """Return how tables call a variant or mixer with these arguments.
 
-    The ``chunk`` of a mixer, which changes no result, is left out.
+    The ``chunk`` of a mixer and the ``backend`` of a variant change no result and are left out.
 
     Raises:
         ValueError: There is no such name, or an argument is out of range.
@@ -43,7 +48,13 @@ def label(name: str, **args: Any) -> str:
     if name in linear.names():
         check_size("chunk", args.pop("chunk", 1))
         return linear.get(name).label_of(args)
-    return catalogue.get(name, **args).label
+    own = {argument: args[argument] for argument in args if argument not in OF_ATTENTION}
+    changed = (
+        f"{argument}={args[argument]}"
+        for argument, default in OF_ATTENTION.items()
+        if argument != "backend" and args.get(argument, default) != default
+    )
+    return " ".join([catalogue.get(name, **own).label, *changed])
 
 
 def build(

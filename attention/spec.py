@@ -110,7 +110,8 @@ class AttnSpec:
             check_positive(f"{field} of {self.name}", value)
             if field in ("length", "window", "sinks", "max_distance") and value != int(value):
                 raise ValueError(f"{field} of {self.name} must be a whole number, got {value}")
-        if not isinstance(self.tau, int | float) or not math.isfinite(self.tau):
+        number = isinstance(self.tau, int | float) and not isinstance(self.tau, bool)
+        if not number or not math.isfinite(self.tau):
             raise ValueError(f"tau of {self.name} must be a finite number, got {self.tau}")
         if self.sink and (self.phi, self.normalise) != ("exp", "l1"):
             raise ValueError(f"sink of {self.name} needs phi exp and normalise l1")

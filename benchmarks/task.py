@@ -7,6 +7,7 @@ its presets and its flags then appear on the command line by themselves.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,8 +101,12 @@ class Settings:
         for name, least in at_least.items():
             value = getattr(self, name)
             for item in value if isinstance(value, tuple) else (value,):
-                if item is not None and not item >= least:
+                if item is None:
+                    continue
+                if not item >= least:
                     raise ValueError(f"{name} must be at least {least:g}, got {item:g}")
+                if item == math.inf:
+                    raise ValueError(f"{name} must be finite, got inf")
 
     def check_not_empty(self, *names: str) -> None:
         """Refuse empty lists.

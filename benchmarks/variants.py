@@ -31,6 +31,8 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
 """
 
+ROPE_BASE = 10_000.0
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -71,16 +73,18 @@ class Variant:
 
         Args:
             length: Rows.
-            rotary: False for models with positions of their own, whose attention needs none.
+            rotary: False for models with positions of their own, whose attention needs none;
+                RetNet's are part of it all the same.
         """
         arguments, taken = self._args(), attention.arguments(self.attention)
         if "length" in taken:
             arguments["length"] = length
-        if not rotary:
-            if self.attention in attention.names():
-                arguments["rope_base"] = None
-            elif "angular" in taken:  # zeros
-                arguments.setdefault("angular", "plain")
+        if rotary and self.attention == "linear":
+            arguments["rope_base"] = ROPE_BASE  # by itself it knows no order
+        if not rotary and self.attention in attention.names():
+            arguments["rope_base"] = None
+        if not rotary and "angular" in taken:  # zeros
+            arguments.setdefault("angular", "plain")
         return arguments
 
     def _args(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from attention.checks import check_size
 from orbits import protocols
 from worldmodel.device_orbits import DeviceOrbits
 from worldmodel.symmetry import N_SYMMETRIES, images
@@ -104,8 +105,8 @@ class SequenceData(lightning.LightningDataModule, ABC):
         """
         for label, least in LEAST.items():
             value = self.hparams.get(label)
-            if value is not None and value < least:
-                raise ValueError(f"{label} must be at least {least}, got {value}")
+            if value is not None:
+                check_size(label, value, least)
 
     @abstractmethod
     def sequences(self, split: str, length: int) -> Dataset:

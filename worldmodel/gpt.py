@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import attention
+from attention.checks import check_size
 from attention.layer import Attention, KeyValueCache
 from attention.linear import Mixer, RecurrentState
 from worldmodel.mlp import build_mlp, build_norm
@@ -72,8 +73,7 @@ class GPT(nn.Module):
     ) -> None:
         super().__init__()
         for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
-            if size < 1:
-                raise ValueError(f"{label} must be at least 1, got {size}")
+            check_size(label, size)
         self.width = n_head * head_dim
         self.blocks = nn.ModuleList(
             Block(

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, arange, nn
 from torch.nn import functional
 
+from attention.checks import check_size
 from worldmodel.gpt_task import GPTTask
 
 IGNORE = -100
@@ -33,8 +34,8 @@ class TokenTask(GPTTask):
     ) -> None:
         super().__init__(**kwargs)
         for label, size in (("vocab_size", vocab_size), ("n_positions", n_positions)):
-            if size is not None and size < 1:
-                raise ValueError(f"{label} must be at least 1, got {size}")
+            if size is not None:
+                check_size(label, size)
         self.embedding = nn.Embedding(vocab_size, self.gpt.width)
         # Small as a head, so that training starts from a uniform guess; `embedded` scales it up.
         std = 0.02 if tied else 1 / math.sqrt(self.gpt.width)

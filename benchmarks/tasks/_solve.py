@@ -125,6 +125,10 @@ class Problems(Settings):
             raise ValueError(f"val_steps must be at most steps {self.steps}, got {self.val_steps}")
         if self.positions not in ("rope", "learned"):
             raise ValueError(f"positions must be rope or learned, got {self.positions!r}")
+        if not 0 < self.stop_at <= 1:
+            raise ValueError(f"stop_at must be in (0, 1], got {self.stop_at}")
+        if not 0 <= self.min_lr_ratio <= 1:
+            raise ValueError(f"min_lr_ratio must be in [0, 1], got {self.min_lr_ratio}")
         if not 0 <= self.warm_up < 1:
             raise ValueError(f"warm_up must be in [0, 1), got {self.warm_up}")
 

@@ -44,9 +44,11 @@ class Extrapolation(LanguageModels):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_not_empty("multiples")
         for multiple in self.multiples:
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
+        object.__setattr__(self, "multiples", tuple(sorted(self.multiples)))
         if not 1 <= self.tail <= self.seq_len:
             raise ValueError(f"tail must be in [1, {self.seq_len}], got {self.tail}")
         longest = self.seq_len * max(self.multiples)
@@ -117,7 +119,11 @@ class ExtrapolationTask(Task):
     ntk: ClassVar[tuple[bool, ...]] = (False, True)
 
     def cells(self, settings: Extrapolation) -> list[Cell]:
-        """Return trainings, then a measurement of each with dynamic NTK off and, if any, on."""
+        """Return trainings, then a measurement of each with dynamic NTK off and, if any, on.
+
+        Raises:
+            ValueError: There is not so much held-out text.
+        """
         trained, asked = [], []
         for variant, seed in settings.models():
             cell = language_model.training_cell(settings, variant, seed)
@@ -137,6 +143,8 @@ class ExtrapolationTask(Task):
                         label=f"ask {variant.label}, NTK {'on' if ntk else 'off'}, seed {seed}",
                     )
                 )
+        longest = settings.seq_len * max(settings.multiples)
+        language_model.held_out(trained[0].config, longest, settings.eval_tokens)  # refuses
         return [*trained, *asked]
 
     def compute(self) -> Mapping[str, Compute]:

@@ -42,6 +42,7 @@ class Skills(Problems):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check_not_empty("problems")
         for name in self.problems:
             if name not in NAMES:
                 raise ValueError(f"unknown problem {name!r}; choose from {', '.join(NAMES)}")

@@ -58,6 +58,7 @@ class Passkeys(Settings):
     def __post_init__(self) -> None:
         if self.form not in (TRAINED, ASKED):
             raise ValueError(f"form must be {TRAINED} or {ASKED}, got {self.form!r}")
+        self.check_not_empty("multiples")
         for multiple in self.multiples:
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")

@@ -36,9 +36,9 @@ FIRST_ABOUT = (
     "Tables 4 to 7, of models of billions of weights."
 )
 PAPER_MODELS = {
-    ("Qwen3-4B", "natural"): ("lazy_table_4a", "lazy_table_5a"),
+    ("Qwen3-4B", "story"): ("lazy_table_4a", "lazy_table_5a"),
     ("Qwen3-4B", "repeated"): ("lazy_table_4b", "lazy_table_5b"),
-    ("BLOOM", "natural"): ("lazy_table_6a", "lazy_table_7a"),
+    ("BLOOM", "story"): ("lazy_table_6a", "lazy_table_7a"),
     ("BLOOM", "repeated"): ("lazy_table_6b", "lazy_table_7b"),
 }
 """Tables of these statistics by position, by model and text."""
@@ -55,12 +55,13 @@ class Sinks(LanguageModels):
         mask_attention: The variant of these trainings.
     """
 
-    n_windows: int = 64
+    n_windows: int = 256
     mask_at: tuple[int, ...] = (0, 1, 4, 16, 48)
     mask_attention: str = "softmax"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.check({"n_windows": 1, "mask_at": 0})
         if self.mask_at and self.shards is not None:
             raise ValueError(f"mask_at must be empty with shards, got {self.mask_at}")
         for place in self.mask_at:
@@ -110,6 +111,7 @@ METRICS = {
     "zeros": Metric("none", "%", "share of visible keys whose weight is exactly 0"),
     "entropy": Metric("none", "nats", "mean entropy of a row"),
     "received": Metric("none", "%", "mean weight on the fixed token, of the rows after it"),
+    "uniform_received": Metric("none", "%", "the same of uniform attention"),
     **{
         name: Metric("none", "1", f"{name} at the first position by the mean of the others")
         for name in FIRST
@@ -121,7 +123,7 @@ class SinkTask(Task):
     """Attention sinks."""
 
     name = "sink"
-    version = 2
+    version = 3
     about = "Does attention gather on the first token, and does an elastic softmax prevent it?"
     metrics = METRICS
     presets = PRESETS
@@ -131,7 +133,8 @@ class SinkTask(Task):
         """Return trainings and the measurements of each on every text.
 
         Raises:
-            ValueError: There is no such attention, or it has no weights.
+            ValueError: There is no such attention, it has no weights, or there are not so many
+                held-out windows.
         """
         import attention
         from benchmarks.variants import Variant
@@ -154,6 +157,8 @@ class SinkTask(Task):
                 config = self.measurement(row, seed, {"n_windows": settings.n_windows})
                 label = f"ask {variant.label} on {text} text, seed {seed}"
                 asked.append(Cell("attention", config, needs={"model": cell}, label=label))
+        first = next(iter(trained.values())).config
+        language_model.held_out(first, settings.seq_len, settings.seq_len * settings.n_windows)
         return [*trained.values(), *asked]
 
     def compute(self) -> Mapping[str, Compute]:
@@ -201,6 +206,9 @@ class SinkTask(Task):
         found = {name: Measured(sum(v) / len(v), n) for name, v in shares.items()}
         found["loss@1x"] = Measured.mean(losses.numpy())
         found["uniform"] = Measured(100 * metrics.uniform_sink_ratio(length), n)
+        if "received" in found:
+            rows = range(place + 2, length + 1)  # keys that each row after the token sees
+            found["uniform_received"] = Measured(100 * fmean(1 / seen for seen in rows), n)
         tables = {name: torch.stack(values) for name, values in statistics.items()}
         for name in FIRST:
             mean = tables[name].mean(dim=0)
@@ -224,9 +232,11 @@ class SinkTask(Task):
             )
         )
         masked = [x for x in lines if x["row"]["mask_at"] is not None]
-        columns = ("received", "sink", "uniform", "loss@1x", "var_v", "var_hidden")
-        title = "A fixed token at one place of every window"
-        return [*found, interval_table(title, masked, ("model", "mask_at"), columns)]
+        compared = {x["row"]["model"] for x in masked}
+        plain = [x for x in lines if _is(x, "natural") and x["row"]["model"] in compared]
+        columns = ("received", "uniform_received", "sink", "uniform", "loss@1x", "var_v")
+        title = "A fixed token at one place of every window, or none"
+        return [*found, interval_table(title, [*plain, *masked], ("model", "mask_at"), columns)]
 
     def ours(
         self, lines: Sequence[Line], table: str = ""

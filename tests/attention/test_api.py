@@ -263,3 +263,21 @@ def test_public_names():
     assert all(hasattr(attention, public) for public in attention.__all__)
     assert {"softmax", "lssa", "lssar", "softmax_reweighted"} <= set(attention.names())
     assert attention.get("lssar").p == 15
+
+
+@pytest.mark.parametrize("name", attention.names())
+def test_a_label_says_what_of_the_module_changes_the_result(name):
+    plain = attention.label(name)
+    assert attention.label(name, backend="eager", rope_base=10_000.0) == plain
+    assert attention.label(name, rope_base=None) == f"{plain} rope_base=None"
+    assert attention.label(name, n_kv_head=1, ntk_train_length=8) == (
+        f"{plain} n_kv_head=1 ntk_train_length=8"
+    )
+
+
+@pytest.mark.parametrize("tau", [0, 1])
+def test_a_whole_number_starts_an_offset(tau):
+    module = attention.build("elastic", n_head=2, head_dim=4, tau=tau)
+    assert module.learned["tau"].tolist() == [float(tau)] * 2
+    module(torch.randn(1, 3, 8)).sum().backward()
+    assert module.learned["tau"].grad is not None

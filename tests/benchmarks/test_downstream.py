@@ -3,8 +3,8 @@
 import http.server
 import json
 import os
+import socket
 import threading
-import time
 
 import pytest
 
@@ -77,10 +77,10 @@ def test_local_tasks_end_to_end(uniform_checkpoint, local_tasks, tmp_path, monke
     scrolls.write_text("\n".join(map(json.dumps, summaries)), "utf-8")
     names = ["local_choice", "local_pages", "local_last_word", "local_away", "summscreen"]
     monkeypatch.delenv("DISABLE_MULTIPROC", raising=False)
-    known, start = config.HF_HUB_OFFLINE, time.monotonic()
+    known = config.HF_HUB_OFFLINE
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("the hub was asked"))
     arguments = {"include_path": local_tasks, "device": "cpu", "max_length": 12, "scrolls": scrolls}
     found = evaluate(uniform_checkpoint, names, **arguments)["tasks"]
-    assert time.monotonic() - start < 20, "an unreachable hub must not be waited for"
     assert known == config.HF_HUB_OFFLINE
     assert "DISABLE_MULTIPROC" not in os.environ
 

@@ -245,4 +245,4 @@ def test_trained_models_are_asked(local_tasks, tmp_path, monkeypatch):
     assert (line["status"], line["error"]) == ("ok", None)
     assert (line["seed"], line["row"]["asked"]) == (3, "local_choice")
     assert {found["n"] for found in line["metrics"].values()} == {4}
-    assert values(line)["acc@local_choice"] % 25 == 0
+    assert values(line)["acc@local_choice"] in (0, 25, 50, 75, 100), "a share of 4, in %"

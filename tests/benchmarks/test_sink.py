@@ -23,7 +23,7 @@ def test_the_papers_models_stand_below_ours():
     assert [row[:2] for row in papers] == [
         [f"{model} (paper)", text]
         for model in ("Qwen3-4B", "BLOOM")
-        for text in ("natural", "repeated")
+        for text in ("story", "repeated")
     ]
     found = dict(zip(header, papers[0], strict=True))
     assert float(found["norm_v"]) == pytest.approx(NORMS[0] / fmean(NORMS[1:]), abs=5e-4)

@@ -33,18 +33,34 @@ def test_arguments_build_the_module(name):
     assert name in attention.linear.names() or module.spec.label == row.label
 
 
+# ZeroS, Tables 5, 6 and 8: "w/ 0-th", "w/o RWSM", "w/o Gating", "w/o Norm", "w/o Angular", ...
+LEFT_OUT = {
+    "zeros_zeroth": {"zeroth": "all"},
+    "zeros_softmax": {"radial": "softmax"},
+    "zeros_no_gate": {"gated": False},
+    "zeros_no_norm": {"norm": False},
+    "zeros_no_angular": {"angular": "none"},
+    "zeros_no_position": {"angular": "plain"},
+    "zeros_additive_position": {"angular": "additive"},
+    "zeros_no_radial": {"radial": "none"},
+    "zeros_radial_linear": {"logits": "linear"},
+    "zeros_radial_quadratic": {"logits": "quadratic"},
+    "zeros_radial_distance": {"logits": "distance"},
+    "zeros_radial_mean": {"logits": "averaging"},
+}
+
+
 @pytest.mark.parametrize("name", ABLATIONS)
 def test_an_ablation_is_built_with_its_arguments_under_its_own_name(name):
     (row,) = variants([name])
     assert row.label == name
-    arguments = row.arguments(20)
-    module = attention.build(row.attention, n_head=1, head_dim=4, **arguments)
-    if row.attention == "zeros":
-        changed = {k: v for k, v in module.args.items() if v != module.arguments[k]}
-        assert changed == arguments != {}
-    else:
-        assert arguments == {"tau": 0.0, "length": 20}
+    module = attention.build(row.attention, n_head=1, head_dim=4, **row.arguments(20))
+    if name == "elastic_seqlen_from_zero":
+        assert module.spec.name == "elastic_seqlen"
         assert module.learned["tau"].tolist() == [0.0]
+        return
+    changed = {k: v for k, v in module.args.items() if v != module.arguments[k]}
+    assert changed == LEFT_OUT[name]
 
 
 def test_ablations_bear_the_names_of_published_rows():
@@ -58,10 +74,22 @@ def test_models_with_positions_of_their_own_have_no_rotary_ones(name):
     (row,) = variants([name])
     arguments = row.arguments(20, rotary=False)
     module = attention.build(row.attention, n_head=1, head_dim=4, **arguments)
-    if row.attention in attention.linear.names():
-        assert module.args.get("rope_base") is None or module.args["angular"] != "rope"
-    else:
+    if row.attention == "zeros":
+        assert module.args["angular"] in ("plain", "additive", "none")
+    elif row.attention not in attention.linear.names():
         assert module.rope_base is None
+
+
+def test_linear_attention_knows_order_by_rotary_positions_alone():
+    x, order = torch.randn(1, 9, 4), [3, 0, 6, 1, 7, 2, 5, 4, 8]
+    last = {}
+    for rotary in (False, True):
+        torch.manual_seed(0)
+        arguments = Variant("linear").arguments(9, rotary=rotary)
+        module = attention.build("linear", n_head=1, head_dim=4, **arguments)
+        last[rotary] = (module(x)[:, -1], module(x[:, order])[:, -1])
+    torch.testing.assert_close(*last[False])
+    assert (last[True][0] - last[True][1]).abs().max() > 1e-3
 
 
 def test_what_dynamic_ntk_changes():
