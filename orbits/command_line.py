@@ -18,20 +18,22 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 @contextlib.contextmanager
-def one_line_errors(*failures: type[Exception]) -> Iterator[None]:
+def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterator[None]:
     """Let expected errors be one line on stderr, in place of a traceback.
 
     Bad input (a ValueError or an OSError) exits with 2, an interruption with 130.
 
     Args:
         *failures: Errors of the work itself; they exit with 1.
+        resumes: Whether the same command goes on where it was interrupted, which is then said.
     """
     try:
         yield
     except (ValueError, OSError) as error:
         _exit(f"error: {error}", 2)
     except KeyboardInterrupt:
-        _exit("stopped; run the same command again to resume", 130)
+        hint = "; run the same command again to resume" if resumes else ""
+        _exit(f"stopped{hint}", 130)
     except failures as error:
         _exit(f"error: {error}", 1)
 

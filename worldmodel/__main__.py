@@ -55,7 +55,7 @@ def _attention_maps(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     from worldmodel.attention_maps import attention_maps
 
-    with one_line_errors():
+    with one_line_errors(resumes=False):
         print(attention_maps(**vars(options)))
 
 

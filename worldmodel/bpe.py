@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     from orbits import artefacts
 
-    with one_line_errors():
+    with one_line_errors(resumes=False):
         if Path(options.out).exists() and not options.overwrite:
             raise ValueError(f"{options.out} exists; choose another --out or add --overwrite")
         check(options.vocab_size)

@@ -40,6 +40,8 @@ class Costs(Settings):
 
     def __post_init__(self) -> None:
         self.check_not_empty("variants", "rounds")
+        if "softmax" not in self.variants:
+            raise ValueError("variants must name softmax, by which the others are divided")
         self.check({"rounds": 0})
 
 

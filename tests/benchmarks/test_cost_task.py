@@ -66,6 +66,7 @@ def test_rows_stand_beside_those_of_the_papers_in_their_units():
     ("changes", "message"),
     [
         ({"variants": ()}, "variants must not be empty"),
+        ({"variants": ("lssa",)}, "variants must name softmax"),
         ({"rounds": (-1,)}, "rounds must be at least 0, got -1"),
     ],
 )
