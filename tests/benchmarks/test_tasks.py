@@ -149,6 +149,15 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["passkey", "--form", "asked"], "n_tokens must be at least"),
         (["sink", "--shards", "nowhere"], "mask_at must be empty with shards"),
         (["mqar", "--jobs", "0"], "--jobs must be at least 1"),
+        (["extrapolation", "--multiples", ""], "multiples must not be empty"),
+        (["extrapolation", "--eval-tokens", "1000000000"], "held-out text has"),
+        (["sink", "--n-windows", "0"], "n_windows must be at least 1, got 0"),
+        (["sink", "--n-windows", "10000000"], "held-out text has"),
+        (["passkey", "--multiples", ""], "multiples must not be empty"),
+        (["mad", "--problems", ""], "problems must not be empty"),
+        (["mqar", "--stop-at", "99"], "stop_at must be in (0, 1], got 99"),
+        (["mqar", "--min-lr-ratio", "7"], "min_lr_ratio must be in [0, 1], got 7"),
+        (["mqar", "--lrs", "inf"], "lrs must be finite"),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
