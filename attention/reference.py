@@ -229,7 +229,7 @@ def _sharpened(
     if spec.sharpen == "none":
         return weight
     if spec.sharpen == "reweight":
-        return _reweighted(weight, mask, rows, count, spec.p)
+        return _reweighted(weight, rows, count, spec.p)
     tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
     if spec.sharpen == "elastic_row":
         tau = tau / count
@@ -240,23 +240,26 @@ def _sharpened(
     return functional.relu(weight - tau).masked_fill(~mask, 0.0)
 
 
-def _reweighted(weight: Tensor, mask: Tensor, rows: Tensor, count: Tensor, p: float) -> Tensor:
+def _reweighted(weight: Tensor, rows: Tensor, count: Tensor, p: float) -> Tensor:
     offset = (rows > UNTOUCHED_ROWS).to(weight.dtype)
-    excess = functional.relu(weight * count - offset).masked_fill(~mask, 0.0)
+    excess = functional.relu(weight * count - offset)  # masked weights are 0 and stay so
     # The result does not change with the scale of a row, so neither does its gradient.
     largest = excess.detach().amax(dim=-1, keepdim=True)
-    alive = largest > DEAD_BELOW
-    ratio = torch.where(alive, excess / largest.clamp_min(DEAD_BELOW), 0.0)
-    survives = ratio > 0
-    # The inner `where` keeps the gradient of ratio^p finite at 0 for p < 1.
-    powered = torch.where(survives, torch.where(survives, ratio, 1.0) ** p, 0.0)
-    return powered / powered.sum(dim=-1, keepdim=True).masked_fill(~alive, 1.0)
+    dead = largest <= DEAD_BELOW
+    # Divided by infinity a row is zero, and so is its gradient.
+    ratio = excess / largest.masked_fill(dead, math.inf)
+    if p < 1:  # the gradient at 0 is infinite
+        survives = ratio > 0
+        powered = torch.where(survives, torch.where(survives, ratio, 1.0) ** p, 0.0)
+    else:
+        powered = ratio**p
+    return powered / powered.sum(dim=-1, keepdim=True).masked_fill(dead, 1.0)
 
 
 def _l1(values: Tensor) -> Tensor:
     """Divide rows by their l1 norm; a row of zeros stays zero, with zero gradient."""
     norm = values.abs().sum(dim=-1, keepdim=True)
-    return torch.where(norm > 0, values / torch.where(norm > 0, norm, 1.0), 0.0)
+    return values / norm.masked_fill(norm == 0, math.inf)
 
 
 def unit(x: Tensor) -> Tensor:

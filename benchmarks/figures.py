@@ -51,8 +51,8 @@ def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
     """True and predicted forces along one held-out orbit (LSSAR paper, Fig. 1).
 
     One panel per model at its largest label budget; without the scratch arm where that would be
-    more than eight. All panels show the same orbit, the one
-    whose answered steps go furthest around at a moderate eccentricity.
+    more than eight. All panels show the same orbit, the one whose answered steps go furthest
+    around at a moderate eccentricity.
     """
     shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle")]
     if len(shown) > MOST_PANELS:

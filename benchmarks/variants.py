@@ -31,8 +31,6 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
 """
 
-ROPE_BASE = 10_000.0
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -79,12 +77,10 @@ class Variant:
         arguments, taken = self._args(), attention.arguments(self.attention)
         if "length" in taken:
             arguments["length"] = length
-        if rotary and self.attention == "linear":
-            arguments["rope_base"] = ROPE_BASE  # by itself it knows no order
-        if not rotary and self.attention in attention.names():
-            arguments["rope_base"] = None
         if not rotary and "angular" in taken:  # zeros
             arguments.setdefault("angular", "plain")
+        elif not rotary and (self.attention in attention.names() or "rope_base" in taken):
+            arguments["rope_base"] = None
         return arguments
 
     def _args(self) -> dict[str, Any]:

@@ -32,11 +32,10 @@ def decayed_attention(
 ) -> Tensor:
     """Continue from the ``state`` of a cache, which is replaced; ``chunk`` None goes by position.
 
-    So does a lone position, a step of decoding. Arguments and result are those of
-    :func:`recurrent`.
+    Arguments and result are those of :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
-    if chunk is None or q.shape[-2] == 1:
+    if chunk is None:
         out, state = recurrent(q, k, v, log_decay, state, bonus)
     elif fla.refusal(k, v) is None:
         out, state = fla.chunked(q, k, v, log_decay, state, bonus)

@@ -55,12 +55,11 @@ def corrected_attention(
 ) -> Tensor:
     """Continue from the ``state`` of a cache, which is replaced; ``chunk`` None goes by position.
 
-    So does a lone position, a step of decoding. Arguments and result are those of
-    :func:`recurrent`.
+    Arguments and result are those of :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
     inputs = (q, k, v, log_decay, read, write, state)
-    if chunk is None or q.shape[-2] == 1:
+    if chunk is None:
         out, state = recurrent(*inputs)
     else:
         out, state = chunked(*inputs, chunk)

@@ -88,8 +88,9 @@ def recurrent(
 ) -> tuple[Tensor, ScanState]:
     """Return o and the state after it, position by position in O(K V) each (Sect. 3.3).
 
-    G and P H nearly cancel. In float32 that costs digits: after 4,096 positions of random inputs
-    outputs are off by 0.3% on average, against 0.01% chunk by chunk.
+    G and P H nearly cancel. In float32 that costs digits: the last 256 of 4,096 outputs of a new
+    layer of 12 heads of 64 channels, on normally distributed inputs, are off by 0.1% on average,
+    against 0.003% chunk by chunk.
     """
     f, g, h = state.bases.chunk(3, dim=-2)
     log_e, p, found = state.log_e, state.p, []
@@ -176,15 +177,8 @@ def three_sums(
 ) -> tuple[Tensor, ScanState]:
     """Do what :func:`recurrent` does by three calls of another sum, one for each basis.
 
-    Args:
-        q: As the other arguments, that of :func:`recurrent`.
-        k: Likewise.
-        v: Likewise.
-        s: Likewise.
-        radial: Likewise.
-        state: Likewise.
-        decayed: Takes q, k, v, log-decays [B, H, L, 1] and a state [B, H, K, V], and does what
-            :func:`attention.linear._decay.recurrent` does with them.
+    ``decayed`` takes q, k, v, log-decays [B, H, L, 1] and a state [B, H, K, V], and does what
+    :func:`attention.linear._decay.recurrent` does with them.
     """
     log_e, p, mean = running(s, state)
     # Before the first position E is 0, and nothing is there to decay.

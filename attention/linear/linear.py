@@ -18,18 +18,18 @@ from attention.positions import rope
 class LinearAttention(Mixer):
     """o_t = phi(q_t) S_t / (phi(q_t) . z_t), S_t = sum phi(k_i)^T v_i, z_t = sum phi(k_i).
 
-    phi(x) = 1 + elu(x) is positive, so the running normaliser is too. The published layer leaves
-    positions to the input.
+    phi(x) = 1 + elu(x) is positive, so the running normaliser is too. phi(q) and phi(k) are
+    rotated in S, not in z (Su et al. 2021, Eq. 19): without that the sums know no order.
 
     Arguments:
-        rope_base: With a number, phi(q) and phi(k) are rotated in S, not in z (Su et al. 2021,
-            Eq. 19).
+        rope_base: Base of the rotary positions; None for none, as published, where positions are
+            added to the input.
     """
 
     name = "linear"
     source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
-    arguments: ClassVar = {"rope_base": None}
+    arguments: ClassVar = {"rope_base": 10_000.0}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -169,7 +169,8 @@ class Mixer(nn.Module, ABC):
                 )
         if x.shape[1] == 0:
             return torch.empty_like(x)
-        mixed = self._mix(x, cache, chunk)
+        # A lone position, a step of decoding, is a step of the recurrence: a chunk costs more.
+        mixed = self._mix(x, cache, None if x.shape[1] == 1 else chunk)
         cache.length += x.shape[1]
         return mixed
 

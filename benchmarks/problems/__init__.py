@@ -16,8 +16,6 @@ and no two splits or kinds of problem share one; two settings of one kind do.
 
 from benchmarks.problems.examples import IGNORE, SPLITS, Examples, Integers, Problem
 from benchmarks.problems.measures import (
-    accuracy,
-    exact_match,
     macro_accuracy,
     micro_accuracy,
     random_answers,
@@ -31,8 +29,6 @@ __all__ = [
     "Examples",
     "Integers",
     "Problem",
-    "accuracy",
-    "exact_match",
     "macro_accuracy",
     "micro_accuracy",
     "random_answers",

@@ -35,17 +35,7 @@ def right_by_row(answers: Integers, targets: Integers) -> Reals:
 
 def whole_by_row(answers: Integers, targets: Integers) -> Reals:
     """Return 1 for each row all of whose answers are right, else 0; see :func:`right_by_row`."""
-    return np.floor(right_by_row(answers, targets))
-
-
-def accuracy(answers: Integers, targets: Integers) -> float:
-    """Return the mean of :func:`right_by_row` (zoology's MQAR)."""
-    return float(right_by_row(answers, targets).mean())
-
-
-def exact_match(answers: Integers, targets: Integers) -> float:
-    """Return the share of rows all of whose answers are right; see :func:`right_by_row`."""
-    return float(whole_by_row(answers, targets).mean())
+    return np.where(right_by_row(answers, targets) == 1, 1.0, 0.0)
 
 
 def micro_accuracy(answers: Integers, targets: Integers) -> float:

@@ -26,8 +26,8 @@ class MQAR:
     zeros from torch's, so that a row depends on the number of rows and on the process; here every
     row has its own stream.
 
-    Measure: :func:`benchmarks.problems.accuracy`. A reader of the pairs answers all; a model that
-    only knows which values occur in the row answers one in ``n_pairs``.
+    Measure: :func:`benchmarks.problems.right_by_row`. A reader of the pairs answers all; a model
+    that only knows which values occur in the row answers one in ``n_pairs``.
 
         >>> rows = MQAR(vocab_size=20, seq_len=12, n_pairs=2).examples("test", 0, np.arange(1))
         >>> rows.tokens[0].tolist()

@@ -153,7 +153,7 @@ class Passkey:
     last line are asked for, each at the token before it; its last digit is not read. A reader
     answers all; a model that answers digits without reading gets one in ten.
 
-    Measures: :func:`benchmarks.problems.accuracy` per digit, ``exact_match`` per key.
+    Measures: :func:`benchmarks.problems.right_by_row` per digit, ``whole_by_row`` per key.
 
         >>> rows = Passkey(seq_len=70, n_digits=3).examples("test", 0, np.arange(1))
         >>> print(bytes(rows.tokens[0].tolist()).decode())

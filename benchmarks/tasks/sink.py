@@ -158,7 +158,8 @@ class SinkTask(Task):
                 label = f"ask {variant.label} on {text} text, seed {seed}"
                 asked.append(Cell("attention", config, needs={"model": cell}, label=label))
         first = next(iter(trained.values())).config
-        language_model.held_out(first, settings.seq_len, settings.seq_len * settings.n_windows)
+        n_tokens = settings.seq_len * settings.n_windows
+        language_model.held_out(first, settings.seq_len, n_tokens)  # refuses
         return [*trained.values(), *asked]
 
     def compute(self) -> Mapping[str, Compute]:

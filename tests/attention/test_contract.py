@@ -126,7 +126,8 @@ def test_rows_in_chunks_equal_the_whole(name, tensors, variant, length, queries)
         reference.attend(*call, 0)
 
 
-def test_long_calls_without_gradients_run_in_chunks(name, tensors, variant, monkeypatch):
+@pytest.mark.parametrize("gradients", [False, True])
+def test_long_calls_on_a_cpu_run_in_chunks(name, tensors, variant, monkeypatch, gradients):
     q, k, v = tensors(13)
     these = variant(name, q)
     whole = attend(q, k, v, name, backend="reference", **these.given)
@@ -138,8 +139,8 @@ def test_long_calls_without_gradients_run_in_chunks(name, tensors, variant, monk
 
     original = reference.stages
     monkeypatch.setattr(reference, "stages", counted)
-    monkeypatch.setattr(attention.api, "CHUNK", 5)
-    with torch.no_grad():
+    monkeypatch.setattr(attention.api, "CPU_CHUNK", 5)
+    with torch.set_grad_enabled(gradients):
         found = attend(q, k, v, name, backend="reference", **these.given)
     assert sizes == [5, 5, 3]
     torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)

@@ -89,7 +89,7 @@ def zeros_forward(
         bases: F / E, G and H before the first position, [B, H, 3 K, V].
         chunk: Positions in a chunk.
     """
-    return _Call(q, k, v, numbers, log_e, bases, chunk).output()
+    return _Call((q, k, v, numbers, bases), log_e, chunk).output()
 
 
 @library.custom_op("orrery::zeros_backward", mutates_args=())
@@ -105,7 +105,7 @@ def zeros_backward(
     chunk: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of q, k, v, the numbers and the first bases."""
-    return _Call(q, k, v, numbers, log_e, bases, chunk).gradients(grad, grad_bases)
+    return _Call((q, k, v, numbers, bases), log_e, chunk).gradients(grad, grad_bases)
 
 
 @zeros_forward.register_fake
@@ -142,21 +142,10 @@ zeros_forward.register_autograd(_differentiate, setup_context=_remember)
 class _Call:
     """What both passes share: the tensors of a call, contiguous, and its chunks' borders."""
 
-    def __init__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        numbers: Tensor,
-        log_e: Tensor,
-        bases: Tensor,
-        chunk: int,
-    ) -> None:
-        self.q, self.k, self.v, self.numbers, self.bases = (
-            x.contiguous() for x in (q, k, v, numbers, bases)
-        )
+    def __init__(self, given: tuple[Tensor, ...], log_e: Tensor, chunk: int) -> None:
+        self.q, self.k, self.v, self.numbers, self.bases = (x.contiguous() for x in given)
         s, sums, mean, a, b, c = self.numbers
-        self.sizes, length = sizes(k.shape[-1], v.shape[-1], chunk), s.shape[-1]
+        self.sizes, length = sizes(self.k.shape[-1], self.v.shape[-1], chunk), s.shape[-1]
         rows = self.sizes["ROWS"]
         last = torch.arange(rows - 1, length + rows - 1, rows, device=s.device)
         end = sums[..., last.clamp(max=length - 1)]

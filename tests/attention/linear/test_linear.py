@@ -53,8 +53,8 @@ def test_rotated_features_continue_at_their_position():
 def test_order_matters_with_positions_alone():
     x = inputs(6)
     swapped = x[:, [1, 0, 2, 3, 4, 5]]
-    for base, same in ((None, True), (50.0, False)):
-        mixer = mixer_of(rope_base=base)
+    for given, same in (({"rope_base": None}, True), ({}, False)):
+        mixer = mixer_of(**given)
         assert torch.allclose(mixer(x)[:, 5], mixer(swapped)[:, 5], atol=1e-12) is same
 
 
@@ -73,7 +73,7 @@ def test_features_that_vanish_give_nothing(dtype):
 
 @pytest.mark.parametrize("logit", [-8.0, -20.0, -40.0])
 def test_small_features_are_averaged_as_large_ones(logit):
-    mixer, x = mixer_of().float(), inputs(5).float()
+    mixer, x = mixer_of(rope_base=None).float(), inputs(5).float()
     with torch.no_grad():
         for layer in (mixer.query, mixer.key):
             layer.weight.zero_()[:, 0] = logit
@@ -87,7 +87,7 @@ def test_small_features_are_averaged_as_large_ones(logit):
 
 
 def test_equal_values_are_kept():
-    mixer, x = mixer_of(), inputs(9)
+    mixer, x = mixer_of(rope_base=None), inputs(9)
     with torch.no_grad():
         mixer.value.weight.zero_()[:, 0] = torch.arange(8.0)
     x[..., 0] = 1
