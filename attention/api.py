@@ -18,7 +18,7 @@ from attention.triton import backend as triton
 
 CHUNK = 1024
 """Rows at a time where no gradient is needed: memory O(L CHUNK)."""
-CPU_CHUNK = 64
+CPU_CHUNK = 32
 """Rows at a time on a CPU: its caches hold their weights, and later keys cost nothing."""
 
 

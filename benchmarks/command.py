@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from symreg.cells import Cell, Compute, succeeded
+from symreg.cells import Cell, Compute
 
 
 def add_arguments(parser: argparse.ArgumentParser, out: str) -> None:
@@ -37,16 +36,16 @@ def check(options: argparse.Namespace, out: Path, config: Mapping[str, Any]) -> 
 
     Raises:
         ValueError: As :func:`symreg.results.check`; fewer than one job; or a folder of ``--reuse``
-            holds no cells.
+            holds no results.
     """
+    from benchmarks import reuse
     from symreg import results
 
     results.check(out, config, resume=options.resume, overwrite=options.overwrite)
     if options.jobs is not None and options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
     for folder in _folders(options.reuse):
-        if not (folder / "cells").is_dir():
-            raise ValueError(f"--reuse {folder}: no results (no folder cells)")
+        reuse.check(folder)
 
 
 def compute(
@@ -63,6 +62,7 @@ def compute(
     Raises:
         ValueError: As :func:`check`.
     """
+    from benchmarks import reuse
     from orbits import artefacts
     from symreg import cells, results
 
@@ -70,7 +70,7 @@ def compute(
     with artefacts.lock(out):
         results.claim(out, config, resume=options.resume, overwrite=options.overwrite)
         for folder in _folders(options.reuse):
-            _take(grid, folder, out)
+            reuse.take(grid, folder, out)
         lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)
         path = results.save(out, lines)
     failed = [line for line in lines if line["status"] == "failed"]
@@ -78,23 +78,6 @@ def compute(
     for line in failed:
         print(f"  failed: {line['row']}: {line['error']}")
     print(f"next: python -m benchmarks report {out}")
-
-
-def _take(grid: Sequence[Cell], source: Path, out: Path) -> None:
-    """Copy the finished cells of another results folder; their addresses say they are the same."""
-    for cell in grid:
-        if _good(cell, source) and not _good(cell, out):
-            shutil.rmtree(cell.folder(out), ignore_errors=True)
-            partial = out / "cells" / f".{cell.key}.partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.copytree(cell.folder(source), partial)
-            partial.rename(cell.folder(out))
-
-
-def _good(cell: Cell, folder: Path) -> bool:
-    """Tell whether a results folder has a cell's result, under its own address."""
-    record = cell.record(folder)
-    return record is not None and succeeded(record) and record["line"]["cell"] == cell.key
 
 
 def _folders(reuse: str) -> list[Path]:

@@ -158,6 +158,14 @@ def compute_cell(compute: Compute, cell: Cell, out: Path, progress: Progress) ->
         return record if record and succeeded(record) else _compute(compute, cell, out, progress)
 
 
+def adopt(cell: Cell, line: Mapping[str, Any], out: Path) -> None:
+    """Record a cell as done by its result line, which was computed elsewhere; it has no files."""
+    folder = cell.folder(out)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _save(cell, out, line)
+
+
 def fail(cell: Cell, out: Path, error: str) -> dict[str, Any]:
     """Record a cell that could not be computed as failed, and return the record."""
     return _finish(cell, out, None, error, 0.0)
@@ -214,10 +222,14 @@ def _finish(
         "manifest": manifest(cell.config, seed=cell.config.get("seed")),
         **(line or {}),
     }
+    return _save(cell, out, line)
+
+
+def _save(cell: Cell, out: Path, line: Mapping[str, Any]) -> dict[str, Any]:
     folder = cell.folder(out)
     record = {
         "kind": cell.kind,
-        "line": line,
+        "line": dict(line),
         "sha256": {
             path.name: artefacts.sha256(path)
             for path in sorted(folder.glob("*"))

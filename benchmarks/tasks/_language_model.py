@@ -67,7 +67,7 @@ class LanguageModels(Settings):
     head_dim: int = 16
     seq_len: int = 64
     batch_size: int = 32
-    steps: int = 400
+    steps: int = 300
     lr: float = 4e-3
     optimizer: str = "adamw"
     weight_decay: float = 0.1

@@ -73,7 +73,7 @@ SMALL = Recall(
     attentions=("softmax", "lssa", "lssar", "linear"),
     exponents=(15.0,),
     lrs=(3e-3, 1e-2),
-    steps=1000,
+    steps=800,
 )
 GPU = replace(
     SMALL, preset="gpu", about="zoology's Figure 2 at widths 64 and 128; one GPU; never run",

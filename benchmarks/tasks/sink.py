@@ -77,6 +77,7 @@ SMALL = Sinks(
         "lazy", "sink_bias",
     ),
     exponents=(15.0,),
+    mask_at=(0, 4, 48),
 )  # fmt: skip
 TABLE_2 = (*SMALL.attentions, "elastic_seqlen_from_zero")
 PRESETS = {

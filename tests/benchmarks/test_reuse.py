@@ -5,7 +5,9 @@ import shutil
 
 import pytest
 
-from benchmarks.command import _take
+from benchmarks.reuse import take
+from orbits.artefacts import CorruptArtefact
+from symreg import results
 from symreg.cells import RECORD, Cell, compute_cell
 
 CELL = Cell("square", {"n": 3, "row": {"n": 3}})
@@ -40,7 +42,7 @@ def files(cell, out):
 def test_a_finished_cell_is_taken_byte_for_byte(folders):
     source, out = folders
     compute(CELL, source)
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert files(CELL, out) == files(CELL, source)
     assert CELL.record(out)["line"]["metrics"] == {"square": 9}
 
@@ -53,14 +55,14 @@ def test_another_address_is_not_taken(folders):
         Cell("cube", CELL.config),
         Cell("square", CELL.config, needs={"model": CELL}),
     ]
-    _take(others, source, out)
+    take(others, source, out)
     assert not any((out / "cells").iterdir())
 
 
 def test_a_failed_cell_is_not_taken(folders):
     source, out = folders
     assert compute(CELL, source, broken)["line"]["status"] == "failed"
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert not any((out / "cells").iterdir())
 
 
@@ -93,7 +95,7 @@ def test_a_damaged_cell_is_not_taken(folders, damage):
     source, out = folders
     compute(CELL, source)
     damage(CELL.folder(source))
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert not any((out / "cells").iterdir())
 
 
@@ -102,7 +104,7 @@ def test_our_own_result_stays(folders):
     compute(CELL, source)
     compute(CELL, out)
     (CELL.folder(out) / "mine").touch()
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert (CELL.folder(out) / "mine").exists()
 
 
@@ -112,7 +114,7 @@ def test_what_a_killed_copy_left_does_not_stay(folders):
     partial = out / "cells" / f".{CELL.key}.partial"
     partial.mkdir()
     (partial / "rest.txt").touch()
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert files(CELL, out) == files(CELL, source)
     assert [path.name for path in (out / "cells").iterdir()] == [CELL.key]
 
@@ -124,7 +126,7 @@ def test_an_unfinished_cell_of_ours_makes_way(folders, killed):
     compute(CELL, out, broken)
     if killed:
         (CELL.folder(out) / RECORD).unlink()
-    _take([CELL], source, out)
+    take([CELL], source, out)
     assert CELL.record(out)["line"]["status"] == "ok"
     assert files(CELL, out) == files(CELL, source)
 
@@ -134,5 +136,40 @@ def test_the_folder_of_another_cell_is_not_taken(folders):
     compute(CELL, source)
     other = Cell("square", {"n": 4, "row": {"n": 4}})
     shutil.copytree(CELL.folder(source), other.folder(source))
-    _take([other], source, out)
+    take([other], source, out)
     assert other.record(out) is None
+
+
+def keep(cells, source, **more):
+    """Leave nothing but the lines of a run, as results that are kept do."""
+    results.claim(source, {"benchmark": "squares"}, resume=False, overwrite=False)
+    results.save(source, [{**compute(cell, source)["line"], **more} for cell in cells])
+    shutil.rmtree(source / "cells")
+
+
+def test_a_kept_line_does_for_its_cell(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    take([CELL, Cell("square", {"n": 4, "row": {"n": 4}})], source, out)
+    assert CELL.record(out)["line"] == results.load(source)[0][0]
+    assert [path.name for path in (out / "cells").iterdir()] == [CELL.key]
+
+
+def test_a_kept_line_does_not_do_where_files_are_read(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    take([CELL, Cell("cube", CELL.config, needs={"square": CELL})], source, out)
+    assert CELL.record(out) is None
+    shutil.rmtree(source)
+    keep([CELL], source, files={"value": "cells/value.txt"})
+    take([CELL], source, out)
+    assert CELL.record(out) is None
+
+
+def test_damaged_lines_are_refused(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    path = source / results.LINES
+    path.write_text(path.read_text().replace("9", "8"))
+    with pytest.raises(CorruptArtefact, match=r"results\.jsonl"):
+        take([CELL], source, out)
