@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
+from attention.checks import check_size
 from attention.layer import Attention
 from worldmodel.gpt import Block, Cache
 from worldmodel.tasks import read_checkpoint
@@ -71,9 +72,8 @@ class TextScorer:
     def __init__(
         self, task: TextTask, max_length: int, batch_size: int = 16, device: str | None = None
     ) -> None:
-        for label, size in (("max_length", max_length), ("batch_size", batch_size)):
-            if size < 1:
-                raise ValueError(f"{label} must be at least 1, got {size}")
+        check_size("max_length", max_length)
+        check_size("batch_size", batch_size)
         self.n_positions = None if task.positions is None else task.positions.num_embeddings
         if self.n_positions is not None and max_length > self.n_positions:
             raise ValueError(

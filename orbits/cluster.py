@@ -11,12 +11,13 @@ import functools
 import logging
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
+
+from orbits import interrupts
 
 Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 """Maps (task, items) to the results, in the order in which they are done."""
@@ -57,15 +58,16 @@ def _in_processes(
     pool: ProcessPoolExecutor, task: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[Any]:
     try:
-        for future in as_completed([pool.submit(task, item) for item in items]):
+        with interrupts.held_back():
+            futures = [pool.submit(task, item) for item in items]
+        for future in as_completed(futures):
             yield future.result()
     except BrokenProcessPool:
         raise ChildProcessError(_LOST) from None
 
 
 def _start_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is killed instead of waiting for ever."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """End when the parent is killed, instead of waiting for ever."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from orbits import interrupts
 from symreg.cells import Cell, Compute, compute_cell, fail, ready
 
 REPORT_EVERY = 0.5
@@ -79,7 +79,8 @@ def _run_until_killed(
                     waiting.remove(cell)
                     bars.finished()
                 for cell in able[: jobs - len(running)]:
-                    running[workers.submit(work, cell)] = cell
+                    with interrupts.held_back():
+                        running[workers.submit(work, cell)] = cell
                     waiting.remove(cell)
                 finished, _ = wait(running, timeout=REPORT_EVERY, return_when=FIRST_COMPLETED)
                 bars.drain(messages)
@@ -106,7 +107,6 @@ def _start_worker(messages: Any) -> None:
     """
     global _messages
     _messages = messages
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process answers Ctrl-C for all
     parent = multiprocessing.parent_process()
     assert parent is not None
 

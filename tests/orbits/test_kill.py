@@ -192,11 +192,12 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
         time.sleep(0.05)
 
 
-def test_an_interrupt_stops_without_a_traceback(tmp_path):
+@pytest.mark.parametrize("early", [True, False], ids=["as workers start", "at work"])
+def test_an_interrupt_stops_without_a_traceback(tmp_path, early):
     # So many shards that a test that is kept waiting still comes in time.
     many = ("--shard-size", "1", "--n", "5000", "--workers", "2")
     run = start(tmp_path, *many, start_new_session=True)
-    while not (tmp_path / "train/tokens/00000.npy").exists():
+    while not (workers_of(run.pid) if early else list(tmp_path.glob("train/tokens/00000.npy"))):
         time.sleep(0.002)
     os.killpg(run.pid, signal.SIGINT)  # as Ctrl-C does: to the workers too
     _, error = run.communicate(timeout=60)
@@ -205,6 +206,12 @@ def test_an_interrupt_stops_without_a_traceback(tmp_path):
     assert error.splitlines()[-1] == "stopped; run the same command again to resume"
     assert leftovers(tmp_path) == []
     assert not (tmp_path / "dataset.json").exists()
+
+
+def workers_of(pid):
+    """Return the worker processes of a run that have begun to start."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [x for x in children if b"spawn_main" in Path(f"/proc/{x}/cmdline").read_bytes()]
 
 
 def is_running(pid):
