@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 
 
@@ -14,8 +15,16 @@ def held_back() -> Iterator[None]:
     A terminal sends it to workers too, and one that is still importing would print a traceback or
     leave its pool waiting for ever. The main process answers for all.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # new processes inherit it
+    here = threading.current_thread() is threading.main_thread()
+    seen: list[int] = []
+    if here:  # another thread, whose mask is its own, may be the one that gets the signal
+        handler = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if here:
+            signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if seen:
+            signal.raise_signal(signal.SIGINT)

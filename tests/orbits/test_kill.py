@@ -1,5 +1,6 @@
 """What is on disk when ``generate`` is killed, runs out of disk, or does not run alone."""
 
+import functools
 import json
 import os
 import random
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = ("--population", "pretrain", "--n", "140", "--n-val", "3", "--n-test", "3")
 SMALL += ("--n-points", "6", "--shard-size", "2")
 N_SHARDS = 74
+FIRST_SHARD = "train/tokens/00000.npy"
 
 
 def start(folder, *more, sizes=SMALL, **how):
@@ -192,12 +194,13 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("early", [True, False], ids=["as workers start", "at work"])
+@pytest.mark.parametrize("early", [True, False], ids=["as a worker starts", "at work"])
 def test_an_interrupt_stops_without_a_traceback(tmp_path, early):
     # So many shards that a test that is kept waiting still comes in time.
     many = ("--shard-size", "1", "--n", "5000", "--workers", "2")
-    run = start(tmp_path, *many, start_new_session=True)
-    while not (workers_of(run.pid) if early else list(tmp_path.glob("train/tokens/00000.npy"))):
+    run, first_shard = start(tmp_path, *many, start_new_session=True), tmp_path / FIRST_SHARD
+    begun = functools.partial(is_importing, run.pid) if early else first_shard.exists
+    while not begun():
         time.sleep(0.002)
     os.killpg(run.pid, signal.SIGINT)  # as Ctrl-C does: to the workers too
     _, error = run.communicate(timeout=60)
@@ -208,10 +211,10 @@ def test_an_interrupt_stops_without_a_traceback(tmp_path, early):
     assert not (tmp_path / "dataset.json").exists()
 
 
-def workers_of(pid):
-    """Return the worker processes of a run that have begun to start."""
+def is_importing(pid):
+    """Tell whether a worker of a run has begun to import numpy."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [x for x in children if b"spawn_main" in Path(f"/proc/{x}/cmdline").read_bytes()]
+    return any("numpy" in Path(f"/proc/{child}/maps").read_text() for child in children)
 
 
 def is_running(pid):
