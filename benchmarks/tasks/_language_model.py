@@ -63,8 +63,8 @@ class LanguageModels(Settings):
     sharpen_after: int = 0
     seeds: tuple[int, ...] = (0, 1, 2)
     n_layer: int = 2
-    n_head: int = 4
-    head_dim: int = 16
+    n_head: int = 2
+    head_dim: int = 32
     seq_len: int = 64
     batch_size: int = 32
     steps: int = 300
