@@ -62,6 +62,11 @@ class Measured:
         stderr = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else None
         return cls(float(values.mean()), n, stderr)
 
+    def exp(self) -> Measured:
+        """Return the exponential, its standard error to first order."""
+        value = math.exp(self.value)
+        return Measured(value, self.n, None if self.stderr is None else value * self.stderr)
+
 
 @dataclass(frozen=True)
 class Table:

@@ -14,6 +14,7 @@ from benchmarks.views import interval, markdown
 from orbits import artefacts
 from symreg import results
 from symreg.views import html
+from worldmodel.corpus import STANDARD_LIBRARY
 
 MARKDOWN, PAGE = "report.md", "report.html"
 
@@ -40,6 +41,8 @@ def report(task: Task, out: Path) -> str:
     ]
     text = "\n".join(markdown(table) for table in tables)
     heading = f"# {task.name}: {task.about}\n\nSetting: {setting}.\n\n"
+    corpora = _corpora(asked)
+    heading += "".join(f"Text: {corpus}.\n\n" for corpus in corpora)
     failed = "".join(f"- {sentence}\n" for sentence in failures)
     artefacts.write_bytes(out / MARKDOWN, f"{heading}{text}{failed}".encode())
     images = [
@@ -55,6 +58,7 @@ def report(task: Task, out: Path) -> str:
         images=images,
         failures=failures,
         manifest=manifest,
+        corpora=corpora,
         commits=sorted({str(line["manifest"]["git"]["commit"])[:10] for line in lines}),
         devices=sorted({line["manifest"]["device"] for line in lines}),
         cpu_minutes=sum(line["cpu_s"] for line in lines) / 60,
@@ -103,6 +107,17 @@ def _setting(task: Task, config: Mapping[str, Any]) -> tuple[str, bool]:
     if changed:
         words += f" with {', '.join(changed)}"
     return words, preset.preset == "paper" and not changed
+
+
+def _corpora(lines: Sequence[Line]) -> list[str]:
+    """Return the texts that the models of some lines were trained on and asked, in words."""
+    found = set()
+    for line in lines:
+        if known := line["manifest"].get("corpus"):
+            # The standard library's version is Python's.
+            python = f"Python {known['python']}, " if known["corpus"] == STANDARD_LIBRARY else ""
+            found.add(f"{known['corpus']} ({python}sha256 {known['sha256'][:16]})")
+    return sorted(found)
 
 
 def _short(value: Any) -> str:

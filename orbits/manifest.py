@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "orrery", "torch", "triton", "lightning", "numpy", "numba", "scipy", "sympy", "pyoperon", "pysr"
+    "orrery", "torch", "triton", "lightning", "numpy", "numba", "scipy", "sympy", "pyoperon",
+    "pysr", "datasets", "tokenizers", "tiktoken", "lm_eval",
 )  # fmt: skip
 
 

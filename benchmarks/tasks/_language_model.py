@@ -202,9 +202,13 @@ def load(checkpoint: Path) -> TextTask:
 
 def record(folder: Path) -> dict[str, Any]:
     """Return the configuration of a finished training cell, of its folder."""
+    return _manifest(folder)["config"]
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
     from symreg.cells import RECORD
 
-    return artefacts.load_record(folder / RECORD)["line"]["manifest"]["config"]
+    return artefacts.load_record(folder / RECORD)["line"]["manifest"]
 
 
 def measured(
@@ -220,6 +224,7 @@ def measured(
         device=device(config),
         inputs={"model": artefacts.sha256(model / CHECKPOINT)},
     )
+    about["corpus"] = _manifest(model)["corpus"]
     return task.line(config, metrics, manifest=about)
 
 

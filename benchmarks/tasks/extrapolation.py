@@ -35,7 +35,8 @@ class Extrapolation(LanguageModels):
     Attributes:
         multiples: Lengths as multiples of the training length.
         tail: Last tokens of a window that ``tail`` is the mean of.
-        eval_tokens: Tokens of held-out text, the same at every length.
+        eval_tokens: Tokens of held-out text, the same at every length: whole windows of the
+            longest.
     """
 
     multiples: tuple[int, ...] = MULTIPLES
@@ -52,10 +53,11 @@ class Extrapolation(LanguageModels):
         if not 1 <= self.tail <= self.seq_len:
             raise ValueError(f"tail must be in [1, {self.seq_len}], got {self.tail}")
         longest = self.seq_len * max(self.multiples)
-        if self.eval_tokens < 2 * longest:
+        if self.eval_tokens < 2 * longest or self.eval_tokens % longest:
+            # Whole windows of every length then begin and end at the same tokens.
             raise ValueError(
-                f"eval_tokens must be at least {2 * longest}, two of the longest windows, got "
-                f"{self.eval_tokens}"
+                f"eval_tokens must be a multiple of {longest}, the longest window, and at least "
+                f"two of them, got {self.eval_tokens}"
             )
 
 
@@ -101,18 +103,27 @@ class ExtrapolationTask(Task):
     name = "extrapolation"
     version = 1
     about = "Does the loss of a language model stay flat beyond its training length?"
-    metrics = {
-        f"{name}@{m}x": Metric("lower", "nats per token", f"{about} at {m}x the training length")
-        for m in MULTIPLES
-        for name, about in (
-            ("loss", "mean loss of all tokens of a window"),
-            ("tail", "mean loss of a window's last tokens"),
-        )
-    } | {
-        f"{name}@{m}x": Metric("lower", "nats per token", f"{about} at {m}x less that at 1x")
-        for m in MULTIPLES[1:]
-        for name, about in (("rise", "loss"), ("tail_rise", "loss of the same last tokens"))
-    }
+    metrics = (
+        {
+            f"{name}@{m}x": Metric(
+                "lower", "nats per token", f"{about} at {m}x the training length"
+            )
+            for m in MULTIPLES
+            for name, about in (
+                ("loss", "mean loss of all tokens of a window"),
+                ("tail", "mean loss of a window's last tokens"),
+            )
+        }
+        | {
+            f"ppl@{m}x": Metric("lower", "1", f"perplexity at {m}x: the exponential of that loss")
+            for m in MULTIPLES
+        }
+        | {
+            f"{name}@{m}x": Metric("lower", "nats per token", f"{about} at {m}x less that at 1x")
+            for m in MULTIPLES[1:]
+            for name, about in (("rise", "loss"), ("tail_rise", "loss of the same last tokens"))
+        }
+    )
     presets = PRESETS
     published: ClassVar[tuple[str, ...]] = ("extrapolation",)
     same_scale: ClassVar[tuple[str, ...]] = ("lssar_table_1",)
@@ -170,7 +181,8 @@ class ExtrapolationTask(Task):
             with extrapolate.at_length(task, length, ntk):
                 found = extrapolate.losses(task, windows).double().numpy()
             tails = found[:, -config["tail"] :].mean(axis=1)
-            metrics[f"loss@{multiple}x"] = Measured.mean(found.mean(axis=1))
+            metrics[f"loss@{multiple}x"] = loss = Measured.mean(found.mean(axis=1))
+            metrics[f"ppl@{multiple}x"] = loss.exp()
             metrics[f"tail@{multiple}x"] = Measured.mean(tails)
             kept[f"x{multiple}"] = found.mean(axis=0)
             if multiple == 1:
@@ -193,15 +205,15 @@ class ExtrapolationTask(Task):
         return {**line, "files": {"positions": f"cells/{folder.name}/{POSITIONS}"}}
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
-        """Return losses, their rises and the tails, with NTK off and on."""
+        """Return losses, their rises, perplexities and the tails, with NTK off and on."""
         tables = []
-        for metric, what in (
-            ("loss", "Loss, mean over the window"),
-            ("rise", "Rise of the loss over that at the training length"),
-            ("tail", "Loss of the window's last tokens"),
-            ("tail_rise", "Rise of the last tokens' loss"),
+        for metric, title in (
+            ("loss", "Loss, mean over the window, nats per token"),
+            ("rise", "Rise of the loss over that at the training length, nats per token"),
+            ("ppl", "Perplexity, over the window"),
+            ("tail", "Loss of the window's last tokens, nats per token"),
+            ("tail_rise", "Rise of the last tokens' loss, nats per token"),
         ):
-            title = f"{what}, nats per token"
             known = {name for line in lines for name in line["metrics"]}
             columns = [name for name in self.metrics if name.startswith(f"{metric}@")]
             if not known & set(columns):

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import platform
 import subprocess
 import sys
 
@@ -98,6 +100,21 @@ def test_a_run_again_computes_nothing(runs, capsys):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_language_models_lines_say_its_perplexity_and_its_text(runs):
+    out = runs("extrapolation")
+    asked = measurements(results.load(out)[0])
+    for line in asked:
+        loss, perplexity = (line["metrics"][f"{name}@4x"] for name in ("loss", "ppl"))
+        assert perplexity["value"] == pytest.approx(math.exp(loss["value"]))
+        assert perplexity["stderr"] == pytest.approx(perplexity["value"] * loss["stderr"])
+        assert line["manifest"]["corpus"]["corpus"] == "python-standard-library"
+    sha256 = asked[0]["manifest"]["corpus"]["sha256"]
+    said = f"python-standard-library (Python {platform.python_version()}, sha256 {sha256[:16]})"
+    main(["report", str(out)])
+    assert said in (out / "report.md").read_text()
+    assert said in (out / "report.html").read_text()
+
+
 def test_another_task_takes_trained_models(runs, tmp_path):
     source = runs("extrapolation")
     out = tmp_path / "sink"
@@ -126,7 +143,8 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["extrapolation", "--seeds", ""], "seeds must not be empty"),
         (["extrapolation", "--seeds", "one"], "seeds"),
         (["extrapolation", "--multiples", "3"], "multiples must be among"),
-        (["extrapolation", "--eval-tokens", "100"], "eval_tokens must be at least"),
+        (["extrapolation", "--eval-tokens", "1024"], "at least two of them, got 1024"),
+        (["extrapolation", "--eval-tokens", "3000"], "eval_tokens must be a multiple of 1024"),
         (["extrapolation", "--path", "nowhere.txt"], "no such file or folder"),
         (["extrapolation", "--reuse", "nowhere"], "--reuse nowhere: no results"),
         (["mqar", "--n-pairs", "9"], "n_pairs"),
@@ -150,7 +168,7 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["sink", "--shards", "nowhere"], "mask_at must be empty with shards"),
         (["mqar", "--jobs", "0"], "--jobs must be at least 1"),
         (["extrapolation", "--multiples", ""], "multiples must not be empty"),
-        (["extrapolation", "--eval-tokens", "1000000000"], "held-out text has"),
+        (["extrapolation", "--eval-tokens", str(2**30)], "held-out text has"),
         (["sink", "--n-windows", "0"], "n_windows must be at least 1, got 0"),
         (["sink", "--n-windows", "10000000"], "held-out text has"),
         (["passkey", "--multiples", ""], "multiples must not be empty"),
