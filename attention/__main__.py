@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-COLUMNS = ("name", "formula", "source", "rows sum to", "sparse", "signed", "learned", "arguments")
+COLUMNS = (
+    "name", "formula", "source", "rows sum to", "sparse", "signed", "learned", "arguments", "about"
+)  # fmt: skip
 
 HEADER = """# Attention variants
 
@@ -59,6 +61,7 @@ def table(markdown: bool = False) -> str:
             "yes" if spec.signed else "no",
             ", ".join([*spec.learned, *(["gates"] if spec.gated else [])]) or "-",
             ", ".join(spec.arguments) or "-",
+            spec.about,
         )
         for spec in CATALOGUE
     ]

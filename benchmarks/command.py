@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,12 @@ def compute(
             reuse.take(grid, folder, out)
         lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)
         path = results.save(out, lines)
-    failed = [line for line in lines if line["status"] == "failed"]
-    print(f"{len(lines)} cells, {len(failed)} failed: {path}")
-    for line in failed:
-        print(f"  failed: {line['row']}: {line['error']}")
+    without = [line for line in lines if line["status"] != "ok"]
+    count = Counter(line["status"] for line in lines)
+    skipped = f", {count['skipped']} skipped" if count["skipped"] else ""
+    print(f"{len(lines)} cells, {count['failed']} failed{skipped}: {path}")
+    for line in without:
+        print(f"  {line['status']}: {line['row']}: {line['error']}")
     print(f"next: python -m benchmarks report {out}")
 
 

@@ -25,19 +25,22 @@ def report(task: Task, out: Path) -> str:
     Raises:
         FileNotFoundError: ``out`` is not a finished run.
         CorruptArtefact: A result file was edited or damaged.
-        ValueError: No cell of the run has a result.
+        ValueError: Every cell of the run failed.
     """
     lines, manifest = results.load(out)
     asked = measurements(lines)
-    if not asked:
+    if not asked and not any(x["status"] == "skipped" for x in lines):
         raise ValueError(f"{out}: no cell has a result; run it again")
     setting, same = _setting(task, manifest["config"])
-    tables = [*task.tables(asked), *beside_published(task, asked, setting, same)]
-    pictures = task.draw(asked, out / "figures")
+    tables = beside_published(task, asked, setting, same)
+    pictures: Mapping[str, Path] = {}
+    if asked:
+        tables = [*task.tables(asked), *tables]
+        pictures = task.draw(asked, out / "figures")
     failures = [
-        f"{', '.join(map(str, x['row'].values()))}: {x['error']}"
+        f"{x['status']}: {', '.join(map(str, x['row'].values()))}: {x['error']}"
         for x in lines
-        if x["status"] == "failed"
+        if x["status"] != "ok"
     ]
     text = "\n".join(markdown(table) for table in tables)
     heading = f"# {task.name}: {task.about}\n\nSetting: {setting}.\n\n"

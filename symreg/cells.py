@@ -33,6 +33,10 @@ Compute = Callable[[dict[str, Any], Path, dict[str, Path], Progress], dict[str, 
 """Maps (config, folder, needed folders and input files by role, progress) to a result line."""
 
 
+class Skipped(Exception):
+    """What a cell needs cannot be reached from here, say a download: the next run tries again."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One unit of work.
@@ -141,14 +145,14 @@ def ready(
         if all(need.key in done for need in cell.needs.values()):
             failed = [need for need in cell.needs.values() if not succeeded(done[need.key])]
             if failed:
-                error = f"needs {failed[0].label}, which failed"
+                error = f"needs {failed[0].label}, which has no result"
                 done[cell.key] = fail(cell, out, error)
             (unable if failed else able).append(cell)
     return able, unable
 
 
 def compute_cell(compute: Compute, cell: Cell, out: Path, progress: Progress) -> dict[str, Any]:
-    """Compute one cell and return its record: an exception becomes a failed result line.
+    """Compute one cell and return its record: an exception becomes a failed or skipped line.
 
     Where another process is at the same cell, say a job that outlived the run that submitted it,
     this one waits for it and returns its result.
@@ -168,7 +172,7 @@ def adopt(cell: Cell, line: Mapping[str, Any], out: Path) -> None:
 
 def fail(cell: Cell, out: Path, error: str) -> dict[str, Any]:
     """Record a cell that could not be computed as failed, and return the record."""
-    return _finish(cell, out, None, error, 0.0)
+    return _finish(cell, out, None, "failed", error, 0.0)
 
 
 @contextlib.contextmanager
@@ -187,14 +191,16 @@ def _compute(compute: Compute, cell: Cell, out: Path, progress: Progress) -> dic
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     start = _cpu_seconds()
-    line, error = None, None
+    line, status, error = None, "ok", None
     try:
         needs = {role: need.folder(out) for role, need in cell.needs.items()}
         line = compute(dict(cell.config), folder, {**needs, **cell.inputs}, progress)
+    except Skipped as reason:
+        status, error = "skipped", str(reason)
     except Exception as problem:
         (folder / "error.txt").write_text(traceback.format_exc())
-        error = f"{type(problem).__name__}: {problem}"
-    return _finish(cell, out, line, error, _cpu_seconds() - start)
+        status, error = "failed", f"{type(problem).__name__}: {problem}"
+    return _finish(cell, out, line, status, error, _cpu_seconds() - start)
 
 
 def _cpu_seconds() -> float:
@@ -204,16 +210,21 @@ def _cpu_seconds() -> float:
 
 
 def _finish(
-    cell: Cell, out: Path, line: dict[str, Any] | None, error: str | None, cpu_s: float
+    cell: Cell,
+    out: Path,
+    line: dict[str, Any] | None,
+    status: str,
+    error: str | None,
+    cpu_s: float,
 ) -> dict[str, Any]:
     line = {
         "schema": SCHEMA,
         "cell": cell.key,
-        "status": "failed" if error else "ok",
+        "status": status,
         "error": error,
         "cpu_s": round(cpu_s, 2),
         "metrics": {},
-        # What a failed line must still say for its row to be counted.
+        # What a line without a result must still say for its row to be counted.
         "task": cell.config.get("task"),
         "kind": cell.config.get("line_kind"),
         "row": cell.config.get("row"),

@@ -2,7 +2,7 @@
 
 LSSAR (2026), Tables 2, A1 and A2; Lazy Attention, Table 1. ``acc_norm`` divides a choice's
 log-likelihood by its characters (LSSAR), ``acc_n`` rescales an accuracy against chance (Lazy
-Attention, C.3): two metrics with two names. A task whose data cannot be reached is a failed
+Attention, C.3): two metrics with two names. A task whose data cannot be reached is a skipped
 cell that says so: the next run tries it again.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
 from benchmarks.views import bars, interval_table
-from symreg.cells import Cell, Compute, Progress
+from symreg.cells import Cell, Compute, Progress, Skipped
 
 NAMES = {"perplexity": "ppl", "word_perplexity": "ppl"}
 """The papers' names of the harness's metrics."""
@@ -172,7 +172,7 @@ class DownstreamTask(Task):
         """Ask a model one task.
 
         Raises:
-            RuntimeError: The task's data cannot be reached: it was skipped.
+            Skipped: The task's data cannot be reached.
         """
         from benchmarks import downstream
         from benchmarks.training import CHECKPOINT, device
@@ -188,8 +188,8 @@ class DownstreamTask(Task):
             include_path=needs.get("tasks"),
             scrolls=needs.get("scrolls"),
         )["tasks"][name]
-        if found["status"] == "skipped":  # a failed cell is tried again, and never taken elsewhere
-            raise RuntimeError(f"skipped: {found['reason']}")
+        if found["status"] == "skipped":
+            raise Skipped(found["reason"])
         inputs = {"checkpoint": artefacts.sha256(checkpoint)}
         record = manifest(config, seed=config["seed"], device=device(config), inputs=inputs)
         about = {key: found[key] for key in ("version", "requests", "truncated")}

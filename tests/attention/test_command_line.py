@@ -18,7 +18,9 @@ def test_every_variant_is_listed_with_its_properties(capsys, added):
         assert spec.formula in line
         assert spec.source in line
         assert spec.row_sum in line
+        assert line.endswith(spec.about)
         assert all(argument in line for argument in (*spec.arguments, *spec.learned))
+    assert any("train LSSA first" in line for line in lines), "who picks LSSAR reads its warning"
     assert "gates" in next(line for line in lines if line.startswith("zeros_sm"))
     header, *lines = mixers.splitlines()
     assert all(column in header for column in MIXERS)

@@ -8,10 +8,12 @@ import pytest
 import torch
 
 from benchmarks import published
+from benchmarks.__main__ import main
 from benchmarks.downstream import hub
 from benchmarks.tasks.downstream import TASK
 from orbits import artefacts
 from symreg import cells
+from symreg.cells import Skipped
 
 TINY = TASK.presets["tiny"]
 COLUMNS = {
@@ -202,8 +204,7 @@ def test_a_checkpoint_is_asked(checkpoint, local_tasks, scrolls, tmp_path, monke
     assert TASK.metric("ppl@wikitext").unit == "perplexity"
     assert values(summscreen) == {"rouge1@summscreen": 0}
 
-    assert away["status"] == "failed"
-    assert "skipped: " in away["error"]
+    assert away["status"] == "skipped"
     assert "nobody/such-data" in away["error"]
     assert away["metrics"] == {}
     assert (away["kind"], away["row"]["asked"]) == ("measurement", "local_away")
@@ -225,8 +226,24 @@ def test_a_skipped_task_ends_before_its_manifest(checkpoint, local_tasks, tmp_pa
     monkeypatch.setattr(hub, "reachable", lambda address: False)
     monkeypatch.setattr(orbits.manifest, "manifest", lambda *a, **k: pytest.fail("made too early"))
     (cell,) = TASK.cells(asking(checkpoint, "local_away", include_path=local_tasks))
-    with pytest.raises(RuntimeError, match=r"skipped: .*nobody/such-data"):
+    with pytest.raises(Skipped, match="nobody/such-data"):
         TASK.evaluate(dict(cell.config), tmp_path, dict(cell.inputs), lambda done, n: None)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_without_a_network_reports_what_it_skipped(
+    checkpoint, local_tasks, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(hub, "reachable", lambda address: False)
+    out = tmp_path / "out"
+    asked = ["--tasks", "local_away", "--include-path", str(local_tasks), "--jobs", "1"]
+    main(["run", "downstream", "--checkpoints", str(checkpoint), *asked, "--out", str(out)])
+    said = capsys.readouterr().out
+    assert "1 cells, 0 failed, 1 skipped" in said
+    assert "nobody/such-data" in said
+    main(["report", str(out)])
+    assert "- skipped: " in (out / "report.md").read_text()
+    assert "skipped: " in (out / "report.html").read_text()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -40,6 +40,15 @@ def die(config, folder, needs, progress):
     return count(config, folder, needs, progress)
 
 
+def skip_once(config, folder, needs, progress):
+    """Be out of reach the first time."""
+    try:
+        open(config["log"] + ".skipped", "x").close()
+    except FileExistsError:
+        return count(config, folder, needs, progress)
+    raise cells.Skipped("no network")
+
+
 def die_once(config, folder, needs, progress):
     """Vanish the first time."""
     try:
@@ -49,7 +58,7 @@ def die_once(config, folder, needs, progress):
     os._exit(9)
 
 
-COMPUTE = {"count": count, "fail": fail, "die": die, "die_once": die_once}
+COMPUTE = {"count": count, "fail": fail, "die": die, "die_once": die_once, "skip": skip_once}
 
 
 def run(wanted, out, jobs=2):
@@ -63,6 +72,16 @@ def cell(tmp_path, name, kind="count", needs=None, value=1):
 
 def calls(tmp_path):
     return "".join(sorted((tmp_path / "log").read_text()))
+
+
+def test_what_cannot_be_reached_is_skipped_and_tried_again(tmp_path):
+    away = cell(tmp_path, "a", "skip")
+    after = cell(tmp_path, "b", needs={"left": away})
+    first, second = run([away, after], tmp_path / "out")
+    assert (first["status"], first["error"], first["metrics"]) == ("skipped", "no network", {})
+    assert (second["status"], second["error"]) == ("failed", "needs a, which has no result")
+    assert not (away.folder(tmp_path / "out") / "error.txt").exists()
+    assert [line["status"] for line in run([away, after], tmp_path / "out")] == ["ok", "ok"]
 
 
 def test_needs_come_first_lines_keep_order_and_done_cells_are_skipped(tmp_path):
