@@ -9,6 +9,13 @@ from typing import Any
 
 UNLIMITED = "unlimited"
 
+CHOICES = {
+    "accelerator": ("auto", "cpu", "cuda"),
+    "strategy": ("auto", "ddp", "fsdp2"),
+    "precision": ("32-true", "64-true", "16-mixed", "bf16-mixed", "16-true", "bf16-true"),
+}
+"""What a field of :class:`Training` may be."""
+
 
 @dataclass(frozen=True)
 class Training:
@@ -30,6 +37,14 @@ class Training:
     strategy: str = "auto"
     precision: str = "32-true"
     checkpoint_steps: int = 250
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+        for name, least in (("devices", 1), ("checkpoint_steps", 1), ("warmup_steps", 0)):
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults.

@@ -1,4 +1,7 @@
-"""Settings as command-line flags: one per field, its help from the class's docstring."""
+"""Settings as command-line flags: one per field, its help from the class's docstring.
+
+A field that is itself a group of settings has a flag for each of its own: ``--training.devices``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from benchmarks.task import Settings
@@ -19,16 +23,7 @@ def add(parser: argparse.ArgumentParser, presets: Mapping[str, Settings]) -> Non
     """Add ``--preset`` and a flag for every field that a command line can give."""
     settings = type(next(iter(presets.values())))
     parser.add_argument("--preset", default="small", choices=presets, help="a size (small)")
-    about = _about(settings)
-    for name, convert in _converters(settings).items():
-        flag = f"--{name.replace('_', '-')}"
-        if convert is bool:
-            action = argparse.BooleanOptionalAction
-            parser.add_argument(flag, action=action, default=UNSET, help=about[name])
-        else:
-            parser.add_argument(
-                flag, type=convert, default=UNSET, help=about[name], metavar=name.upper()
-            )
+    _add(parser, settings, "")
 
 
 def apply(options: argparse.Namespace, presets: Mapping[str, Settings]) -> Settings:
@@ -37,21 +32,56 @@ def apply(options: argparse.Namespace, presets: Mapping[str, Settings]) -> Setti
     Raises:
         ValueError: The settings refuse a value.
     """
-    preset = presets[options.preset]
-    names = _converters(type(preset))
-    changes = {n: getattr(options, n) for n in names if getattr(options, n) is not UNSET}
-    return dataclasses.replace(preset, **changes)
+    return _changed(presets[options.preset], vars(options), "")
 
 
-def _converters(settings: type[Settings]) -> dict[str, Callable[[str], Any]]:
+def _add(parser: argparse.ArgumentParser, group: type, prefix: str) -> None:
+    about = _about(group)
+    for name, convert in _converters(group).items():
+        # A dash instead of an underscore, and the same name where it is read.
+        given: dict[str, Any] = {
+            "dest": prefix + name, "default": UNSET, "help": about.get(name, "")
+        }  # fmt: skip
+        flag = f"--{prefix}{name}".replace("_", "-")
+        if convert is bool:
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, **given)
+        else:
+            parser.add_argument(flag, type=convert, metavar=name.upper(), **given)
+    for name, inner in _groups(group).items():
+        _add(parser, inner, f"{prefix}{name}.")
+
+
+def _changed(group: Any, given: Mapping[str, Any], prefix: str) -> Any:
+    names, kind = _converters(type(group)), type(group)
+    changes = {n: given[prefix + n] for n in names if given[prefix + n] is not UNSET}
+    for name in _groups(kind):
+        inner = getattr(group, name)
+        changed = _changed(inner, given, f"{prefix}{name}.")
+        if changed != inner:
+            changes[name] = changed
+    return dataclasses.replace(group, **changes)
+
+
+def _converters(group: type) -> dict[str, Callable[[str], Any]]:
     """Return how to read each field; those of other types are not flags."""
-    hints = typing.get_type_hints(settings)
-    found = {
-        field.name: _converter(hints[field.name])
-        for field in dataclasses.fields(settings)
-        if field.name not in (*NOT_FLAGS, *settings.not_flags)
-    }
+    found = {name: _converter(hint) for name, hint in _fields(group).items()}
     return {name: convert for name, convert in found.items() if convert is not None}
+
+
+def _groups(group: type) -> dict[str, type]:
+    """Return the fields that are groups of settings."""
+    fields = _fields(group).items()
+    return {n: hint for n, hint in fields if isinstance(hint, type) and is_dataclass(hint)}
+
+
+def _fields(group: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(group)
+    left_out = (*NOT_FLAGS, *getattr(group, "not_flags", ()))
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(group)
+        if field.name not in left_out
+    }
 
 
 def _converter(hint: Any) -> Callable[[str], Any] | None:
@@ -83,12 +113,12 @@ def _several(item: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
     return read
 
 
-def _about(settings: type[Settings]) -> dict[str, str]:
+def _about(group: type) -> dict[str, str]:
     """Return the documentation of fields, from the docstrings of a class and its bases."""
     import docstring_parser
 
     found: dict[str, str] = {}
-    for each in reversed(settings.__mro__[:-1]):
+    for each in reversed(group.__mro__[:-1]):
         for parameter in docstring_parser.parse(each.__doc__ or "").params:
             found[parameter.arg_name] = (parameter.description or "").replace("%", "%%")
     return found

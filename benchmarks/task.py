@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from benchmarks.presets import Training
 from symreg.cells import Cell, Compute
 
 Line = Mapping[str, Any]
@@ -93,6 +94,11 @@ class Settings:
 
     not_flags: ClassVar[tuple[str, ...]] = ()
     """Fields that the command line cannot give: others decide them."""
+
+    def trainings(self) -> list[Training]:
+        """Return how models are trained, where any are."""
+        found = (getattr(self, each.name) for each in dataclasses.fields(self))
+        return [value for value in found if isinstance(value, Training)]
 
     def check(self, at_least: Mapping[str, float]) -> None:
         """Refuse fields below what they must be.

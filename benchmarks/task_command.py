@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from benchmarks import command, settings_flags
-from benchmarks.presets import Training
 from benchmarks.task import Task
 
 
@@ -38,6 +37,6 @@ def run(task: Task, options: argparse.Namespace) -> None:
     from benchmarks.newton_cells import initialise
     from benchmarks.training import check_devices
 
-    if isinstance(how := getattr(settings, "training", None), Training):
+    for how in settings.trainings():
         check_devices(settings.preset, how)
     command.compute(options, out, config, grid, task.compute(), initialise, jobs)

@@ -60,7 +60,7 @@ def check_devices(name: str, how: Training) -> None:
         devices = "CUDA device" if needed == 1 else "CUDA devices"
         raise ValueError(
             f"preset {name!r} needs {needed} {devices}, found {found}; "
-            "use --dry-run to see its cost"
+            "use --dry-run to see what it would run"
         )
 
 

@@ -47,6 +47,13 @@ class TextWindows(Dataset):
         return int(np.random.default_rng((self.seed, index)).integers(places))
 
 
+def stream_of(tokenizer: Tokenizer, texts: list[str]) -> Tokens:
+    """Return texts as one stream of tokens, [N], each text behind an end-of-text token."""
+    end = np.array([tokenizer.end_of_text], np.int32)
+    parts = [part for text in texts for part in (end, tokenizer.encode(text))]
+    return np.concatenate(parts) if parts else end[:0]
+
+
 class CorpusData(SequenceData):
     """What data modules of text share: checkpoints say which corpus they were trained on.
 
@@ -155,7 +162,7 @@ class TextData(CorpusData):
         self.check_sizes()
         self.tokenizer = load_tokenizer(tokenizer)
         found = read_corpus(path, corpus, column)
-        self.streams = {split: self._stream(found.texts(split)) for split in SPLITS}
+        self.streams = {split: stream_of(self.tokenizer, found.texts(split)) for split in SPLITS}
         for split, stream in self.streams.items():
             if len(stream) <= seq_len:
                 raise ValueError(
@@ -176,8 +183,3 @@ class TextData(CorpusData):
         if split == "train":
             return TextWindows(stream, seq_len, length, self.train_seed)
         return TextWindows(stream, seq_len, min(length, (len(stream) - 1) // seq_len), None)
-
-    def _stream(self, texts: list[str]) -> Tokens:
-        end = np.array([self.tokenizer.end_of_text], np.int32)
-        parts = [part for text in texts for part in (end, self.tokenizer.encode(text))]
-        return np.concatenate(parts) if parts else end[:0]

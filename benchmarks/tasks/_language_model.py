@@ -1,19 +1,21 @@
-"""Language models that several tasks ask: how they are trained, and how they are loaded.
+"""Language models that several tasks ask: their size, their text and how they are trained.
 
 The cell of a training has the same address in every task, so ``--reuse`` finds it in the results
-of another one.
+of another one. How they are asked is in :mod:`benchmarks.tasks._asked`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
-from benchmarks.task import TRAINING, Measured, Settings, Task
+from benchmarks.task import TRAINING, Settings
 from orbits import artefacts
 from symreg.cells import Cell, Progress
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from benchmarks.variants import Variant
     from worldmodel.text import CorpusData
-    from worldmodel.text_task import TextTask
+    from worldmodel.tokenizer import Tokenizer, Tokens
 
 VERSION = 1
 """Raised whenever the same settings would train another model."""
@@ -52,9 +54,13 @@ class LanguageModels(Settings):
         weight_decay: Decoupled weight decay.
         path: The text, as for :class:`worldmodel.text.TextData`; None for the standard library of
             the running Python.
+        corpus: A published corpus, from the hub or from a copy of its files at ``path``.
+        column: The column of Parquet or JSON lines that holds the text; None for ``text``.
         shards: A folder of token files in the text's stead, see
             :class:`worldmodel.shard_data.ShardData`.
         tokenizer: ``bytes``, ``gpt2`` or the path of a ``tokenizer.json``.
+        checkpoints: Checkpoints of language models to ask in place of trained ones, each a path
+            or ``LABEL:SEED=PATH``: the name of its row, and which of its seeds it is.
         training: How cells are trained.
     """
 
@@ -72,8 +78,11 @@ class LanguageModels(Settings):
     optimizer: str = "adamw"
     weight_decay: float = 0.1
     path: str | None = None
+    corpus: str | None = None
+    column: str | None = None
     shards: str | None = None
     tokenizer: str = "bytes"
+    checkpoints: tuple[str, ...] = ()
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
@@ -85,8 +94,14 @@ class LanguageModels(Settings):
             raise ValueError(
                 f"sharpen_after must be in [0, {self.steps}), got {self.sharpen_after}"
             )
-        if self.path is not None and self.shards is not None:
-            raise ValueError(f"give path {self.path!r} or shards {self.shards!r}, not both")
+        for name in ("path", "corpus", "column"):
+            given = getattr(self, name)
+            if given is not None and self.shards is not None:
+                raise ValueError(f"give {name} {given!r} or shards {self.shards!r}, not both")
+
+    def shared(self) -> dict[str, Any]:
+        """Return the values of the fields that all settings of language models have."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(LanguageModels)}
 
     def models(self) -> Iterator[tuple[Variant, int]]:
         """Yield every variant with every seed."""
@@ -128,7 +143,7 @@ def training_cell(
             "weight_decay": settings.weight_decay,
         },
         "data": {
-            "path": settings.path if settings.shards is None else settings.shards,
+            **text_of(settings),
             "tokenizer": settings.tokenizer,
             "seq_len": settings.seq_len,
             "batch_size": settings.batch_size,
@@ -142,8 +157,10 @@ def training_cell(
     if settings.tokenizer.endswith(".json"):
         config["tokenizer_sha256"] = artefacts.sha256(settings.tokenizer)
     learners.check(config)
-    path, tokenizer = config["data"]["path"], config["data"]["tokenizer"]
-    config["corpus_sha256"] = _corpus_sha256(config["learner"], path, tokenizer)
+    if settings.shards is None:
+        config["corpus_sha256"] = text_sha256(**text_of(settings))
+    else:
+        config["corpus_sha256"] = _shards_sha256(settings.shards, settings.tokenizer)
     if changes := settings.training.changes():
         config["training"] = changes
     if mask_at is not None:
@@ -181,60 +198,20 @@ def corpus(config: Mapping[str, Any]) -> CorpusData:
     assert isinstance(data, CorpusData)
     if data.corpus_record["sha256"] != config["corpus_sha256"]:
         raise ValueError(
-            f"the corpus {data.corpus_record['corpus']} has changed since this run began; "
-            "use --overwrite to start again"
+            f"the corpus {data.corpus_record['corpus']} has changed since the model was trained; "
+            "use --overwrite to train again"
         )
     return data
 
 
-def load(checkpoint: Path) -> TextTask:
-    """Return the trained model of a cell's folder, on the device that is there, ready to ask."""
-    import torch
-
-    from benchmarks.training import CHECKPOINT
-    from worldmodel.tasks import load_task
-    from worldmodel.text_task import TextTask
-
-    task = load_task(checkpoint / CHECKPOINT)
-    assert isinstance(task, TextTask)
-    return task.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-
-
-def record(folder: Path) -> dict[str, Any]:
-    """Return the configuration of a finished training cell, of its folder."""
-    return _manifest(folder)["config"]
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    from symreg.cells import RECORD
-
-    return artefacts.load_record(folder / RECORD)["line"]["manifest"]
-
-
-def measured(
-    task: Task, config: Mapping[str, Any], model: Path, metrics: Mapping[str, Measured]
-) -> dict[str, Any]:
-    """Return the result line of a question to a trained model, of its folder."""
-    from benchmarks.training import CHECKPOINT, device
-    from orbits.manifest import manifest
-
-    about = manifest(
-        config,
-        seed=config["seed"],
-        device=device(config),
-        inputs={"model": artefacts.sha256(model / CHECKPOINT)},
-    )
-    about["corpus"] = _manifest(model)["corpus"]
-    return task.line(config, metrics, manifest=about)
-
-
 def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
-    """Return windows of the held-out text of a training cell, int64 [N, length + 1].
+    """Return windows of the held-out text of a training, int64 [N, length + 1].
 
     Windows of every length read the same tokens, as far as they are cut off at whole windows.
 
     Args:
-        config: The training cell's configuration.
+        config: The training cell's configuration, or its ``learner``, ``data`` and
+            ``corpus_sha256``.
         length: Tokens that a window predicts.
         n_tokens: Tokens to predict in all.
 
@@ -243,22 +220,80 @@ def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
     """
     n = n_tokens // length
     sized = {**config["data"], "seq_len": length, "n_test": n, "n_val": n}
-    windows = corpus({**config, "data": sized}).sequences("test", n)
-    if len(windows) < n:  # type: ignore[arg-type]
+    return first(corpus({**config, "data": sized}).sequences("test", n), length, n)
+
+
+def first(windows: Any, length: int, n: int) -> Tensor:
+    """Return the first windows of a text, int64 [n, length + 1].
+
+    Raises:
+        ValueError: There are fewer.
+    """
+    if len(windows) < n:
         raise ValueError(
-            f"the held-out text has {len(windows)} windows of {length} tokens, "  # type: ignore[arg-type]
-            f"{n} are asked: give more text or ask for fewer tokens"
+            f"the held-out text has {len(windows)} windows of {length} tokens, {n} are asked: "
+            "give more text or ask for fewer tokens"
         )
-    return windows.__getitems__(list(range(n)))["tokens"]  # type: ignore[attr-defined]
+    return windows.__getitems__(list(range(n)))["tokens"]
+
+
+def stream(tokenizer: Tokenizer, sha256: str, **text: str | None) -> tuple[Tokens, dict[str, Any]]:
+    """Return the test part of a text that is only asked, and what it is.
+
+    Args:
+        tokenizer: Of the model that is asked.
+        sha256: What the text's checksum was when the run began.
+        **text: Where it is, as for :func:`worldmodel.corpus.read_corpus`.
+
+    Raises:
+        ValueError: The text has changed.
+    """
+    from worldmodel.corpus import read_corpus
+    from worldmodel.text import stream_of
+
+    found = read_corpus(**text)
+    if found.sha256() != sha256:
+        raise ValueError(f"the corpus {found.name} has changed since this run began")
+    texts = found.texts("test")
+    return stream_of(tokenizer, texts), {
+        "corpus": found.name,
+        "documents": len(texts),
+        "sha256": sha256,
+        "python": platform.python_version(),
+    }
+
+
+def cut(stream: Tokens, length: int, n_tokens: int) -> Tensor:
+    """Return the first windows of a stream, int64 [N, length + 1].
+
+    Raises:
+        ValueError: It is shorter than ``n_tokens``.
+    """
+    from worldmodel.text import TextWindows
+
+    windows = TextWindows(stream, length, (len(stream) - 1) // length, None)
+    return first(windows, length, n_tokens // length)
+
+
+def text_of(settings: LanguageModels) -> dict[str, Any]:
+    """Return where the text is, without what is left at its default: addresses outlive fields."""
+    path = settings.path if settings.shards is None else settings.shards
+    more = {"corpus": settings.corpus, "column": settings.column}
+    return {"path": path, **{name: value for name, value in more.items() if value is not None}}
 
 
 @functools.cache
-def _corpus_sha256(learner: str, path: str | None, tokenizer: str) -> str:
-    if learner == "shards":
-        from worldmodel.shard_data import ShardData
-
-        assert path is not None
-        return ShardData(path, tokenizer).corpus_record["sha256"]
+def text_sha256(
+    path: str | None = None, corpus: str | None = None, column: str | None = None
+) -> str:
+    """Return the checksum of a corpus, see :func:`worldmodel.corpus.read_corpus`."""
     from worldmodel.corpus import read_corpus
 
-    return read_corpus(path).sha256()
+    return read_corpus(path, corpus, column).sha256()
+
+
+@functools.cache
+def _shards_sha256(path: str, tokenizer: str) -> str:
+    from worldmodel.shard_data import ShardData
+
+    return ShardData(path, tokenizer).corpus_record["sha256"]

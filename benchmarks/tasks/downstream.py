@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.downstream import catalogue
 from benchmarks.task import Line, Metric, Table, Task, by_seed, measurements
+from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
@@ -35,36 +36,28 @@ class Downstream(LanguageModels):
         limit: Most samples per task; None for all.
         include_path: A folder of further tasks of the harness, as YAML files.
         scrolls: A ``validation.jsonl`` of SummScreen; None for the hub's.
-        checkpoints: Checkpoints of language models to ask in place of trained ones.
     """
 
     tasks: tuple[str, ...] = catalogue.names()
     limit: int | None = None
     include_path: str | None = None
     scrolls: str | None = None
-    checkpoints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_not_empty("tasks")
         self.check({"limit": 1})
-        for label, names in (("tasks", self.tasks), ("checkpoints", self.checkpoints)):
-            if twice := [name for name, n in Counter(names).items() if n > 1]:
-                raise ValueError(f"duplicate {', '.join(twice)} in {label}; keep one")
-        for path in (*self.checkpoints, self.scrolls):
-            if path is not None and not Path(path).is_file():
-                raise FileNotFoundError(f"{path}: no such file")
+        if twice := [name for name, n in Counter(self.tasks).items() if n > 1]:
+            raise ValueError(f"duplicate {', '.join(twice)} in tasks; keep one")
+        if self.scrolls is not None and not Path(self.scrolls).is_file():
+            raise FileNotFoundError(f"{self.scrolls}: no such file")
         if self.include_path is not None and not Path(self.include_path).is_dir():
             raise FileNotFoundError(f"{self.include_path}: no such folder of tasks")
 
 
 def _of(preset: str, about: str, **changes: Any) -> Downstream:
     """Return the language models of extrapolation's preset, with these questions."""
-    models = {
-        name: value
-        for name, value in vars(LANGUAGE_MODELS[preset]).items()
-        if name in LanguageModels.__dataclass_fields__
-    }
+    models = LANGUAGE_MODELS[preset].shared()
     return Downstream(**{**models, "attentions": ("softmax", "lssar"), "about": about, **changes})
 
 
@@ -121,12 +114,11 @@ METRICS = _declared()
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What a cell is given: what says its content, cells that it needs, and files."""
+class _Files:
+    """What a question is given of the user's files, and what says their content."""
 
-    config: dict[str, Any] = field(default_factory=dict)
-    needs: dict[str, Cell] = field(default_factory=dict)
-    inputs: dict[str, Path] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Path] = field(default_factory=dict)
 
 
 class DownstreamTask(Task):
@@ -144,23 +136,17 @@ class DownstreamTask(Task):
         from benchmarks import downstream
 
         downstream.check(settings.tasks, settings.include_path, settings.scrolls)
-        models, questions = _models(settings), _questions(settings)
-        asked = []
-        for label, seed, model in models:
-            for name, question in questions.items():
-                row = {"model": label, "asked": name}
-                how = {**model.config, **question.config, "limit": settings.limit}
-                asked.append(
-                    Cell(
-                        "evaluate",
-                        self.measurement(row, seed, how),
-                        needs=model.needs,
-                        inputs={**model.inputs, **question.inputs},
-                        label=f"{name} of {label}",
-                    )
+        models, files = asked.models(settings), _files(settings)
+        questions = []
+        for model in models:
+            for name, given in files.items():
+                how = {**given.config, "limit": settings.limit}
+                label = f"{name} of {model.label}"
+                row = {"asked": name}
+                questions.append(
+                    model.question(self, "evaluate", row, how, label, inputs=given.inputs)
                 )
-        trained = [cell for _, _, model in models for cell in model.needs.values()]
-        return [*trained, *asked]
+        return [*asked.trainings(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -175,14 +161,10 @@ class DownstreamTask(Task):
             Skipped: The task's data cannot be reached.
         """
         from benchmarks import downstream
-        from benchmarks.training import CHECKPOINT, device
-        from orbits import artefacts
-        from orbits.manifest import manifest
 
-        checkpoint = needs["checkpoint"] if "checkpoint" in needs else needs["model"] / CHECKPOINT
-        name = config["row"]["asked"]
+        model, name = asked.Model.needed(needs), config["row"]["asked"]
         found = downstream.evaluate(
-            checkpoint,
+            model.path,
             [name],
             limit=config["limit"],
             include_path=needs.get("tasks"),
@@ -190,11 +172,9 @@ class DownstreamTask(Task):
         )["tasks"][name]
         if found["status"] == "skipped":
             raise Skipped(found["reason"])
-        inputs = {"checkpoint": artefacts.sha256(checkpoint)}
-        record = manifest(config, seed=config["seed"], device=device(config), inputs=inputs)
         about = {key: found[key] for key in ("version", "requests", "truncated")}
         metrics = _columns(name, found["metrics"])
-        return {**self.line(config, {}, manifest=record), "metrics": metrics, "harness": about}
+        return {**model.line(self, config, {}), "metrics": metrics, "harness": about}
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return every metric by model."""
@@ -217,30 +197,14 @@ class DownstreamTask(Task):
         return paths
 
 
-def _models(settings: Downstream) -> list[tuple[str, int | None, _Source]]:
-    """Return label and seed of each model, and where it comes from."""
-    from orbits import artefacts
-
-    if not settings.checkpoints:
-        return [
-            (v.label, n, _Source(needs={"model": language_model.training_cell(settings, v, n)}))
-            for v, n in settings.models()
-        ]
-    found: list[tuple[str, int | None, _Source]] = []
-    for path in map(Path, settings.checkpoints):
-        known = {"checkpoint_sha256": artefacts.sha256(path)}
-        found.append((str(path), None, _Source(known, inputs={"checkpoint": path})))
-    return found
-
-
-def _questions(settings: Downstream) -> dict[str, _Source]:
+def _files(settings: Downstream) -> dict[str, _Files]:
     """Return what each task is given of the user's files: their content decides the answers."""
     from orbits import artefacts
 
-    ours = theirs = _Source()
+    ours = theirs = _Files()
     if settings.scrolls is not None:
         path = Path(settings.scrolls)
-        ours = _Source({"scrolls_sha256": artefacts.sha256(path)}, inputs={"scrolls": path})
+        ours = _Files({"scrolls_sha256": artefacts.sha256(path)}, inputs={"scrolls": path})
     if settings.include_path is not None:
         folder = Path(settings.include_path)
         hashes = {
@@ -249,7 +213,7 @@ def _questions(settings: Downstream) -> dict[str, _Source]:
             # Loading a task's Python functions leaves their compiled forms beside them.
             if path.is_file() and "__pycache__" not in path.parts
         }
-        theirs = _Source({"tasks_sha256": hashes}, inputs={"tasks": folder})
+        theirs = _Files({"tasks_sha256": hashes}, inputs={"tasks": folder})
     return {name: ours if name == catalogue.SUMMSCREEN else theirs for name in settings.tasks}
 
 

@@ -15,7 +15,9 @@ from typing import Any, ClassVar
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task
+from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._asked import Model
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.views import curves, interval_table
 from symreg.cells import Cell, Compute, Progress
@@ -37,11 +39,17 @@ class Extrapolation(LanguageModels):
         tail: Last tokens of a window that ``tail`` is the mean of.
         eval_tokens: Tokens of held-out text, the same at every length: whole windows of the
             longest.
+        eval_path: Another text to ask, its held-out part: as ``path``.
+        eval_corpus: As ``corpus``, of the text to ask.
+        eval_column: As ``column``, of the text to ask.
     """
 
     multiples: tuple[int, ...] = MULTIPLES
     tail: int = 32
     eval_tokens: int = 2**14
+    eval_path: str | None = None
+    eval_corpus: str | None = None
+    eval_column: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,15 +58,28 @@ class Extrapolation(LanguageModels):
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
         object.__setattr__(self, "multiples", tuple(sorted(self.multiples)))
-        if not 1 <= self.tail <= self.seq_len:
-            raise ValueError(f"tail must be in [1, {self.seq_len}], got {self.tail}")
-        longest = self.seq_len * max(self.multiples)
+        self.check_lengths(self.seq_len)
+
+    def check_lengths(self, context: int) -> None:
+        """Refuse what models of a training length cannot be asked.
+
+        Raises:
+            ValueError: The tail is longer, or the text is not whole windows of every length.
+        """
+        if not 1 <= self.tail <= context:
+            raise ValueError(f"tail must be in [1, {context}], got {self.tail}")
+        longest = context * max(self.multiples)
         if self.eval_tokens < 2 * longest or self.eval_tokens % longest:
             # Whole windows of every length then begin and end at the same tokens.
             raise ValueError(
                 f"eval_tokens must be a multiple of {longest}, the longest window, and at least "
                 f"two of them, got {self.eval_tokens}"
             )
+
+    def text(self) -> dict[str, str]:
+        """Return where another text to ask is; nothing if it is the models' own."""
+        given = {"path": self.eval_path, "corpus": self.eval_corpus, "column": self.eval_column}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 SMALL = Extrapolation(
@@ -135,28 +156,24 @@ class ExtrapolationTask(Task):
         Raises:
             ValueError: There is not so much held-out text.
         """
-        trained, asked = [], []
-        for variant, seed in settings.models():
-            cell = language_model.training_cell(settings, variant, seed)
-            trained.append(cell)
-            for ntk in self.ntk if variant.stretches else (False,):
-                row = {"model": variant.label, "ntk": ntk, "context": settings.seq_len}
-                how = {
-                    "multiples": list(settings.multiples),
-                    "tail": settings.tail,
-                    "eval_tokens": settings.eval_tokens,
-                }
-                asked.append(
-                    Cell(
-                        "losses",
-                        self.measurement(row, seed, how),
-                        needs={"model": cell},
-                        label=f"ask {variant.label}, NTK {'on' if ntk else 'off'}, seed {seed}",
-                    )
-                )
-        longest = settings.seq_len * max(settings.multiples)
-        language_model.held_out(trained[0].config, longest, settings.eval_tokens)  # refuses
-        return [*trained, *asked]
+        models = asked.models(settings)
+        how: dict[str, Any] = {
+            "multiples": list(settings.multiples),
+            "tail": settings.tail,
+            "eval_tokens": settings.eval_tokens,
+        }
+        if text := settings.text():
+            how["text"] = {**text, "sha256": language_model.text_sha256(**text)}
+        questions = []
+        for model in models:
+            settings.check_lengths(model.context)
+            for ntk in self.ntk if model.stretches else (False,):
+                row = {"ntk": ntk, "context": model.context}
+                label = f"ask {model.label}, NTK {'on' if ntk else 'off'}, seed {model.seed}"
+                questions.append(model.question(self, "losses", row, how, label))
+        if not text:
+            asked.check_text(models, max(settings.multiples), settings.eval_tokens)
+        return [*asked.trainings(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -171,12 +188,15 @@ class ExtrapolationTask(Task):
         from orbits import artefacts
         from worldmodel import extrapolate
 
-        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
-        context, short = record["data"]["seq_len"], None
-        metrics, kept = {}, {}
+        model = Model.needed(needs)
+        task, context, short = model.load(), model.context, None
+        metrics, kept, about = {}, {}, {}
+        if text := config.get("text"):
+            stream, about["corpus"] = language_model.stream(task.tokenizer, **text)
         for done, multiple in enumerate(config["multiples"]):
             length = multiple * context
-            windows = language_model.held_out(record, length, config["eval_tokens"])
+            n = config["eval_tokens"]
+            windows = language_model.cut(stream, length, n) if text else model.held_out(length, n)
             ntk = context if config["row"]["ntk"] else None
             with extrapolate.at_length(task, length, ntk):
                 found = extrapolate.losses(task, windows).double().numpy()
@@ -196,7 +216,7 @@ class ExtrapolationTask(Task):
             if multiple > 1 and 1 in config["multiples"]:
                 rise = metrics[f"loss@{multiple}x"].value - metrics["loss@1x"].value
                 metrics[f"rise@{multiple}x"] = Measured(rise, metrics[f"loss@{multiple}x"].n)
-        line = language_model.measured(self, config, needs["model"], metrics)
+        line = model.line(self, config, metrics, **about)
         artefacts.save_arrays(
             folder / POSITIONS,
             {name: values.astype(np.float32) for name, values in kept.items()},

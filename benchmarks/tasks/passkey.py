@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Settings, Table, Task
+from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._asked import Model
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks._solve import Problems, answers, best, trained
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
@@ -26,82 +29,115 @@ TRAINED, ASKED = "trained", "asked"
 
 
 @dataclass(frozen=True)
+class ShortForm(Problems):
+    """Models that are trained on the short form.
+
+    Attributes:
+        seq_len: Bytes of a training example.
+        n_digits: Digits of the key.
+    """
+
+    not_flags: ClassVar = ("attentions", "exponents", "seeds", "n_test")  # of both forms
+    seq_len: int = 96
+    n_digits: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from benchmarks.problems.passkey import Passkey
+
+        Passkey(self.seq_len, self.n_digits)  # refuses a key that does not fit
+
+
+@dataclass(frozen=True)
+class LongForm(LanguageModels):
+    """Language models that are asked the long form."""
+
+    not_flags: ClassVar = ("attentions", "exponents", "seeds")
+
+
+@dataclass(frozen=True)
 class Passkeys(Settings):
     """Models, the lengths they are asked at, and the form of the question.
 
     Attributes:
         form: ``trained`` or ``asked``.
         multiples: Lengths as multiples of the training length.
-        n_digits: Digits of the short form's key.
-        seq_len: Training length of the short form.
         n_trials: Prompts at each length.
         attentions: Attention variants.
         exponents: The p of every re-weighted variant, one row each.
         seeds: Model seeds.
-        problems: Models of the short form.
-        language_models: Models of the long one.
+        trained: Models of the short form.
+        asked: Models of the long one.
     """
 
     form: str = TRAINED
     multiples: tuple[float, ...] = MULTIPLES
-    n_digits: int = 3
-    seq_len: int = 96
     n_trials: int = 100
     attentions: tuple[str, ...] = ("softmax", "lssa", "lssar")
     exponents: tuple[float, ...] = (15.0,)
     seeds: tuple[int, ...] = (0, 1, 2)
-    problems: Problems = field(default_factory=lambda: Problems(preset="", about=""))
-    language_models: LanguageModels = field(
-        default_factory=lambda: LanguageModels(preset="", about="")
-    )
+    trained: ShortForm = field(default_factory=lambda: ShortForm(preset="", about=""))
+    asked: LongForm = field(default_factory=lambda: LongForm(preset="", about=""))
 
     def __post_init__(self) -> None:
         if self.form not in (TRAINED, ASKED):
             raise ValueError(f"form must be {TRAINED} or {ASKED}, got {self.form!r}")
         self.check_not_empty("multiples")
+        self.check({"n_trials": 1})
         for multiple in self.multiples:
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
         object.__setattr__(self, "multiples", tuple(map(float, self.multiples)))
-        from benchmarks.problems.passkey import Passkey
 
-        Passkey(self.seq_len, self.n_digits)  # refuses a key that does not fit
-
-    def models(self) -> Problems | LanguageModels:
+    def models(self) -> ShortForm | LongForm:
         """Return the models of the chosen form."""
-        models = self.problems if self.form == TRAINED else self.language_models
-        return replace(
-            models, attentions=self.attentions, exponents=self.exponents, seeds=self.seeds
-        )
+        shared: dict[str, Any] = {
+            name: getattr(self, name) for name in ("attentions", "exponents", "seeds")
+        }
+        if self.form == TRAINED:
+            return replace(self.trained, n_test=self.n_trials, **shared)
+        return replace(self.asked, **shared)
+
+    def trainings(self) -> list[Training]:
+        """Return how the models of the chosen form are trained."""
+        return self.models().trainings()
+
+
+def _long_form(preset: str, **changes: Any) -> LongForm:
+    """Return the language models of extrapolation's preset."""
+    return LongForm(**{**LANGUAGE_MODELS[preset].shared(), **changes})
 
 
 SMALL = Passkeys(
     preset="small",
     about="trained form, 3 digits in 96 bytes, width 64",
-    problems=Problems(
+    trained=ShortForm(
         preset="small", about="", warm_up=0.0, n_head=2, head_dim=32, mlp="gelu", steps=600,
-        lrs=(3e-3,), val_steps=100, batch_size=32, n_test=200,
+        lrs=(3e-3,), val_steps=100, batch_size=32,
     ),
+    asked=_long_form("small", seq_len=256),
 )  # fmt: skip
 PRESETS = {
     "tiny": replace(
-        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims", seq_len=64,
+        SMALL, preset="tiny", about="smoke test, a minute of CPU; no claims",
         attentions=("softmax",), seeds=(0,), multiples=(1, 2), n_trials=4,
-        problems=replace(SMALL.problems, steps=20, val_steps=10, n_val=32, n_test=32, head_dim=8),
-        language_models=replace(LANGUAGE_MODELS["tiny"], seq_len=256, multiples=(1, 2), steps=5),
+        trained=replace(
+            SMALL.trained, seq_len=64, steps=20, val_steps=10, n_val=32, head_dim=8
+        ),
+        asked=_long_form("tiny", seq_len=256, steps=5),
     ),
     "small": SMALL,
     "gpu": replace(
         SMALL, preset="gpu", about="trained form, 5 digits in 256 bytes, 4 layers of 256; one GPU",
-        seq_len=256, n_digits=5,
-        problems=replace(
-            SMALL.problems, n_layer=4, n_head=4, head_dim=64, steps=10_000, lrs=(1e-3,),
-            batch_size=128,
+        trained=replace(
+            SMALL.trained, seq_len=256, n_digits=5, n_layer=4, n_head=4, head_dim=64,
+            steps=10_000, lrs=(1e-3,), batch_size=128, training=Training(accelerator="cuda"),
         ),
+        asked=_long_form("gpu"),
     ),
     "paper": replace(
         SMALL, preset="paper", about="the prompt to GPT-2 124M of extrapolation's; never run",
-        form=ASKED, multiples=(1, 1.5, 2, 3, 4, 8), language_models=LANGUAGE_MODELS["paper"],
+        form=ASKED, multiples=(1, 1.5, 2, 3, 4, 8), asked=_long_form("paper"),
     ),
 }  # fmt: skip
 METRICS = {
@@ -130,33 +166,25 @@ class PasskeyTask(Task):
         from benchmarks.problems.passkey import prompts
         from worldmodel.tokenizer import load_tokenizer
 
-        models = settings.models()
-        multiples = list(settings.multiples)
-        if isinstance(models, Problems):
-            problem = {"seq_len": settings.seq_len, "n_digits": settings.n_digits}
+        models, multiples = settings.models(), list(settings.multiples)
+        if isinstance(models, ShortForm):
+            problem = {"seq_len": models.seq_len, "n_digits": models.n_digits}
             cells = []
             for trial in models.trials():
-                config = models.training_config(trial, "passkey", problem, settings.seq_len)
+                config = models.training_config(trial, "passkey", problem, models.seq_len)
                 row = {**trial.row, "form": TRAINED}
                 full = self.measurement(row, trial.seed, {**config, "multiples": multiples})
                 cells.append(Cell(TRAINED, full, label=trial.label))
             return cells
-        assert isinstance(models, LanguageModels)
-        tokenizer = load_tokenizer(models.tokenizer)
-        for multiple in multiples:
-            prompts(tokenizer, int(multiple * models.seq_len), settings.n_trials)  # refuses
-        learned, asked = [], []
-        for variant, seed in models.models():
-            cell = language_model.training_cell(models, variant, seed)
-            learned.append(cell)
-            config = self.measurement(
-                {"model": variant.label, "form": ASKED},
-                seed,
-                {"multiples": multiples, "n_trials": settings.n_trials},
-            )
-            label = f"ask {variant.label}, seed {seed}"
-            asked.append(Cell(ASKED, config, needs={"model": cell}, label=label))
-        return [*learned, *asked]
+        found, questions = asked.models(models), []
+        for model in found:
+            tokenizer = load_tokenizer(model.tokenizer)
+            for multiple in multiples:
+                prompts(tokenizer, int(multiple * model.context), settings.n_trials)  # refuses
+            how = {"multiples": multiples, "n_trials": settings.n_trials}
+            label = f"ask {model.label}, seed {model.seed}"
+            questions.append(model.question(self, ASKED, {"form": ASKED}, how, label))
+        return [*asked.trainings(found), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -195,24 +223,24 @@ class PasskeyTask(Task):
         from benchmarks.text_scorer import Prompt, TextScorer
         from worldmodel.extrapolate import at_length
 
-        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
-        metrics = {}
+        model = Model.needed(needs)
+        task, metrics = model.load(), {}
         for done, multiple in enumerate(config["multiples"], 1):
-            length = int(multiple * record["data"]["seq_len"])
-            trials = prompts(task.tokenizer, length, config["n_trials"], config["seed"])
-            asked = [
+            length = int(multiple * model.context)
+            trials = prompts(task.tokenizer, length, config["n_trials"], config["seed"] or 0)
+            questions = [
                 Prompt(tuple(map(int, task.tokenizer.encode(trial.text))), MAX_NEW_TOKENS)
                 for trial in trials
             ]
             with at_length(task, length, None):
-                answers = TextScorer(task, length).generate(asked)
+                answers = TextScorer(task, length).generate(questions)
             right = [
                 100.0 * is_right(answer, trial.key)
                 for answer, trial in zip(answers, trials, strict=True)
             ]
             metrics[f"acc@{multiple:g}x"] = Measured.mean(right)
             progress(done, len(config["multiples"]))
-        return language_model.measured(self, config, needs["model"], metrics)
+        return model.line(self, config, metrics)
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
         """Return accuracies by length."""

@@ -12,14 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
+from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._asked import Asked, Model
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.views import bars, interval_table, panels
 from symreg.cells import Cell, Compute, Progress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from worldmodel.text_task import TextTask
 
 STORY = "Once upon a time, in a land far far away, there lived"
 TEXTS = ("natural", "repeated", "story")
@@ -62,8 +69,9 @@ class Sinks(LanguageModels):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check({"n_windows": 1, "mask_at": 0})
-        if self.mask_at and self.shards is not None:
-            raise ValueError(f"mask_at must be empty with shards, got {self.mask_at}")
+        for name in ("shards", "checkpoints"):
+            if self.mask_at and getattr(self, name):
+                raise ValueError(f"with {name}, mask_at must be empty: got {self.mask_at}")
         for place in self.mask_at:
             if not 0 <= place < self.seq_len:
                 raise ValueError(f"mask_at must be in [0, {self.seq_len}), got {place}")
@@ -140,28 +148,24 @@ class SinkTask(Task):
         import attention
         from benchmarks.variants import Variant
 
-        for name in (*settings.attentions, settings.mask_attention):
-            attention.get(Variant(name).attention)  # refuses a linear mixer
-        trained: dict[tuple[Variant, int, int | None], Cell] = {
-            (variant, seed, None): language_model.training_cell(settings, variant, seed)
-            for variant, seed in settings.models()
-        }
-        for place in settings.mask_at:
-            for seed in settings.seeds:
-                variant = Variant(settings.mask_attention)
-                cell = language_model.training_cell(settings, variant, seed, mask_at=place)
-                trained[variant, seed, place] = cell
-        asked = []
-        for (variant, seed, at), cell in trained.items():
-            for text in TEXTS if at is None else TEXTS[:1]:
-                row = {"model": variant.label, "text": text, "mask_at": at}
-                config = self.measurement(row, seed, {"n_windows": settings.n_windows})
-                label = f"ask {variant.label} on {text} text, seed {seed}"
-                asked.append(Cell("attention", config, needs={"model": cell}, label=label))
-        first = next(iter(trained.values())).config
-        n_tokens = settings.seq_len * settings.n_windows
-        language_model.held_out(first, settings.seq_len, n_tokens)  # refuses
-        return [*trained.values(), *asked]
+        models: list[tuple[Asked, int | None]] = [(m, None) for m in asked.models(settings)]
+        masked = Variant(settings.mask_attention)
+        models += [
+            (asked.to_train(settings, masked, seed, place), place)
+            for place in settings.mask_at
+            for seed in settings.seeds
+        ]
+        questions = []
+        for model, mask_at in models:
+            attention.get(model.attention)  # refuses a linear mixer
+            for text in TEXTS if mask_at is None else TEXTS[:1]:
+                row = {"text": text, "mask_at": mask_at}
+                label = f"ask {model.label} on {text} text, seed {model.seed}"
+                how = {"n_windows": settings.n_windows}
+                questions.append(model.question(self, "attention", row, how, label))
+        every = [model for model, _ in models]
+        asked.check_text(every, 1, settings.seq_len * settings.n_windows)
+        return [*asked.trainings(every), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -178,8 +182,9 @@ class SinkTask(Task):
         from worldmodel import extrapolate
         from worldmodel.attention_statistics import by_position, layer_states
 
-        task, record = language_model.load(needs["model"]), language_model.record(needs["model"])
-        windows = _windows(config, record, task)
+        model = Model.needed(needs)
+        task = model.load()
+        windows = _windows(config, model, task)
         length, place = windows.shape[1] - 1, config["row"]["mask_at"]
         shares: dict[str, list[float]] = {}
         statistics: dict[str, list[torch.Tensor]] = {}
@@ -215,7 +220,7 @@ class SinkTask(Task):
         for name in FIRST:
             mean = tables[name].mean(dim=0)
             found[name] = Measured(float(mean[0] / mean[1:].mean()), n)
-        line = language_model.measured(self, config, needs["model"], found)
+        line = model.line(self, config, found)
         arrays = {name: table.numpy() for name, table in tables.items()}
         artefacts.save_arrays(folder / STATISTICS, arrays, line["manifest"])
         return {**line, "files": {"statistics": f"cells/{folder.name}/{STATISTICS}"}}
@@ -300,15 +305,14 @@ def _is(line: Line, text: str) -> bool:
     return line["row"]["text"] == text and line["row"]["mask_at"] is None
 
 
-def _windows(config: Mapping[str, Any], record: Mapping[str, Any], task: Any) -> Any:
+def _windows(config: Mapping[str, Any], model: Model, task: TextTask) -> Tensor:
     """Return the windows a model is asked, int64 [N, L + 1]."""
     import numpy as np
     import torch
 
     if config["row"]["text"] == "story":
         return torch.from_numpy(task.tokenizer.encode(STORY).astype(np.int64))[None]
-    length = record["data"]["seq_len"]
-    windows = language_model.held_out(record, length, length * config["n_windows"])
+    windows = model.held_out(model.context, model.context * config["n_windows"])
     if config["row"]["text"] == "repeated":
         return windows[:, :1].expand(-1, windows.shape[1]).contiguous()
     return windows

@@ -87,8 +87,6 @@ def test_acc_n_and_acc_norm_are_two_metrics():
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         ({"tasks": ()}, ValueError, "tasks must not be empty"),
         ({"tasks": ("piqa", "sciq", "piqa")}, ValueError, "duplicate piqa in tasks; keep one"),
-        ({"checkpoints": (__file__,) * 2}, ValueError, r"duplicate .*\.py in checkpoints"),
-        ({"checkpoints": ("nowhere.ckpt",)}, FileNotFoundError, "nowhere.ckpt: no such file"),
         ({"scrolls": "."}, FileNotFoundError, r"\.: no such file"),
         ({"include_path": __file__}, FileNotFoundError, "no such folder of tasks"),
     ],
@@ -209,7 +207,7 @@ def test_a_checkpoint_is_asked(checkpoint, local_tasks, scrolls, tmp_path, monke
     assert away["metrics"] == {}
     assert (away["kind"], away["row"]["asked"]) == ("measurement", "local_away")
 
-    assert choice["manifest"]["inputs"] == {"checkpoint": artefacts.sha256(checkpoint)}
+    assert choice["manifest"]["inputs"] == {"model": artefacts.sha256(checkpoint)}
     assert choice["harness"] == {"version": "3.0", "requests": 15, "truncated": 15}
     (table,) = TASK.tables(lines)
     assert table.title.endswith("acc, acc_norm, acc_n, rouge1 in %")

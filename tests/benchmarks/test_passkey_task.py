@@ -5,8 +5,8 @@ import re
 import torch
 
 from benchmarks.problems.passkey import MAX_NEW_TOKENS
-from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks import passkey
+from benchmarks.tasks._asked import Model
 from benchmarks.text_scorer import TextScorer
 from worldmodel.text_task import TextTask
 
@@ -14,7 +14,7 @@ from worldmodel.text_task import TextTask
 def test_language_models_are_asked_at_exact_lengths(tmp_path, monkeypatch):
     torch.manual_seed(0)
     task = TextTask(n_layer=1, n_head=1, head_dim=4).eval()
-    record = {"data": {"seq_len": 512}}
+    saved = {"datamodule_hyper_parameters": {"seq_len": 512}}
     asked = []
 
     def reader(scorer, prompts):
@@ -25,9 +25,9 @@ def test_language_models_are_asked_at_exact_lengths(tmp_path, monkeypatch):
         knows = len(texts[0]) == 512
         return [f" {key}." if knows and n % 2 else " 0." for n, key in enumerate(keys)]
 
-    monkeypatch.setattr(language_model, "load", lambda folder: task)
-    monkeypatch.setattr(language_model, "record", lambda folder: record)
-    monkeypatch.setattr(language_model, "measured", lambda task, config, model, metrics: metrics)
+    monkeypatch.setattr(Model, "needed", lambda needs: Model(tmp_path, saved))
+    monkeypatch.setattr(Model, "load", lambda model: task)
+    monkeypatch.setattr(Model, "line", lambda model, task, config, metrics: metrics)
     monkeypatch.setattr(TextScorer, "generate", reader)
     config = {"multiples": [1.0, 1.5], "n_trials": 10, "seed": 0}
     found = passkey.TASK.asked(config, tmp_path, {"model": tmp_path}, lambda done, n: None)

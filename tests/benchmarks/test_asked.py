@@ -1,0 +1,143 @@
+"""Language models that are asked: the user's own checkpoints, and texts they never saw."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.task import measurements
+from symreg import results
+from worldmodel import extrapolate
+from worldmodel.tasks import load_task
+from worldmodel.text_task import TextTask
+from worldmodel.tokenizer import load_tokenizer
+
+TINY = ["--preset", "tiny", "--jobs", "1", "--eval-tokens", "512", "--multiples", "1,2"]
+
+
+def run(out, *arguments):
+    main(["run", *arguments, "--out", str(out)])
+    return measurements(results.load(out)[0])
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "numbers.txt"
+    path.write_text(" ".join(map(str, range(20_000))), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, text):
+    """Return a trained model's checkpoint and its own lines."""
+    out = tmp_path_factory.mktemp("run") / "out"
+    lines = run(
+        out, "extrapolation", *TINY, "--attentions", "softmax", "--steps", "2", "--path", str(text)
+    )
+    (checkpoint,) = out.glob("cells/*/last.ckpt")
+    return checkpoint, lines
+
+
+def test_a_checkpoint_is_asked_as_a_trained_model_is(trained, tmp_path):
+    checkpoint, theirs = trained
+    ours = run(tmp_path / "out", "extrapolation", *TINY, "--checkpoints", f"mine:7={checkpoint}")
+    assert len(ours) == len(theirs) == 2, "NTK off and on"
+    for one, other in zip(ours, theirs, strict=True):
+        assert one["metrics"] == other["metrics"]
+        assert one["row"] == {**other["row"], "model": "mine", "seed": 7}
+        assert one["manifest"]["corpus"] == other["manifest"]["corpus"]
+        assert one["manifest"]["inputs"] == other["manifest"]["inputs"]
+    assert not list((tmp_path / "out").glob("cells/*/last.ckpt")), "nothing is trained"
+
+
+def test_another_text_is_asked(trained, tmp_path):
+    checkpoint, _ = trained
+    rows = [{"text": f"{n} squared is {n * n}. "} for n in range(2000)]
+    other = tmp_path / "lambada.jsonl"
+    other.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    asked = [f"--eval-path={other}", "--eval-corpus=lambada"]
+    (line, _) = run(
+        tmp_path / "out", "extrapolation", *TINY, *asked, "--checkpoints", f"mine:0={checkpoint}"
+    )
+    assert line["manifest"]["corpus"]["corpus"] == "lambada"
+    assert line["manifest"]["corpus"]["documents"] == 2000
+    task = load_task(checkpoint).eval()
+    stream = [t for row in rows for t in (256, *row["text"].encode())][:513]
+    for length in (16, 32):
+        windows = torch.tensor(stream).unfold(0, length + 1, length)
+        expected = extrapolate.losses(task, windows).double().mean()
+        found = line["metrics"][f"loss@{length // 16}x"]
+        assert found["n"] == 512 // length
+        assert found["value"] == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_sinks_of_a_checkpoint(trained, tmp_path):
+    checkpoint, _ = trained
+    lines = run(
+        tmp_path / "out", "sink", "--preset", "tiny", "--jobs", "1", "--mask-at", "",
+        "--checkpoints", f"mine:0={checkpoint}",
+    )  # fmt: skip
+    assert [line["row"]["text"] for line in lines] == ["natural", "repeated", "story"]
+    assert {line["row"]["model"] for line in lines} == {"mine"}
+
+
+def test_a_checkpoint_of_token_files_is_asked_about_what_it_did_not_see(tmp_path):
+    from worldmodel.shard_folder import adopt
+
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    draw = np.random.default_rng(0)
+    for name in ("a_val_0.bin", "a_train_1.bin"):
+        tokens = draw.integers(257, size=4000).tolist()
+        header = struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253)
+        (folder / name).write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+    adopt(folder, load_tokenizer("bytes"), progress=False)
+    more = ["--attentions", "softmax", "--steps", "2", "--shards", str(folder)]
+    theirs = run(tmp_path / "trained", "extrapolation", *TINY, *more)
+    (checkpoint,) = (tmp_path / "trained").glob("cells/*/last.ckpt")
+    asked = ["--checkpoints", f"mine:0={checkpoint}"]
+    ours = run(tmp_path / "asked", "extrapolation", *TINY, *asked)
+    assert [line["metrics"] for line in ours] == [line["metrics"] for line in theirs]
+
+
+def test_what_cannot_be_asked_is_refused(trained, text, tmp_path, capsys):
+    checkpoint, _ = trained
+    saved = torch.load(checkpoint, weights_only=True)
+    untold, moved = tmp_path / "untold.ckpt", tmp_path / "moved.ckpt"
+    torch.save({name: value for name, value in saved.items() if name != "TextData"}, untold)
+    hparams = {**saved["datamodule_hyper_parameters"], "path": "gone.txt"}
+    torch.save({**saved, "datamodule_hyper_parameters": hparams}, moved)
+    changed = tmp_path / "changed.txt"
+    changed.write_text(text.read_text() + "1", "utf-8")
+    hparams = {**hparams, "path": str(changed)}
+    other = tmp_path / "other.ckpt"
+    torch.save({**saved, "datamodule_hyper_parameters": hparams}, other)
+    for given, message in (
+        (f"{untold}", "does not say what text it was trained on"),
+        (f"{moved}", "'gone.txt': no such file or folder"),
+        (f"{other}", "changed.txt has changed since the model was trained"),
+        (f"a:0={checkpoint},a:0={checkpoint}", "duplicate a, seed 0 in checkpoints"),
+        (f"{text}", "not a checkpoint of a world model"),
+    ):
+        arguments = [*TINY, "--checkpoints", given, "--out", str(tmp_path / "out")]
+        with pytest.raises(SystemExit):
+            main(["run", "extrapolation", *arguments])
+        assert message in capsys.readouterr().err
+    long = ["--multiples", "16", "--eval-tokens", str(2**16)]
+    with pytest.raises(SystemExit):
+        main(["run", "extrapolation", *TINY, *long, "--checkpoints", str(checkpoint)])
+    assert "held-out text has" in capsys.readouterr().err
+
+
+def test_a_model_without_rotary_positions_does_not_stretch(trained, tmp_path):
+    checkpoint, _ = trained
+    saved = torch.load(checkpoint, weights_only=True)
+    known = {**saved["hyper_parameters"], "attention_args": {"rope_base": None}}
+    path = tmp_path / "plain.ckpt"
+    torch.save({**saved, "hyper_parameters": known}, path)
+    assert TextTask.load_from_checkpoint(path, weights_only=True)
+    lines = run(tmp_path / "out", "extrapolation", *TINY, "--checkpoints", f"plain:0={path}")
+    assert [line["row"]["ntk"] for line in lines] == [False]
