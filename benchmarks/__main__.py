@@ -53,7 +53,7 @@ def _list(options: argparse.Namespace) -> None:
 def _say(name: str, about: str, sizes: dict[str, str]) -> None:
     print(f"{name:14s} {about}")
     for preset, cost in sizes.items():
-        print(f"  --preset {preset:6s} {cost}")
+        print(f"  --preset {preset:7s} {cost}")
 
 
 def _report(options: argparse.Namespace) -> None:

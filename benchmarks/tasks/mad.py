@@ -53,9 +53,11 @@ class Skills(Problems):
 PAPER = Skills(
     preset="paper",
     about="all 66 settings, 200 epochs, width 128; never run",
-    attentions=("softmax", "zeros_sm", "lssar"),
+    attentions=(
+        "softmax", "zeros_sm", "lssar", "zeros", "linear", "gla", "deltanet", "mamba2",
+        "gated_deltanet",
+    ),
     warm_up=0.0,
-    seeds=(0, 1),
     lrs=(1e-4, 5e-4, 1e-3),
     weight_decays=(0.0, 0.1),
     n_head=16,
@@ -69,10 +71,10 @@ PAPER = Skills(
     batch_size=128,
     n_test=1280,
     harder=True,
-)
+)  # fmt: skip
 SMALL = replace(
     PAPER, preset="small", about="two baselines, two heads of 32, 400 steps; 8 minutes of CPU",
-    attentions=("softmax", "lssa", "lssar"), seeds=(0, 1, 2), lrs=(3e-3,),
+    attentions=("softmax", "lssa", "lssar"), lrs=(3e-3,),
     weight_decays=(0.1,), n_head=2, head_dim=32, epochs=None, training=Training(), steps=400,
     val_steps=100, batch_size=32, n_test=640,
     problems=("in_context_recall", "memorization"), harder=False,

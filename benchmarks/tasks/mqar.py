@@ -1,7 +1,8 @@
 """Multi-query associative recall: several keys are asked of many that were shown.
 
 Arora et al., "Zoology" (ICLR 2024), Figure 2; LSSAR (2026) and ZeroS (2025), Figure 3. The rules
-of the problem are those of :class:`benchmarks.problems.mqar.MQAR`.
+of the problem are those of :class:`benchmarks.problems.mqar.MQAR`. Models have no dropout, where
+zoology's embeddings drop a tenth.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ SMALL = Recall(
 )
 GPU = replace(
     SMALL, preset="gpu", about="zoology's Figure 2 at widths 64 and 128; one GPU; never run",
+    attentions=(
+        "softmax", "lssa", "lssar", "zeros", "zeros_sm", "linear", "gla", "deltanet", "mamba2"
+    ),
     exponents=(3.0, 15.0), vocab_size=FIGURE_2[0].vocab_size,
     seq_lens=tuple(problem.seq_len for problem in FIGURE_2),
     n_pairs=tuple(problem.n_pairs for problem in FIGURE_2), head_dims=(64, 128),
@@ -92,6 +96,10 @@ PRESETS = {
     ),
     "small": SMALL,
     "gpu": GPU,
+    "mixture": replace(
+        GPU, preset="mixture", about="zoology's later mixture and loads beyond; one GPU; never run",
+        mixture=True, n_train=180_000, epochs=32, lrs=(1e-3, 3.16e-3, 1e-2, 3.16e-2),
+    ),
     "paper": replace(
         GPU, preset="paper", about="zoology's Figure 2 in batches of 256; never run",
         head_dims=(64, 128, 256, 512), epochs=100,

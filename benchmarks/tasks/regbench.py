@@ -43,7 +43,7 @@ class Languages(Problems):
 PAPER = Languages(
     preset="paper",
     about="5,000 automata, 200 epochs, 8 layers of 512; never run",
-    attentions=("softmax", "lssar"),
+    attentions=("softmax", "lssar", "zeros", "linear", "gla", "deltanet", "retnet", "mamba2"),
     warm_up=0.0,
     lrs=(2.5e-4, 5e-4),
     n_layer=8,
