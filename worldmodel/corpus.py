@@ -93,7 +93,11 @@ def read_corpus(
     elif Path(path).is_file():
         found = _one_file(Path(path))
     else:
-        raise FileNotFoundError(f"corpus {path!r}: no such file or folder")
+        raise FileNotFoundError(
+            f"corpus {path!r}: no such file or folder; give a text that is there, leave it out for "
+            "the standard library, or name a published corpus: "
+            f"{', '.join(corpora.names())}"
+        )
     if not any(document.text for document in found.documents):
         raise ValueError(
             f"corpus {path or found.name!r} has no text; give a UTF-8 file or a folder of "

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from attention.checks import check_size
 from orbits import artefacts
 from orbits.command_line import OneLineParser, one_line_errors
 from worldmodel.documents import Documents, Source
@@ -120,10 +119,10 @@ def make_shards(
             split or is too small for both kinds of files. Nothing was written or deleted.
         OSError: The source could not be read to its end, or the disk is full; run it again.
     """
-    check_size("shard_tokens", shard_tokens)
-    check_size("workers", workers)
-    if n_tokens is not None:
-        check_size("n_tokens", n_tokens)
+    counts = {"n_tokens": n_tokens, "shard_tokens": shard_tokens, "workers": workers}
+    for label, value in counts.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{label} must be at least 1, got {value}")
     if shard_tokens > MOST_TOKENS:
         raise ValueError(f"shard_tokens must be at most {MOST_TOKENS}, got {shard_tokens}")
     if "train" not in source.splits:

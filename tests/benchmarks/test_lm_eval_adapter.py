@@ -1,5 +1,8 @@
 """The adapter to lm-evaluation-harness: requests in, the scorer's numbers out."""
 
+import random
+import string
+
 import pytest
 import torch
 from torch.nn import functional
@@ -91,6 +94,25 @@ def test_texts_become_tokens_as_in_the_harness():
         assert (before, after) == harness._encode_pair(context, continuation)
     assert lm._pair("the planet ", "moves") == lm._pair("the planet", " moves")
     assert len(lm._pair("the planet", " moves")[1]) == 1, "one token, or the space would not matter"
+
+
+def test_fifty_strings_have_the_loglikelihoods_of_a_direct_forward_pass():
+    """Contexts and continuations of all lengths in one call, in batches of mixed rows."""
+    lm, draw = adapter(max_length=48, batch_size=7), random.Random(0)
+    letters = string.ascii_letters + "é日 \n"
+    texts = [
+        ("".join(draw.choices(letters, k=draw.randrange(90))), f" {'x' * draw.randrange(30)}é")
+        for _ in range(50)
+    ]
+    found = lm.loglikelihood(requests("loglikelihood", *texts))
+    assert any(len(before.encode()) > 60 for before, _ in texts), "some contexts are cut"
+    for (before, after), (value, greedy) in zip(texts, found, strict=True):
+        kept = before.rstrip()  # spaces that end a context belong to the continuation
+        n = len((before + after).encode()) - len(kept.encode())
+        tokens = [*(before + after).encode()] if kept else [END, *(before + after).encode()]
+        expected, is_greedy = direct(lm.scorer.task, tokens[-49:], n)
+        assert value == pytest.approx(expected, abs=1e-4)
+        assert greedy is is_greedy
 
 
 def test_loglikelihoods_of_texts():

@@ -3,8 +3,12 @@
 from statistics import fmean
 
 import pytest
+import torch
 
 from benchmarks.tasks import sink
+from worldmodel import attention_statistics
+from worldmodel.attention_statistics import LayerState
+from worldmodel.text_task import TextTask
 
 # Lazy Attention, Table 4a: norms of values of Qwen3-4B, the first position and the others.
 NORMS = (
@@ -28,3 +32,35 @@ def test_the_papers_models_stand_below_ours():
     found = dict(zip(header, papers[0], strict=True))
     assert float(found["norm_v"]) == pytest.approx(NORMS[0] / fmean(NORMS[1:]), abs=5e-4)
     assert all(0.99 < float(cell) < 1.01 for row in papers[1::2] for cell in row[2:])
+
+
+def test_uniform_attention_gives_every_token_what_is_said_of_it(tmp_path, monkeypatch):
+    """The rows after a token, and what uniform attention has there, are counted alike."""
+    length, place = 8, 3
+    weights = torch.tril(torch.ones(length, length)) / torch.arange(1, length + 1)[:, None]
+    state = LayerState(
+        weights=weights.expand(2, 2, length, length),
+        **{name: torch.randn(2, 2, length, 4) for name in ("query", "key", "value")},
+        hidden=torch.randn(2, length, 8),
+    )
+    task = TextTask(n_layer=1, n_head=2, head_dim=4).eval()
+    saved = {"datamodule_hyper_parameters": {"seq_len": length}}
+    windows = torch.zeros(2, length + 1, dtype=torch.int64)
+    monkeypatch.setattr(attention_statistics, "layer_states", lambda task, tokens: [state, state])
+    monkeypatch.setattr(sink.Model, "needed", lambda needs: sink.Model(tmp_path, saved))
+    monkeypatch.setattr(sink.Model, "load", lambda model: task)
+    monkeypatch.setattr(sink.Model, "held_out", lambda model, length, n: windows)
+    found = {}
+
+    def line(model, task, config, metrics):
+        found.update({name: measured.value for name, measured in metrics.items()})
+        return {"manifest": {}}
+
+    monkeypatch.setattr(sink.Model, "line", line)
+    config = {"row": {"text": "natural", "mask_at": place}, "n_windows": 2}
+    sink.TASK.attention(config, tmp_path, {}, lambda done, n: None)
+    assert found["received"] == pytest.approx(100 * fmean(1 / n for n in range(5, 9)))
+    assert found["uniform_received"] == pytest.approx(found["received"])
+    assert found["sink"] == pytest.approx(found["uniform"])
+    assert found["sink"] + found["density"] == pytest.approx(100)
+    assert found["missing"] == pytest.approx(0, abs=1e-4)

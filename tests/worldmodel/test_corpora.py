@@ -18,6 +18,15 @@ ROOT = Path(__file__).parents[2]
 
 FINEWEB = ("text", "id", "dump", "url", "date", "file_path", "language", "language_score")
 """Columns of HuggingFaceFW/fineweb, with token_count behind them."""
+COLUMNS = {
+    "fineweb": (*FINEWEB, "token_count"),
+    "fineweb_edu": (
+        "text", "id", "dump", "url", "file_path", "language", "language_score", "token_count",
+        "score", "int_score",
+    ),
+    "openwebtext2": ("text",),
+}  # fmt: skip
+"""Columns of the hub's training corpora."""
 WIKITEXT = [
     "", " = Valkyria Chronicles III = \n", "", " It is a game . \n", "", " = = Plot = = \n", "",
     " The 4 @-@ th unit . \n", "", " = A = \n", "", " a = b = c is no title . \n",
@@ -54,13 +63,13 @@ def test_every_file_is_a_corpus_of_its_name():
         corpora.get("finweb")
 
 
-def test_local_files_of_a_hub_repository_give_their_texts_in_order(tmp_path):
+@pytest.mark.parametrize(("name", "columns"), COLUMNS.items(), ids=COLUMNS)
+def test_local_files_of_a_hub_repository_give_their_texts_in_order(tmp_path, name, columns):
     texts = texts_of(30)
-    columns = (*FINEWEB, "token_count")
     write_parquet(tmp_path / "sample/10BT/000_00000.parquet", texts[:18], columns)
     write_parquet(tmp_path / "sample/10BT/001_00000.parquet", texts[18:], columns)
-    source = documents.source(str(tmp_path), "fineweb")
-    assert source.name == "fineweb"
+    source = documents.source(str(tmp_path), name)
+    assert source.name == name
     assert list(source.splits) == ["train"]
     assert list(source.splits["train"]) == texts
     assert str(tmp_path.parent) not in json.dumps(dict(source.record))

@@ -214,7 +214,9 @@ def test_facts_are_of_their_own_seed():
 
 
 @pytest.mark.parametrize(
-    "problem", [InContextRecall(), NOISY, FuzzyRecall(), SelectiveCopy(), Compression()], ids=str
+    "problem",
+    [InContextRecall(), NOISY, FuzzyRecall(), SelectiveCopy(), Compression(), Memorization()],
+    ids=str,
 )
 def test_random_answers_are_at_chance(problem):
     made = problem.examples("test", 0, np.arange(200))
