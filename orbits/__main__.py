@@ -11,7 +11,7 @@ from orbits.command_line import OneLineParser, one_line_errors
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     options = _parser().parse_args(arguments)
-    with one_line_errors():
+    with one_line_errors(resumes=options.run is _generate):
         options.run(options)
 
 
