@@ -18,13 +18,14 @@ the sequence length, l1 the division of a row by its sum of absolute values.
 
 """
 
-MIXERS = ("linear mixer", "about", "source", "arguments")
+MIXERS = ("linear mixer", "about", "state", "source", "arguments")
 
 MIXERS_HEADER = """
 
 # Linear mixers
 
-Their time is linear in L and their state constant, so there are no weights to look at.
+Their time is linear in L and their state constant, so there are no weights to look at. The state is
+how many numbers decoding keeps for a sequence, of H heads of D channels (N: the argument state).
 
 """
 
@@ -66,7 +67,7 @@ def table(markdown: bool = False) -> str:
         for spec in CATALOGUE
     ]
     mixers = [
-        (mixer.name, mixer.about, mixer.source, ", ".join(mixer.arguments) or "-")
+        (mixer.name, mixer.about, mixer.kept, mixer.source, ", ".join(mixer.arguments) or "-")
         for mixer in map(linear.get, linear.names())
     ]
     if markdown:

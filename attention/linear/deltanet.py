@@ -25,6 +25,7 @@ class DeltaNet(Mixer):
     name = "deltanet"
     source = "Schlag et al. 2021 (delta rule); Yang et al. 2024 (arXiv:2406.06484), Sects. 2.2, 3"
     about = "Linear attention that overwrites: a key's old value is subtracted before the new one."
+    kept = "H (D^2 + 9 D)"
     expand = 1
     """Channels of a value for one of a key."""
 

@@ -28,6 +28,7 @@ class GatedDeltaNet(DeltaNet):
     name = "gated_deltanet"
     source = "Yang et al. 2024 (arXiv:2412.06464), Sects. 3.1, 3.3, 3.4"
     about = "DeltaNet whose whole state decays at a rate the input chooses."
+    kept = "H (2 D^2 + 12 D)"
     expand = 2
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -27,6 +27,7 @@ class GatedLinearAttention(Mixer):
     name = "gla"
     source = "Yang et al. 2023 (arXiv:2312.06635), Sects. 4.1 and 4.4"
     about = "Linear attention in which every key channel forgets at a rate the input chooses."
+    kept = "H D^2 / 2"
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

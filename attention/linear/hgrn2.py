@@ -31,6 +31,7 @@ class HGRN2(Mixer):
     name = "hgrn2"
     source = "Qin et al. 2024 (arXiv:2404.07904), Sect. 3"
     about = "Gated linear attention whose keys are what the forget gates leave open."
+    kept = "H D^2"
     arguments: ClassVar = {"lower_bound": None}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -29,6 +29,7 @@ class LinearAttention(Mixer):
     name = "linear"
     source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
+    kept = "H (D^2 + D)"
     arguments: ClassVar = {"rope_base": 10_000.0}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

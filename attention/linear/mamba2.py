@@ -36,6 +36,7 @@ class Mamba2(Mixer):
     name = "mamba2"
     source = "Dao and Gu 2024 (arXiv:2405.21060), Sects. 6 and 7, Listing 1"
     about = "State-space duality: linear attention with a scalar decay, a convolution and a gate."
+    kept = "2 H D N + 6 (H D + N)"
     arguments: ClassVar = {"state": 64}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -52,6 +52,8 @@ class Mixer(nn.Module, ABC):
     """Paper and equation."""
     about: ClassVar[str]
     """One sentence."""
+    kept: ClassVar[str]
+    """Numbers that decoding keeps for a sequence, of H heads of D channels and its arguments."""
     arguments: ClassVar[Mapping[str, Any]] = {}
     """What a user may set, as plain data, with its defaults."""
 

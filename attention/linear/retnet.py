@@ -29,6 +29,7 @@ class RetNet(Mixer):
     name = "retnet"
     source = "Sun et al. 2023 (arXiv:2307.08621), Eqs. 5, 6, 8"
     about = "Linear attention with RoPE and a fixed exponential decay per head."
+    kept = "2 H D^2"
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

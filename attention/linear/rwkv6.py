@@ -28,6 +28,7 @@ class RWKV6(RWKV):
     name = "rwkv6"
     source = "Peng et al. 2024 (arXiv:2404.05892), Finch: token shift, time mixing"
     about = "Linear attention with decays per channel, a bonus for the present and token shift."
+    kept = "H (D^2 + D)"
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -30,6 +30,7 @@ class RWKV7(RWKV):
     name = "rwkv7"
     source = "Peng et al. 2025 (arXiv:2503.14456), time mixing"
     about = "A delta rule with decays and learning rates per channel, and token shift."
+    kept = "H (D^2 + D)"
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

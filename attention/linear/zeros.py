@@ -22,15 +22,16 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "logits": ("deviation", "averaging", "distance", "linear", "quadratic"),
     "angular": ("rope", "plain", "additive", "none"),
     "zeroth": ("none", "first", "all"),
-    **dict.fromkeys(("gated", "norm", "decay", "causal"), (True, False)),
+    **dict.fromkeys(("gated", "norm", "rescale", "decay", "causal"), (True, False)),
 }
 """What the arguments may be; ``rope_base`` is a number."""
 
-IDLE: dict[str, tuple[str, tuple[str, ...]]] = {
+IDLE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "zeroth": ("radial", ("softmax", "none")),  # nothing was removed
     "gated": ("radial", ("softmax", "none")),
     "logits": ("radial", ("none",)),
     "rope_base": ("angular", ("plain", "additive", "none")),
+    "rescale": ("norm", (False,)),
 }
 """Arguments that change nothing beside some values of another one."""
 
@@ -73,6 +74,7 @@ class ZeroS(Mixer):
             Sect. 3.3 writes a sigmoid.
         gated: False for gates of 1, r = softmax - 1/t ("w/o Gating").
         norm: False for no LayerNorm ("w/o Norm").
+        rescale: False for the LayerNorm of o_t itself, as published.
         decay: True for the factor 1 / sqrt(t) of Proposition 3.5.
         causal: False for sums over all positions (encoder-only, Sect. 4).
         rope_base: Base of the rotary positions.
@@ -81,6 +83,7 @@ class ZeroS(Mixer):
     name = "zeros"
     source = "ZeroS (2025), Sects. 3.2, 3.3 and A.2"
     about = "Softmax of a key's deviation without its zeroth order, gated, times a cosine."
+    kept = "H (3 D^2 + D + 2)"
     arguments: ClassVar = {
         "radial": "zero_sum",
         "logits": "deviation",
@@ -88,6 +91,7 @@ class ZeroS(Mixer):
         "zeroth": "none",
         "gated": True,
         "norm": True,
+        "rescale": True,
         "decay": False,
         "causal": True,
         "rope_base": 10_000.0,
@@ -223,8 +227,9 @@ class ZeroS(Mixer):
         seen = count[:, None].to(u.dtype)
         if how == "distance":
             return (u - total / seen).norm(dim=-1) / math.sqrt(d)
-        prior = self.tau.to(u.dtype).exp()[:, None, None]
-        average = (total + prior * self.mu.to(u.dtype)[:, None]) / (seen + prior)
+        # e^tau / (e^tau + i) without e^tau, which overflows.
+        prior = (self.tau.to(u.dtype)[:, None, None] - seen.log()).sigmoid()
+        average = torch.lerp(total / seen, self.mu.to(u.dtype)[:, None], prior)
         return -(u * average).sum(dim=-1) / math.sqrt(d)
 
     def _radial(self, x: Tensor, v: Tensor, count: Tensor) -> Tensor:
@@ -249,8 +254,9 @@ class ZeroS(Mixer):
     def _finished(self, mixed: Tensor, x: Tensor, first: int) -> Tensor:
         """Return the layer's output of what the heads have mixed, [B, H, L, D]."""
         if self.args["norm"]:
-            scale = self._seen(x, first)[:, None].to(mixed.dtype)
-            mixed = functional.layer_norm(scale * mixed, mixed.shape[-1:])
+            if self.args["rescale"]:
+                mixed = self._seen(x, first)[:, None].to(mixed.dtype) * mixed
+            mixed = functional.layer_norm(mixed, mixed.shape[-1:])
         return self.project(self._merge(mixed, x))
 
 

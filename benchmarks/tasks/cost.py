@@ -122,8 +122,9 @@ class CostTask(Task):
         metrics = {
             "latency": Measured(found["seconds"], 1),
             "throughput": Measured(found["tokens_per_s"], 1),
-            "memory": Measured(found["bytes"], 1),
         }
+        if found["bytes"]:  # without gradients autograd keeps nothing on a CPU
+            metrics["memory"] = Measured(found["bytes"], 1)
         return self.line(config, metrics, manifest=manifest(config, seed=None, device=device))
 
     def tables(self, lines: Sequence[Line]) -> list[Table]:
@@ -132,7 +133,7 @@ class CostTask(Task):
         title = "Latency and memory by those of eager softmax in the same round"
         return [
             interval_table(title, _ratios(lines), keys, ("latency", "memory")),
-            interval_table("Seconds a step", lines, keys, ("latency",)),
+            interval_table("A step: seconds, tokens per second, bytes", lines, keys, self.metrics),
         ]
 
     def ours(
@@ -149,7 +150,8 @@ class CostTask(Task):
                 values = found.setdefault(label, {}).setdefault(row["seed"], {})
                 values[f"latency@{mode}"] = second * metrics["latency"]["value"]
                 values[f"throughput@{mode}"] = metrics["throughput"]["value"]
-                values[f"memory@{mode}"] = byte * metrics["memory"]["value"]
+                if "memory" in metrics:
+                    values[f"memory@{mode}"] = byte * metrics["memory"]["value"]
         return found
 
     def draw(self, lines: Sequence[Line], folder: Path) -> dict[str, Path]:
@@ -181,6 +183,7 @@ def _ratios(lines: Sequence[Line]) -> list[Line]:
             "metrics": {
                 name: {**metric, "value": metric["value"] / base[_place(line)][name]["value"]}
                 for name, metric in line["metrics"].items()
+                if name in base[_place(line)]
             },
         }
         for line in measurements(lines)

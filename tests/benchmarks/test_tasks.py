@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import attention
 from benchmarks import published, settings_flags, tasks
 from benchmarks.__main__ import main
 from benchmarks.task import MEASUREMENT, Measured, by_seed, measurements
@@ -43,7 +44,7 @@ def test_a_task_says_what_it_is(name):
     task = tasks.get(name)
     assert task.name == name
     assert task.version >= 1
-    assert set(task.presets) == {"tiny", "small", "gpu", "paper"}
+    assert set(task.presets) >= {"tiny", "small", "gpu", "paper"}
     assert all(settings.preset == key for key, settings in task.presets.items())
     assert {metric.direction for metric in task.metrics.values()} <= DIRECTIONS
     assert all(metric.unit and metric.about for metric in task.metrics.values())
@@ -91,6 +92,23 @@ def test_the_smallest_run_ends_in_a_report(name, runs, capsys):
         assert line["row"]["model"] in text
     if task.published:
         assert "| row | metric | paper | ours | verdict | why |" in text
+
+
+@pytest.mark.parametrize("name", ["mqar", "mad", "regbench", "extrapolation"])
+def test_linear_mixers_and_ablations_are_rows_of_their_own(name):
+    asked = (*attention.linear.names(), "zeros_no_norm")
+    task = tasks.get(name)
+    cells = task.cells(dataclasses.replace(task.presets["tiny"], attentions=asked))
+    assert {cell.config["row"]["model"] for cell in cells} >= set(asked)
+
+
+def test_a_linear_mixer_learns_what_attention_is_asked(tmp_path):
+    arguments = ["--preset", "tiny", "--jobs", "1", "--attentions", "zeros,gla", "--lrs", "3e-3"]
+    main(["run", "mqar", *arguments, "--out", str(tmp_path)])
+    asked = measurements(results.load(tmp_path)[0])
+    assert [line["row"]["model"] for line in asked] == ["zeros", "gla"]
+    main(["report", str(tmp_path)])
+    assert "| zeros |" in (tmp_path / "report.md").read_text()
 
 
 def test_a_run_again_computes_nothing(runs, capsys):

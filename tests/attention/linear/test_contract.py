@@ -3,16 +3,26 @@
 import copy
 import importlib
 import json
+import sys
 import time
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from sympy import Symbol
+from sympy.parsing.sympy_parser import (
+    convert_xor,
+    implicit_multiplication,
+    parse_expr,
+    standard_transformations,
+)
 
 import attention
 from attention import linear
+from attention.__main__ import main as listing
 from attention.linear import RecurrentState
+from benchmarks.variants import variants
 from worldmodel.gpt import GPT
 
 
@@ -158,6 +168,18 @@ def test_the_state_does_not_grow(name):
         assert all(x.untyped_storage().nbytes() == x.nbytes for x in cache.tensors.values())
 
 
+@pytest.mark.parametrize(("n_head", "head_dim"), [(1, 4), (3, 8)])
+def test_the_state_has_the_size_it_is_said_to_have(name, n_head, head_dim):
+    mixer = linear.get(name)
+    formula = parse_expr(
+        mixer.kept,
+        {**{symbol: Symbol(symbol) for symbol in "HDN"}},
+        transformations=(*standard_transformations, convert_xor, implicit_multiplication),
+    )
+    sizes = {"H": n_head, "D": head_dim, "N": mixer.arguments.get("state", 0)}
+    assert linear.build(name, n_head=n_head, head_dim=head_dim).state_size() == formula.subs(sizes)
+
+
 def test_a_state_can_be_continued_twice(name):
     mixer, x = mixer_of(name), inputs(9)
     cache = mixer.new_cache()
@@ -244,8 +266,10 @@ def test_what_it_is_called_and_what_it_takes(name):
 def test_bad_arguments_are_refused(name):
     for argument in ("p", "window", "backend"):
         for call in (attention.label, partial(attention.build, n_head=2, head_dim=4)):
-            with pytest.raises(TypeError, match=f"{name} has no {argument}; .* takes? one"):
+            with pytest.raises(TypeError, match=f"{name} has no {argument}; .* takes? one") as said:
                 call(name, **{argument: 3})
+            if argument == "window":
+                assert "sliding_window and streaming take one" in str(said.value)
     takes = ", ".join(["chunk", *linear.get(name).arguments])
     with pytest.raises(TypeError, match=f"{name} takes {takes}, not 'window'"):
         linear.build(name, n_head=2, head_dim=4, window=3)
@@ -289,6 +313,52 @@ def test_a_gpt_is_made_of_it_and_decodes_with_it(name):
             step = block(step, cache)
         found.append(gpt.norm(step))
     torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-9)
+
+
+MEAN = """
+from attention.linear.mixer import Mixer
+
+
+class RunningMean(Mixer):
+    name = "running_mean"
+    source = "nowhere"
+    about = "The mean of what came before."
+    kept = "H D"
+
+    def __init__(self, n_head, head_dim, **args):
+        super().__init__(n_head, head_dim, **args)
+        self.project = torch.nn.Linear(self.width, self.width, bias=False)
+
+    def _mix(self, x, cache, chunk):
+        total = x.cumsum(dim=1) + cache.tensors.get("total", 0)
+        cache.tensors = {**cache.tensors, "total": total[:, -1:].clone()}
+        count = torch.arange(x.shape[1]) + (cache.length + 1)
+        return self.project(total / count[:, None].to(x))
+
+
+MIXER = RunningMean
+"""
+
+
+def test_a_mixer_is_added_by_one_file(tmp_path, monkeypatch, capsys):
+    (tmp_path / "running_mean.py").write_text(f"import torch\n{MEAN}", "utf-8")
+    monkeypatch.setattr(linear, "__path__", [*linear.__path__, str(tmp_path)])
+    linear._catalogue.cache_clear()
+    try:
+        assert "running_mean" in attention.all_names()
+        x = inputs(6)
+        test_a_gpt_is_made_of_it_and_decodes_with_it("running_mean")
+        mixer = mixer_of("running_mean")
+        expected = mixer.project(x.cumsum(dim=1) / torch.arange(1, 7)[:, None])
+        torch.testing.assert_close(mixer(x), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(mixer.recurrent(x), expected, rtol=0, atol=1e-12)
+        assert variants(("running_mean",))[0].label == "running_mean"
+        listing(["ls"])
+        assert "The mean of what came before." in capsys.readouterr().out
+    finally:
+        monkeypatch.undo()
+        linear._catalogue.cache_clear()
+        sys.modules.pop("attention.linear.running_mean", None)
 
 
 def test_a_gpt_refuses_to_read_ahead():

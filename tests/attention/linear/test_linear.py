@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import attention
+from tests.attention.linear import published
 
 
 def inputs(length, width=8, seed=5):
@@ -41,6 +42,30 @@ def test_both_forms_are_the_definition(base):
     expected = torch.tensor(np.stack([by_hand(mixer, row.numpy(), base) for row in x]))
     for run in (mixer, mixer.recurrent):
         torch.testing.assert_close(run(x).detach(), expected, rtol=0, atol=1e-12)
+
+
+def recurrence(mixer, x):
+    """Return the layer's output by two running sums, one step after the other."""
+    rows = []
+    for sequence in x:
+        q, k, v = (
+            (sequence @ getattr(mixer, name).weight.T).view(len(sequence), 2, 4)
+            for name in ("query", "key", "value")
+        )
+        q, k = (torch.where(z > 0, z + 1, z.exp()) for z in (q, k))
+        state, normaliser, outs = torch.zeros(2, 4, 4).double(), torch.zeros(2, 4).double(), []
+        for t in range(len(sequence)):
+            state = state + k[t, :, :, None] * v[t, :, None, :]
+            normaliser = normaliser + k[t]
+            mixed = (q[t, :, :, None] * state).sum(dim=1)
+            outs.append(mixed / (q[t] * normaliser).sum(dim=-1, keepdim=True))
+        rows.append(torch.stack(outs).reshape(len(sequence), 8) @ mixer.project.weight.T)
+    return torch.stack(rows)
+
+
+@published.cases
+def test_both_forms_are_the_published_recurrence(length, seen):
+    published.check("linear", recurrence, length, seen, rope_base=None)
 
 
 def test_rotated_features_continue_at_their_position():

@@ -25,6 +25,7 @@ ABLATIONS = [
     {"zeroth": "all", "gated": False},
     {"gated": False},
     {"norm": False},
+    {"rescale": False},
     {"decay": True},
     {"rope_base": 100.0, "radial": "softmax", "logits": "quadratic"},
     {"causal": False},
@@ -133,7 +134,8 @@ def by_hand(mixer, x):
     mixed = radial_by_hand(mixer, x) * cosines_by_hand(mixer, x) @ heads(mixer, "value", x)
     if mixer.args["norm"]:
         seen = np.arange(1, len(x) + 1) if mixer.args["causal"] else np.full(len(x), len(x))
-        mixed = seen[:, None] * (mixed - mixed.mean(axis=-1, keepdims=True))
+        scale = seen[:, None] if mixer.args["rescale"] else 1
+        mixed = scale * (mixed - mixed.mean(axis=-1, keepdims=True))
         mixed /= np.sqrt((mixed**2).mean(axis=-1, keepdims=True) + 1e-5)
     joined = mixed.swapaxes(0, 1).reshape(len(x), -1)
     return joined @ mixer.project.weight.detach().double().numpy().T
@@ -280,6 +282,48 @@ def test_the_decay_is_the_root_of_the_length():
     x, t = inputs(9), torch.arange(1, 10).double()[:, None]
     plain, decayed = mixer_of().radial_weights(x), mixer_of(decay=True).radial_weights(x)
     torch.testing.assert_close(decayed * t.sqrt(), plain, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("args", [a for a in ABLATIONS if a.get("causal", True)], ids=str)
+def test_every_ablation_decodes_what_it_computes_at_once(args):
+    mixer, x = mixer_of(chunk=5, **args), inputs(13)
+    for run in (mixer, mixer.recurrent):
+        cache = mixer.new_cache()
+        parts = [run(part, cache) for part in x.split([1, 1, 6, 1, 4], dim=1)]
+        tolerance = 1e-6 if mixer.args["angular"] == "additive" else 1e-11  # a float32 table
+        torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 16, 100, 128, 299, 500])
+def test_long_sequences_do_not_depend_on_the_chunk(chunk):
+    x = inputs(300)
+    expected = mixer_of(chunk=64)(x)
+    torch.testing.assert_close(mixer_of(chunk=chunk)(x), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("tau", [-200.0, 90.0, 200.0])
+def test_a_prior_of_any_weight_is_finite_and_right(tau):
+    mixer, x = mixer_of(), inputs(9)
+    with torch.no_grad():
+        mixer.tau.fill_(tau)
+    expected = torch.tensor(np.stack([by_hand(mixer, row.numpy()) for row in x]))
+    torch.testing.assert_close(mixer(x).detach(), expected, rtol=0, atol=1e-11)
+    out, *gradients = gradients_of(mixer.float(), mixer, x.float())
+    torch.testing.assert_close(out.detach().double(), expected, rtol=0, atol=1e-3)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.parametrize("size", [1.0, 100.0])
+def test_deviations_that_overflow_and_equal_tokens_are_right(size):
+    """At 100 times the input the deviation, a product, reaches 1e4."""
+    mixer, x = mixer_of(chunk=4), size * inputs(13)
+    equal = x[:, :1].expand_as(x)
+    if size > 1:
+        assert mixer._parts(x, mixer.new_cache())[3].abs().max() > 1e4
+    for given in (x, equal):
+        expected = torch.tensor(np.stack([by_hand(mixer, row.numpy()) for row in given]))
+        for run in (mixer.explicit, mixer.recurrent, mixer):
+            torch.testing.assert_close(run(given).detach(), expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("size", [1e2, 1e4, -1e4])

@@ -93,3 +93,23 @@ def test_no_softmax_layer_comes_nearer_than_the_bound(name):
         nearest = min(nearest, np.abs(out - TARGETS[name] @ values).min())
     assert nearest >= beyond - 1e-12
     assert nearest < beyond + 0.5, "some layer comes near the bound"
+
+
+@pytest.mark.parametrize("name", ["difference of two tokens", "alternating sum"])
+def test_no_softmax_layer_of_any_weights_computes_it(name):
+    """Tokens with equal values c: the rows of softmax sum to 1, so every head mixes them to c.
+
+    A layer then returns M c with one matrix M = sum over heads of W_V W_O, whatever its queries
+    and keys. Weights that sum to 0 ask for 0 at every c, so M = 0: the layer is 0 everywhere.
+    """
+    target = TARGETS[name]
+    assert abs(target.sum()) < 1e-15
+    for n_head in (1, 2, 4):
+        torch.manual_seed(n_head)
+        layer = attention.build("softmax", n_head=n_head, head_dim=8 // n_head).double()
+        joined = layer.project.weight @ layer.value.weight
+        values = torch.randn(8, dtype=torch.float64)
+        x = values.expand(1, LENGTH, 8)
+        out = layer(x)[0, -1]
+        torch.testing.assert_close(out, joined @ values)
+        assert out.abs().max() > 1e-2, "where the target is 0"
