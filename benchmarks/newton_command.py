@@ -19,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LAWS",
         help="comma-separated other laws: add models trained in their worlds",
     )
-    parser.add_argument("--attention", help="comma-separated variants (default: the preset's)")
+    parser.add_argument(
+        "--attention",
+        help="comma-separated variants, linear mixers or ablations (default: the preset's)",
+    )
     parser.add_argument("--labels", help="comma-separated budgets, for example 300,unlimited")
     parser.add_argument("--seeds", help="comma-separated model seeds")
     parser.add_argument("--engines", help="comma-separated symbolic-regression engines, or auto")

@@ -12,8 +12,9 @@ from torch.nn import functional
 class StepSize(nn.Module):
     """dt = softplus(x w + b) and log a = -exp(A) dt, one of each per head.
 
-    Gu and Dao 2023, Sect. 3.6, with one A per head as in Dao and Gu 2024, Sect. 7. At the start dt
-    is log-uniform in [0.001, 0.1] and exp(A) uniform in [1, 16], as in their code.
+    Gu and Dao 2023, Sect. 3.6, with one A per head as in Dao and Gu 2024, Sect. 7. At the start
+    softplus of dt's bias is log-uniform in [0.001, 0.1] and exp(A) uniform in [1, 16], as in their
+    code.
 
     Args:
         width: Channels of x.

@@ -1,8 +1,9 @@
 """The decayed sum by flash-linear-attention's kernels, where they can serve.
 
 fla-core is optional: :func:`refusal` says why it does not serve a call, and everything works
-without it. Mixers with a delta rule stay with PyTorch: of fla's kernels for them (0.6.0) one
-refuses float32, in which states are kept here, and one warns against it.
+without it. Mixers with a delta rule stay with PyTorch: of fla's kernels for them (0.6.0)
+DeltaNet's refuses float32, in which states are kept here, and RWKV-7's warns against it; Gated
+DeltaNet's does neither and is not wired, since no GPU was at hand to try it.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ class RecurrentState:
 
 
 class Mixer(nn.Module, ABC):
-    """A causal sequence mixer whose time is linear and whose state is constant in the length.
+    """A sequence mixer whose time is linear and whose state is constant in the length.
+
+    It is causal; ``zeros`` alone can be told not to be.
 
     A subclass says what it is, makes its layers in ``__init__`` and writes :meth:`_mix`. Its file
     ends with ``MIXER = ClassName`` and is called like the mixer.
@@ -54,6 +56,8 @@ class Mixer(nn.Module, ABC):
     """One sentence."""
     kept: ClassVar[str]
     """Numbers that decoding keeps for a sequence, of H heads of D channels and its arguments."""
+    grows: ClassVar[bool] = False
+    """Whether the state grows with the length all the same, as that of long convolutions does."""
     arguments: ClassVar[Mapping[str, Any]] = {}
     """What a user may set, as plain data, with its defaults."""
 

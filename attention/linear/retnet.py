@@ -23,7 +23,8 @@ class RetNet(Mixer):
     gamma = 1 - 2^(-5 - h) is fixed, one number per head h = 0, 1, ...; the layer returns
     (swish(X W_G) * GroupNorm(o)) W_O with a group per head (Eq. 8): 8 width^2 weights. The
     rotation by the position n, e^(i n theta), is RoPE's. K is divided by sqrt(d) as published; the
-    paper's other two scalings of the scores change nothing behind the GroupNorm and are left out.
+    paper's other two scalings of the scores change nothing behind the GroupNorm but by its epsilon
+    and are left out.
     """
 
     name = "retnet"

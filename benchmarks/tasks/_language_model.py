@@ -38,7 +38,7 @@ class LanguageModels(Settings):
     """Language models and the text they are trained on.
 
     Attributes:
-        attentions: Attention variants.
+        attentions: Attention variants, linear mixers and the papers' ablations of both.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         sharpen_after: A further row per re-weighted variant, which trains without re-weighting
             up to this step; 0 for none.

@@ -66,7 +66,7 @@ class Problems(Settings):
     """Models, their training and the sweep.
 
     Attributes:
-        attentions: Attention variants.
+        attentions: Attention variants, linear mixers and the papers' ablations of both.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         warm_up: A validation accuracy: a further row per re-weighted variant, which trains
             without re-weighting until it has passed it; 0 for none.

@@ -63,7 +63,7 @@ class Passkeys(Settings):
         form: ``trained`` or ``asked``.
         multiples: Lengths as multiples of the training length.
         n_trials: Prompts at each length.
-        attentions: Attention variants.
+        attentions: Attention variants, linear mixers and the papers' ablations of both.
         exponents: The p of every re-weighted variant, one row each.
         seeds: Model seeds.
         trained: Models of the short form.

@@ -157,6 +157,8 @@ def test_every_parameter_learns(name):
 
 
 def test_the_state_does_not_grow(name):
+    if linear.get(name).grows:
+        pytest.skip(f"the state of {name} grows, which it says")
     mixer = mixer_of(name)
     for length in (1, 2, 40):
         cache = mixer.new_cache()
@@ -171,6 +173,8 @@ def test_the_state_does_not_grow(name):
 @pytest.mark.parametrize(("n_head", "head_dim"), [(1, 4), (3, 8)])
 def test_the_state_has_the_size_it_is_said_to_have(name, n_head, head_dim):
     mixer = linear.get(name)
+    if mixer.grows:
+        pytest.skip(f"the state of {name} grows, which it says")
     formula = parse_expr(
         mixer.kept,
         {**{symbol: Symbol(symbol) for symbol in "HDN"}},
