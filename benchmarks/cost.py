@@ -4,7 +4,8 @@ For each row of a sequence, forward and backward take 6 FLOPs per weight of a ma
 backward; Kaplan et al. 2020, arXiv:2001.08361, section 2.1), and 12 per layer and channel for
 each row that it attends to: 4 forward, for QK and AV, and 8 backward (Chowdhery et al. 2022,
 arXiv:2204.02311, appendix B). A causal mask leaves half of those rows, and every variant is
-counted as full causal attention, linear mixers too, which cost less than that when rows are long. Muon adds its orthogonalisation, once a step and device.
+counted as full causal attention, linear mixers too, which cost less where rows are long. Muon adds
+its orthogonalisation, once a step and device.
 
 Left out are operations on single elements, and forward passes over some thousand sequences a
 cell: validation, prediction, and the read-out of an untrained backbone.
