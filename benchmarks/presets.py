@@ -24,8 +24,8 @@ class Training:
     Attributes:
         warmup_steps: Steps of linear warm-up, at most a tenth of the cell's.
         accelerator: ``cuda``, ``cpu``, or ``auto`` for what is there.
-        devices: Processes of pre-training and of the scratch arm, one a device, each with its
-            own share of a step. Fine-tuning takes one.
+        devices: Processes of one training, one a device, each with its own share of a step;
+            fine-tuning takes one.
         strategy: How several devices share a model: ``ddp`` or ``fsdp2``.
         precision: Lightning's name of the arithmetic.
         checkpoint_steps: A killed cell continues from the last multiple of these steps.

@@ -30,9 +30,12 @@ def apply(options: argparse.Namespace, presets: Mapping[str, Settings]) -> Setti
     """Return the chosen preset with what the command line changes.
 
     Raises:
-        ValueError: The settings refuse a value.
+        ValueError: The settings refuse a value, or have no use for it.
     """
-    return _changed(presets[options.preset], vars(options), "")
+    preset = presets[options.preset]
+    settings = _changed(preset, vars(options), "")
+    settings.check_given(preset)
+    return settings
 
 
 def _add(parser: argparse.ArgumentParser, group: type, prefix: str) -> None:

@@ -95,6 +95,13 @@ class Settings:
     not_flags: ClassVar[tuple[str, ...]] = ()
     """Fields that the command line cannot give: others decide them."""
 
+    def check_given(self, preset: Any) -> None:
+        """Refuse changes of a preset that would change nothing.
+
+        Raises:
+            ValueError: One was given.
+        """
+
     def trainings(self) -> list[Training]:
         """Return how models are trained, where any are."""
         found = (getattr(self, each.name) for each in dataclasses.fields(self))

@@ -100,26 +100,44 @@ def beside_published(
 def _setting(task: Task, config: Mapping[str, Any]) -> tuple[str, bool]:
     """Return a run's setting in words, and whether it is the preset ``paper`` as it stands."""
     preset = task.presets[config["preset"]]
-    known = json.loads(json.dumps(preset.config()))
+    known = _flat(json.loads(json.dumps(preset.config())))
+    given = _flat(config)
     changed = [
-        f"{name} {_short(config.get(name))}"
+        f"{name} {_short(given[name])}"
         for name, value in known.items()
-        if name != "seeds" and config.get(name) != value
+        # A field that old results lack had its default.
+        if name not in ("seeds", "checkpoints") and given.get(name, value) != value
     ]
+    if config.get("checkpoints"):
+        words = f"checkpoints {_short(config['checkpoints'])}, asked as preset {preset.preset} asks"
+        return words + (f" but with {', '.join(changed)}" if changed else ""), False
     words = f"preset {preset.preset} ({preset.about})"
     if changed:
         words += f" with {', '.join(changed)}"
     return words, preset.preset == "paper" and not changed
 
 
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings with those of groups beside them, by names as of their flags."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
 def _corpora(lines: Sequence[Line]) -> list[str]:
     """Return the texts that the models of some lines were trained on and asked, in words."""
     found = set()
     for line in lines:
-        if known := line["manifest"].get("corpus"):
-            # The standard library's version is Python's.
-            python = f"Python {known['python']}, " if known["corpus"] == STANDARD_LIBRARY else ""
-            found.add(f"{known['corpus']} ({python}sha256 {known['sha256'][:16]})")
+        for key, what in (("corpus", "trained on"), ("asked_corpus", "asked")):
+            if known := line["manifest"].get(key):
+                # The standard library's version is Python's.
+                own = known["corpus"] == STANDARD_LIBRARY
+                python = f"Python {known['python']}, " if own else ""
+                found.add(f"{what} {known['corpus']} ({python}sha256 {known['sha256'][:16]})")
     return sorted(found)
 
 

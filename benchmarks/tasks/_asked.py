@@ -17,6 +17,7 @@ from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
 from orbits import artefacts
 from symreg.cells import Cell
+from worldmodel.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 TEXTS = {"TextData": "text", "MaskedTextData": "masked_text", "ShardData": "shards"}
 """The learner of each data module of text."""
 
-LABELLED = re.compile(r"(?P<label>[^=]+):(?P<seed>\d+)=(?P<path>.+)")
+LABELLED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Asked:
         attention: Its variant or mixer.
         tokenizer: As for :func:`worldmodel.tokenizer.load_tokenizer`.
         context: Tokens of a training window.
+        n_positions: Most tokens it can read; None without learned positions.
         stretches: Whether dynamic NTK changes it.
         config: What says which model it is, beside the address of a training cell.
         needs: The training cell, if there is one.
@@ -51,10 +53,22 @@ class Asked:
     attention: str
     tokenizer: str
     context: int
+    n_positions: int | None
     stretches: bool
     config: Mapping[str, Any] = field(default_factory=dict)
     needs: Mapping[str, Cell] = field(default_factory=dict)
     inputs: Mapping[str, Path] = field(default_factory=dict)
+
+    def check_length(self, length: int) -> None:
+        """Refuse to ask about more tokens than it can read.
+
+        Raises:
+            ValueError: It has learned positions, fewer than these.
+        """
+        if self.n_positions is not None and length > self.n_positions:
+            raise ValueError(
+                f"{self.label} has {self.n_positions} learned positions, {length} tokens are asked"
+            )
 
     def question(
         self,
@@ -80,7 +94,7 @@ class Asked:
         return Cell(kind, config, needs=self.needs, inputs=files, label=label)
 
 
-def models(settings: LanguageModels) -> list[Asked]:
+def models_of(settings: LanguageModels) -> list[Asked]:
     """Return the models of a run.
 
     Raises:
@@ -107,6 +121,7 @@ def to_train(
         attention=variant.attention,
         tokenizer=settings.tokenizer,
         context=settings.seq_len,
+        n_positions=None,
         stretches=variant.stretches,
         needs={"model": language_model.training_cell(settings, variant, seed, mask_at)},
     )
@@ -117,46 +132,69 @@ def trainings(asked: list[Asked]) -> list[Cell]:
     return [cell for model in asked for cell in model.needs.values()]
 
 
-def check_text(asked: list[Asked], multiple: int, n_tokens: int) -> None:
-    """Refuse models whose own held-out text is too short, or is not there.
+def check_text(
+    models: list[Asked], multiple: int, n_tokens: int, text: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse a held-out text that is too short, or not there, before anything is trained.
 
     Args:
-        asked: The models; those that the run trains have one text.
+        models: The models; those that the run trains have one text.
         multiple: The longest window, in training lengths.
         n_tokens: Tokens to predict in all.
+        text: Another text than the models' own, as :func:`language_model.stream` takes it.
 
     Raises:
         FileNotFoundError: A text is no longer where it was.
         ValueError: It is shorter, or another one now.
     """
-    trained = [model for model in asked if model.needs]
-    for model in trained[:1]:
-        config = model.needs["model"].config
-        language_model.held_out(config, multiple * model.context, n_tokens)
-    for model in asked:
-        if "checkpoint" in model.inputs:
+    checked = set()
+    for model in models:
+        length = multiple * model.context
+        if text:
+            identity = (model.tokenizer, length)
+            if identity not in checked:
+                stream, _ = language_model.stream(load_tokenizer(model.tokenizer), **text)
+                language_model.cut(stream, length, n_tokens)
+        elif model.needs:
+            identity = ("", length)
+            if identity not in checked:
+                language_model.held_out(model.needs["model"].config, length, n_tokens)
+        else:
             found = Model.of(model.inputs["checkpoint"])
-            found.held_out(multiple * found.context, n_tokens)
+            identity = (str(sorted(found.data.items())), length)
+            if identity not in checked:
+                found.held_out(length, n_tokens)
+        checked.add(identity)
 
 
 def _checkpoint(given: str) -> Asked:
     from benchmarks.variants import Variant
 
     match = LABELLED.fullmatch(given)
-    path = match["path"] if match else given
-    model = Model.of(Path(path))
-    known = model.saved["hyper_parameters"]
-    rotary = (known["attention_args"] or {}).get("rope_base", 0) is not None
+    path = Path(match["path"] if match else given)
+    if not path.is_file():
+        hint = "; a named checkpoint is LABEL:SEED=PATH" if "=" in given and not match else ""
+        raise FileNotFoundError(f"{path}: no such file{hint}")
+    model = Model.of(path)
+    if model.learner == "masked_text":
+        raise ValueError(f"{path}: was trained on a text with a fixed token, which is not natural")
+    known = model.hyper_parameters
     return Asked(
-        label=match["label"] if match else path,
+        label=match["label"] if match else str(path),
         seed=int(match["seed"]) if match else None,
         attention=known["attention"],
         tokenizer=known["tokenizer"],
         context=model.context,
-        stretches=rotary and Variant(known["attention"]).stretches,
+        n_positions=known["n_positions"],
+        stretches=Variant(known["attention"]).stretches and _rotates(known),
         config={"checkpoint_sha256": artefacts.sha256(path)},
-        inputs={"checkpoint": Path(path)},
+        inputs={"checkpoint": path},
     )
+
+
+def _rotates(hyper_parameters: Mapping[str, Any]) -> bool:
+    """Return whether a model has rotary positions, which attention has unless it is told."""
+    return (hyper_parameters["attention_args"] or {}).get("rope_base", 0) is not None
 
 
 @dataclass(frozen=True)
@@ -165,49 +203,66 @@ class Model:
 
     Attributes:
         path: The checkpoint.
-        saved: Its content.
+        hyper_parameters: Of the model.
+        data: Of its text, without what Lightning's command line adds.
+        learner: Which text it is, see ``TEXTS``; None if the checkpoint does not say.
+        corpus: What it was trained on, as ``corpus_record`` of its data module, if it says so.
     """
 
     path: Path
-    saved: Mapping[str, Any]
+    hyper_parameters: Mapping[str, Any]
+    data: Mapping[str, Any]
+    learner: str | None = None
+    corpus: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, path: Path) -> Model:
         """Read a checkpoint.
 
         Raises:
-            FileNotFoundError: There is no such file.
             ValueError: It holds no language model, or does not say how long its windows were.
         """
         from worldmodel.tasks import read_checkpoint
 
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file")
         saved = read_checkpoint(path)
         if "tokenizer" not in saved["hyper_parameters"]:
             raise ValueError(f"{path}: holds no language model (TextTask)")
-        if "seq_len" not in saved.get("datamodule_hyper_parameters", {}):
+        data = {
+            name: value
+            for name, value in saved.get("datamodule_hyper_parameters", {}).items()
+            if not name.startswith("_")
+        }
+        if "seq_len" not in data:
             raise ValueError(f"{path}: does not say how long its training windows were")
-        return cls(path, saved)
+        module = next((name for name in TEXTS if name in saved), None)
+        return cls(
+            path,
+            {"attention_args": None, "n_positions": None, **saved["hyper_parameters"]},
+            data,
+            TEXTS[module] if module else None,
+            saved[module]["corpus_record"] if module else None,
+        )
 
     @classmethod
-    def needed(cls, needs: Mapping[str, Path]) -> Model:
-        """Return the model that a cell needs: of a training cell's folder, or a checkpoint."""
+    def needed(cls, needs: Mapping[str, Path], config: Mapping[str, Any]) -> Model:
+        """Return the model that a question needs: of a training cell's folder, or a checkpoint.
+
+        Raises:
+            ValueError: The checkpoint is another one than when the run began.
+        """
         from benchmarks.training import CHECKPOINT
 
-        if "checkpoint" in needs:
-            return cls.of(needs["checkpoint"])
-        return cls.of(needs["model"] / CHECKPOINT)
+        if "checkpoint" not in needs:
+            return cls.of(needs["model"] / CHECKPOINT)
+        path = needs["checkpoint"]
+        if artefacts.sha256(path) != config["checkpoint_sha256"]:
+            raise ValueError(f"{path} has changed since this run began; run it again")
+        return cls.of(path)
 
     @property
     def context(self) -> int:
         """Tokens of a training window."""
-        return self.saved["datamodule_hyper_parameters"]["seq_len"]
-
-    @property
-    def corpus(self) -> dict[str, Any] | None:
-        """What it was trained on, as ``corpus_record`` of its data module, if it says so."""
-        return self.saved[self._data]["corpus_record"] if self._data else None
+        return self.data["seq_len"]
 
     def load(self) -> TextTask:
         """Return the model on the device that is there, ready to ask."""
@@ -228,25 +283,29 @@ class Model:
             ValueError: The checkpoint does not say which it was, or as for
                 :func:`benchmarks.tasks._language_model.held_out`.
         """
-        if self._data is None or self.corpus is None:
+        if self.learner is None or self.corpus is None:
             raise ValueError(f"{self.path}: does not say what text it was trained on")
+        fixed: dict[str, Any] = {
+            "tokenizer": self.hyper_parameters["tokenizer"],
+            "num_workers": 0,
+            **({"verify": False} if "verify" in self.data else {}),
+        }
         config = {
-            "learner": TEXTS[self._data],
-            "data": {
-                **self.saved["datamodule_hyper_parameters"],
-                "tokenizer": self.saved["hyper_parameters"]["tokenizer"],
-                "num_workers": 0,
-            },
+            "learner": self.learner,
+            "data": {**self.data, **fixed},
             "corpus_sha256": self.corpus["sha256"],
         }
-        return language_model.held_out(config, length, n_tokens)
+        try:
+            return language_model.held_out(config, length, n_tokens)
+        except (FileNotFoundError, ValueError) as error:
+            raise type(error)(f"the own text of {self.path}: {error}") from None
 
     def line(
         self,
         task: Task,
         config: Mapping[str, Any],
         metrics: Mapping[str, Measured],
-        **manifest: Any,
+        asked: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the result line of a question to this model.
 
@@ -254,19 +313,17 @@ class Model:
             task: Whose question it was.
             config: The question's configuration.
             metrics: The answer.
-            **manifest: What its manifest says beside the usual and the text it was trained on.
+            asked: The text that was asked, where it is not the one that it was trained on.
         """
         from benchmarks.training import device
-        from orbits.manifest import manifest as describe
+        from orbits.manifest import manifest
 
-        about = describe(
+        about = manifest(
             config,
             seed=config["seed"],
             device=device(config),
             inputs={"model": artefacts.sha256(self.path)},
         )
-        return task.line(config, metrics, manifest={**about, "corpus": self.corpus, **manifest})
-
-    @property
-    def _data(self) -> str | None:
-        return next((name for name in TEXTS if name in self.saved), None)
+        corpora = {"corpus": self.corpus, "asked_corpus": asked}
+        about |= {name: dict(value) for name, value in corpora.items() if value is not None}
+        return task.line(config, metrics, manifest=about)

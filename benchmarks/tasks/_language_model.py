@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.presets import Training
 from benchmarks.task import TRAINING, Settings
 from orbits import artefacts
-from symreg.cells import Cell, Progress
+from symreg.cells import Cell, Progress, Skipped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """Raised whenever the same settings would train another model."""
+
+N_VAL = 256
+"""Windows that data modules validate on where they are not told."""
 
 TEXT_SEED = 0
 """Seed of the held-out text; a model's seed draws its own training windows."""
@@ -103,6 +107,23 @@ class LanguageModels(Settings):
         """Return the values of the fields that all settings of language models have."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(LanguageModels)}
 
+    def trainings(self) -> list[Training]:
+        """Return how models are trained; checkpoints are not."""
+        return [] if self.checkpoints else super().trainings()
+
+    def check_given(self, preset: Settings) -> None:
+        """Refuse changes of a preset that change nothing: with checkpoints, of the training.
+
+        Raises:
+            ValueError: One was given.
+        """
+        ours = {each.name for each in dataclasses.fields(LanguageModels)} - {"checkpoints"}
+        for name in sorted(ours) if self.checkpoints else ():
+            if getattr(self, name) != getattr(preset, name):
+                raise ValueError(
+                    f"with checkpoints nothing is trained, so {name} changes nothing: leave it"
+                )
+
     def models(self) -> Iterator[tuple[Variant, int]]:
         """Yield every variant with every seed."""
         from benchmarks.variants import variants
@@ -110,6 +131,36 @@ class LanguageModels(Settings):
         for seed in self.seeds:
             for variant in variants(self.attentions, self.exponents, self.sharpen_after):
                 yield variant, seed
+
+
+@dataclass(frozen=True)
+class AskedText(LanguageModels):
+    """Language models and the text that they are asked.
+
+    Attributes:
+        eval_path: Another text to ask than the models' own, its held-out part: as ``path``.
+        eval_corpus: As ``corpus``, of the text to ask.
+        eval_column: As ``column``, of the text to ask.
+    """
+
+    eval_path: str | None = None
+    eval_corpus: str | None = None
+    eval_column: str | None = None
+
+    def text(self) -> dict[str, str]:
+        """Return where another text to ask is; nothing if it is the models' own."""
+        given = {"path": self.eval_path, "corpus": self.eval_corpus, "column": self.eval_column}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def other_text(self) -> dict[str, Any]:
+        """Return what says which other text is asked, for the configuration of a question.
+
+        Raises:
+            FileNotFoundError: There is no such text.
+            ValueError: It is out of reach, or there is none.
+        """
+        text = self.text()
+        return {"text": {**text, "sha256": text_sha256(**text)}} if text else {}
 
 
 def training_cell(
@@ -198,8 +249,8 @@ def corpus(config: Mapping[str, Any]) -> CorpusData:
     assert isinstance(data, CorpusData)
     if data.corpus_record["sha256"] != config["corpus_sha256"]:
         raise ValueError(
-            f"the corpus {data.corpus_record['corpus']} has changed since the model was trained; "
-            "use --overwrite to train again"
+            f"the corpus {data.corpus_record['corpus']} has changed since the model was trained: "
+            "give what it was, or --overwrite to train again"
         )
     return data
 
@@ -218,9 +269,17 @@ def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
     Raises:
         ValueError: The text is shorter, or another one now than when the run began.
     """
-    n = n_tokens // length
-    sized = {**config["data"], "seq_len": length, "n_test": n, "n_val": n}
-    return first(corpus({**config, "data": sized}).sequences("test", n), length, n)
+    n, data = n_tokens // length, config["data"]
+    # Shards have one held-out file: what is asked begins behind what training validated on, at
+    # the same token for every length.
+    validated = data.get("n_val", N_VAL) * data["seq_len"]
+    n_val = max(1, math.ceil(validated / n_tokens)) * n
+    found = corpus({**config, "data": {**data, "seq_len": length, "n_test": n, "n_val": n_val}})
+    try:
+        windows = found.sequences("test", n)
+    except ValueError:  # none is left
+        windows = range(0)  # type: ignore[assignment]
+    return first(windows, length, n)
 
 
 def first(windows: Any, length: int, n: int) -> Tensor:
@@ -246,12 +305,17 @@ def stream(tokenizer: Tokenizer, sha256: str, **text: str | None) -> tuple[Token
         **text: Where it is, as for :func:`worldmodel.corpus.read_corpus`.
 
     Raises:
-        ValueError: The text has changed.
+        Skipped: The text is out of reach now.
+        ValueError: It has changed.
     """
     from worldmodel.corpus import read_corpus
+    from worldmodel.documents import Unreachable
     from worldmodel.text import stream_of
 
-    found = read_corpus(**text)
+    try:
+        found = read_corpus(**text)
+    except Unreachable as error:
+        raise Skipped(str(error)) from None
     if found.sha256() != sha256:
         raise ValueError(f"the corpus {found.name} has changed since this run began")
     texts = found.texts("test")
@@ -271,7 +335,7 @@ def cut(stream: Tokens, length: int, n_tokens: int) -> Tensor:
     """
     from worldmodel.text import TextWindows
 
-    windows = TextWindows(stream, length, (len(stream) - 1) // length, None)
+    windows = TextWindows(stream, length, max(0, len(stream) - 1) // length, None)
     return first(windows, length, n_tokens // length)
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.downstream import catalogue
 from benchmarks.task import Line, Metric, Table, Task, by_seed, measurements
-from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
+from benchmarks.tasks._asked import Model, models_of, trainings
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
 from benchmarks.views import bars, interval_table
@@ -136,7 +136,7 @@ class DownstreamTask(Task):
         from benchmarks import downstream
 
         downstream.check(settings.tasks, settings.include_path, settings.scrolls)
-        models, files = asked.models(settings), _files(settings)
+        models, files = models_of(settings), _files(settings)
         questions = []
         for model in models:
             for name, given in files.items():
@@ -146,7 +146,7 @@ class DownstreamTask(Task):
                 questions.append(
                     model.question(self, "evaluate", row, how, label, inputs=given.inputs)
                 )
-        return [*asked.trainings(models), *questions]
+        return [*trainings(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -162,7 +162,7 @@ class DownstreamTask(Task):
         """
         from benchmarks import downstream
 
-        model, name = asked.Model.needed(needs), config["row"]["asked"]
+        model, name = Model.needed(needs, config), config["row"]["asked"]
         found = downstream.evaluate(
             model.path,
             [name],

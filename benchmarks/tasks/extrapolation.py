@@ -15,10 +15,9 @@ from typing import Any, ClassVar
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task
-from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Model
-from benchmarks.tasks._language_model import LanguageModels
+from benchmarks.tasks._asked import Model, check_text, models_of, trainings
+from benchmarks.tasks._language_model import AskedText
 from benchmarks.views import curves, interval_table
 from symreg.cells import Cell, Compute, Progress
 
@@ -31,7 +30,7 @@ PAPER = (
 
 
 @dataclass(frozen=True)
-class Extrapolation(LanguageModels):
+class Extrapolation(AskedText):
     """Language models and the lengths they are asked at.
 
     Attributes:
@@ -39,17 +38,11 @@ class Extrapolation(LanguageModels):
         tail: Last tokens of a window that ``tail`` is the mean of.
         eval_tokens: Tokens of held-out text, the same at every length: whole windows of the
             longest.
-        eval_path: Another text to ask, its held-out part: as ``path``.
-        eval_corpus: As ``corpus``, of the text to ask.
-        eval_column: As ``column``, of the text to ask.
     """
 
     multiples: tuple[int, ...] = MULTIPLES
     tail: int = 32
     eval_tokens: int = 2**14
-    eval_path: str | None = None
-    eval_corpus: str | None = None
-    eval_column: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,7 +51,8 @@ class Extrapolation(LanguageModels):
             if multiple not in MULTIPLES:
                 raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
         object.__setattr__(self, "multiples", tuple(sorted(self.multiples)))
-        self.check_lengths(self.seq_len)
+        if not self.checkpoints:
+            self.check_lengths(self.seq_len)
 
     def check_lengths(self, context: int) -> None:
         """Refuse what models of a training length cannot be asked.
@@ -75,11 +69,6 @@ class Extrapolation(LanguageModels):
                 f"eval_tokens must be a multiple of {longest}, the longest window, and at least "
                 f"two of them, got {self.eval_tokens}"
             )
-
-    def text(self) -> dict[str, str]:
-        """Return where another text to ask is; nothing if it is the models' own."""
-        given = {"path": self.eval_path, "corpus": self.eval_corpus, "column": self.eval_column}
-        return {name: value for name, value in given.items() if value is not None}
 
 
 SMALL = Extrapolation(
@@ -104,7 +93,7 @@ PRESETS = {
         SMALL, preset="gpu", about="byte GPT of 11M, 512 bytes, every row of Table 1; one GPU",
         attentions=(*PAPER, "lazy", "elastic", "lazy_no_elastic", "alibi"), n_layer=6,
         n_head=6, head_dim=64, seq_len=512, tail=256, batch_size=64, steps=3000, lr=1e-3,
-        eval_tokens=2**20, training=Training(accelerator="cuda", precision="bf16-mixed"),
+        eval_tokens=2**19, training=Training(accelerator="cuda", precision="bf16-mixed"),
     ),
     "paper": replace(
         SMALL, preset="paper", about="GPT-2 124M, FineWeb, 18,865 steps on 8 GPUs; never run",
@@ -156,24 +145,23 @@ class ExtrapolationTask(Task):
         Raises:
             ValueError: There is not so much held-out text.
         """
-        models = asked.models(settings)
-        how: dict[str, Any] = {
+        models, longest = models_of(settings), max(settings.multiples)
+        how = {
             "multiples": list(settings.multiples),
             "tail": settings.tail,
             "eval_tokens": settings.eval_tokens,
+            **settings.other_text(),
         }
-        if text := settings.text():
-            how["text"] = {**text, "sha256": language_model.text_sha256(**text)}
         questions = []
         for model in models:
             settings.check_lengths(model.context)
+            model.check_length(longest * model.context)
             for ntk in self.ntk if model.stretches else (False,):
                 row = {"ntk": ntk, "context": model.context}
                 label = f"ask {model.label}, NTK {'on' if ntk else 'off'}, seed {model.seed}"
                 questions.append(model.question(self, "losses", row, how, label))
-        if not text:
-            asked.check_text(models, max(settings.multiples), settings.eval_tokens)
-        return [*asked.trainings(models), *questions]
+        check_text(models, longest, settings.eval_tokens, how.get("text"))
+        return [*trainings(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -188,11 +176,11 @@ class ExtrapolationTask(Task):
         from orbits import artefacts
         from worldmodel import extrapolate
 
-        model = Model.needed(needs)
+        model = Model.needed(needs, config)
         task, context, short = model.load(), model.context, None
-        metrics, kept, about = {}, {}, {}
+        metrics, kept, other = {}, {}, None
         if text := config.get("text"):
-            stream, about["corpus"] = language_model.stream(task.tokenizer, **text)
+            stream, other = language_model.stream(task.tokenizer, **text)
         for done, multiple in enumerate(config["multiples"]):
             length = multiple * context
             n = config["eval_tokens"]
@@ -216,7 +204,7 @@ class ExtrapolationTask(Task):
             if multiple > 1 and 1 in config["multiples"]:
                 rise = metrics[f"loss@{multiple}x"].value - metrics["loss@1x"].value
                 metrics[f"rise@{multiple}x"] = Measured(rise, metrics[f"loss@{multiple}x"].n)
-        line = model.line(self, config, metrics, **about)
+        line = model.line(self, config, metrics, other)
         artefacts.save_arrays(
             folder / POSITIONS,
             {name: values.astype(np.float32) for name, values in kept.items()},

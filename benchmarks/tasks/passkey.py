@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Settings, Table, Task
-from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Model
+from benchmarks.tasks._asked import Model, models_of, trainings
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks._solve import Problems, answers, best, trained
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
@@ -60,7 +59,7 @@ class Passkeys(Settings):
     """Models, the lengths they are asked at, and the form of the question.
 
     Attributes:
-        form: ``trained`` or ``asked``.
+        form: ``trained`` or ``asked``: which of the two groups of settings below counts.
         multiples: Lengths as multiples of the training length.
         n_trials: Prompts at each length.
         attentions: Attention variants, linear mixers and the papers' ablations of both.
@@ -97,6 +96,13 @@ class Passkeys(Settings):
         if self.form == TRAINED:
             return replace(self.trained, n_test=self.n_trials, **shared)
         return replace(self.asked, **shared)
+
+    def check_given(self, preset: Any) -> None:
+        """Refuse changes of the form that is not chosen, and of what is not trained."""
+        other = ASKED if self.form == TRAINED else TRAINED
+        if getattr(self, other) != getattr(preset, other):
+            raise ValueError(f"with form {self.form!r}, --{other}. changes nothing: leave it")
+        getattr(self, self.form).check_given(getattr(preset, self.form))
 
     def trainings(self) -> list[Training]:
         """Return how the models of the chosen form are trained."""
@@ -163,7 +169,7 @@ class PasskeyTask(Task):
 
     def cells(self, settings: Passkeys) -> list[Cell]:
         """Return trainings with their tests, or language models and questions to them."""
-        from benchmarks.problems.passkey import prompts
+        from benchmarks.problems.passkey import MAX_NEW_TOKENS, prompts
         from worldmodel.tokenizer import load_tokenizer
 
         models, multiples = settings.models(), list(settings.multiples)
@@ -176,15 +182,17 @@ class PasskeyTask(Task):
                 full = self.measurement(row, trial.seed, {**config, "multiples": multiples})
                 cells.append(Cell(TRAINED, full, label=trial.label))
             return cells
-        found, questions = asked.models(models), []
+        found, questions = models_of(models), []
         for model in found:
             tokenizer = load_tokenizer(model.tokenizer)
             for multiple in multiples:
-                prompts(tokenizer, int(multiple * model.context), settings.n_trials)  # refuses
+                length = int(multiple * model.context)
+                model.check_length(length + MAX_NEW_TOKENS - 1)  # the last one is not read
+                prompts(tokenizer, length, settings.n_trials)  # refuses
             how = {"multiples": multiples, "n_trials": settings.n_trials}
             label = f"ask {model.label}, seed {model.seed}"
             questions.append(model.question(self, ASKED, {"form": ASKED}, how, label))
-        return [*asked.trainings(found), *questions]
+        return [*trainings(found), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -223,7 +231,7 @@ class PasskeyTask(Task):
         from benchmarks.text_scorer import Prompt, TextScorer
         from worldmodel.extrapolate import at_length
 
-        model = Model.needed(needs)
+        model = Model.needed(needs, config)
         task, metrics = model.load(), {}
         for done, multiple in enumerate(config["multiples"], 1):
             length = int(multiple * model.context)

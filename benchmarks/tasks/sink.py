@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
-from benchmarks.tasks import _asked as asked
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Asked, Model
-from benchmarks.tasks._language_model import LanguageModels
+from benchmarks.tasks._asked import Asked, Model, check_text, models_of, to_train, trainings
+from benchmarks.tasks._language_model import AskedText
 from benchmarks.views import bars, interval_table, panels
 from symreg.cells import Cell, Compute, Progress
 
@@ -52,7 +51,7 @@ PAPER_MODELS = {
 
 
 @dataclass(frozen=True)
-class Sinks(LanguageModels):
+class Sinks(AskedText):
     """Language models and what their attention is asked.
 
     Attributes:
@@ -69,12 +68,19 @@ class Sinks(LanguageModels):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check({"n_windows": 1, "mask_at": 0})
-        for name in ("shards", "checkpoints"):
-            if self.mask_at and getattr(self, name):
-                raise ValueError(f"with {name}, mask_at must be empty: got {self.mask_at}")
+        if self.mask_at and self.shards is not None:
+            raise ValueError(
+                f"with shards, mask_at must be empty (--mask-at ''): got {self.mask_at}"
+            )
         for place in self.mask_at:
             if not 0 <= place < self.seq_len:
                 raise ValueError(f"mask_at must be in [0, {self.seq_len}), got {place}")
+
+    def check_given(self, preset: Any) -> None:
+        """Refuse trainings beside checkpoints."""
+        super().check_given(preset)
+        if self.checkpoints and self.mask_at not in ((), preset.mask_at):
+            raise ValueError("with checkpoints nothing is trained, so mask_at changes nothing")
 
 
 SMALL = Sinks(
@@ -147,25 +153,30 @@ class SinkTask(Task):
         """
         import attention
         from benchmarks.variants import Variant
+        from worldmodel.tokenizer import load_tokenizer
 
-        models: list[tuple[Asked, int | None]] = [(m, None) for m in asked.models(settings)]
-        masked = Variant(settings.mask_attention)
-        models += [
-            (asked.to_train(settings, masked, seed, place), place)
-            for place in settings.mask_at
-            for seed in settings.seeds
-        ]
+        models: list[tuple[Asked, int | None]] = [(m, None) for m in models_of(settings)]
+        if not settings.checkpoints:
+            masked = Variant(settings.mask_attention)
+            models += [
+                (to_train(settings, masked, seed, place), place)
+                for place in settings.mask_at
+                for seed in settings.seeds
+            ]
+        how = {"n_windows": settings.n_windows, **settings.other_text()}
         questions = []
         for model, mask_at in models:
             attention.get(model.attention)  # refuses a linear mixer
+            model.check_length(len(load_tokenizer(model.tokenizer).encode(STORY)))
             for text in TEXTS if mask_at is None else TEXTS[:1]:
                 row = {"text": text, "mask_at": mask_at}
                 label = f"ask {model.label} on {text} text, seed {model.seed}"
-                how = {"n_windows": settings.n_windows}
                 questions.append(model.question(self, "attention", row, how, label))
         every = [model for model, _ in models]
-        asked.check_text(every, 1, settings.seq_len * settings.n_windows)
-        return [*asked.trainings(every), *questions]
+        for context in {model.context for model in every}:
+            same = [model for model in every if model.context == context]
+            check_text(same, 1, context * settings.n_windows, how.get("text"))
+        return [*trainings(every), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""
@@ -182,9 +193,9 @@ class SinkTask(Task):
         from worldmodel import extrapolate
         from worldmodel.attention_statistics import by_position, layer_states
 
-        model = Model.needed(needs)
+        model = Model.needed(needs, config)
         task = model.load()
-        windows = _windows(config, model, task)
+        windows, other = _windows(config, model, task)
         length, place = windows.shape[1] - 1, config["row"]["mask_at"]
         shares: dict[str, list[float]] = {}
         statistics: dict[str, list[torch.Tensor]] = {}
@@ -220,7 +231,7 @@ class SinkTask(Task):
         for name in FIRST:
             mean = tables[name].mean(dim=0)
             found[name] = Measured(float(mean[0] / mean[1:].mean()), n)
-        line = model.line(self, config, found)
+        line = model.line(self, config, found, other)
         arrays = {name: table.numpy() for name, table in tables.items()}
         artefacts.save_arrays(folder / STATISTICS, arrays, line["manifest"])
         return {**line, "files": {"statistics": f"cells/{folder.name}/{STATISTICS}"}}
@@ -305,17 +316,24 @@ def _is(line: Line, text: str) -> bool:
     return line["row"]["text"] == text and line["row"]["mask_at"] is None
 
 
-def _windows(config: Mapping[str, Any], model: Model, task: TextTask) -> Tensor:
-    """Return the windows a model is asked, int64 [N, L + 1]."""
+def _windows(
+    config: Mapping[str, Any], model: Model, task: TextTask
+) -> tuple[Tensor, dict[str, Any] | None]:
+    """Return the windows a model is asked, int64 [N, L + 1], and another text than its own."""
     import numpy as np
     import torch
 
     if config["row"]["text"] == "story":
-        return torch.from_numpy(task.tokenizer.encode(STORY).astype(np.int64))[None]
-    windows = model.held_out(model.context, model.context * config["n_windows"])
+        return torch.from_numpy(task.tokenizer.encode(STORY).astype(np.int64))[None], None
+    n_tokens, other = model.context * config["n_windows"], None
+    if text := config.get("text"):
+        stream, other = language_model.stream(task.tokenizer, **text)
+        windows = language_model.cut(stream, model.context, n_tokens)
+    else:
+        windows = model.held_out(model.context, n_tokens)
     if config["row"]["text"] == "repeated":
-        return windows[:, :1].expand(-1, windows.shape[1]).contiguous()
-    return windows
+        windows = windows[:, :1].expand(-1, windows.shape[1]).contiguous()
+    return windows, other
 
 
 TASK = SinkTask()

@@ -9,8 +9,11 @@ import torch
 
 from benchmarks.__main__ import main
 from benchmarks.task import measurements
+from benchmarks.tasks._asked import Model
 from symreg import results
 from worldmodel import extrapolate
+from worldmodel.cli import main as fit
+from worldmodel.shard_folder import adopt
 from worldmodel.tasks import load_task
 from worldmodel.text_task import TextTask
 from worldmodel.tokenizer import load_tokenizer
@@ -28,6 +31,17 @@ def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("text") / "numbers.txt"
     path.write_text(" ".join(map(str, range(20_000))), "utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder, draw = tmp_path_factory.mktemp("shards"), np.random.default_rng(0)
+    for name in ("a_val_0.bin", "a_train_1.bin"):
+        tokens = draw.integers(257, size=6000).tolist()
+        header = struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253)
+        (folder / name).write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+    adopt(folder, load_tokenizer("bytes"), progress=False)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +76,14 @@ def test_another_text_is_asked(trained, tmp_path):
     (line, _) = run(
         tmp_path / "out", "extrapolation", *TINY, *asked, "--checkpoints", f"mine:0={checkpoint}"
     )
-    assert line["manifest"]["corpus"]["corpus"] == "lambada"
-    assert line["manifest"]["corpus"]["documents"] == 2000
+    assert line["manifest"]["asked_corpus"]["corpus"] == "lambada"
+    assert line["manifest"]["asked_corpus"]["documents"] == 2000
+    assert line["manifest"]["corpus"]["corpus"] == "numbers.txt"
+    main(["report", str(tmp_path / "out")])
+    said = (tmp_path / "out" / "report.md").read_text()
+    assert f"Setting: checkpoints mine:0={checkpoint}, asked as preset tiny asks" in said
+    assert "asked lambada (sha256" in said
+    assert "trained on numbers.txt (sha256" in said
     task = load_task(checkpoint).eval()
     stream = [t for row in rows for t in (256, *row["text"].encode())][:513]
     for length in (16, 32):
@@ -77,25 +97,16 @@ def test_another_text_is_asked(trained, tmp_path):
 def test_sinks_of_a_checkpoint(trained, tmp_path):
     checkpoint, _ = trained
     lines = run(
-        tmp_path / "out", "sink", "--preset", "tiny", "--jobs", "1", "--mask-at", "",
+        tmp_path / "out", "sink", "--preset", "tiny", "--jobs", "1",
         "--checkpoints", f"mine:0={checkpoint}",
     )  # fmt: skip
     assert [line["row"]["text"] for line in lines] == ["natural", "repeated", "story"]
+    assert {line["row"]["mask_at"] for line in lines} == {None}
     assert {line["row"]["model"] for line in lines} == {"mine"}
 
 
-def test_a_checkpoint_of_token_files_is_asked_about_what_it_did_not_see(tmp_path):
-    from worldmodel.shard_folder import adopt
-
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    draw = np.random.default_rng(0)
-    for name in ("a_val_0.bin", "a_train_1.bin"):
-        tokens = draw.integers(257, size=4000).tolist()
-        header = struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253)
-        (folder / name).write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
-    adopt(folder, load_tokenizer("bytes"), progress=False)
-    more = ["--attentions", "softmax", "--steps", "2", "--shards", str(folder)]
+def test_a_checkpoint_of_token_files_is_asked_about_what_it_did_not_see(shards, tmp_path):
+    more = ["--attentions", "softmax", "--steps", "2", "--shards", str(shards)]
     theirs = run(tmp_path / "trained", "extrapolation", *TINY, *more)
     (checkpoint,) = (tmp_path / "trained").glob("cells/*/last.ckpt")
     asked = ["--checkpoints", f"mine:0={checkpoint}"]
@@ -115,12 +126,19 @@ def test_what_cannot_be_asked_is_refused(trained, text, tmp_path, capsys):
     hparams = {**hparams, "path": str(changed)}
     other = tmp_path / "other.ckpt"
     torch.save({**saved, "datamodule_hyper_parameters": hparams}, other)
+    masked, learned = tmp_path / "masked.ckpt", tmp_path / "learned.ckpt"
+    untold_of = torch.load(untold, weights_only=True)
+    torch.save({**untold_of, "MaskedTextData": saved["TextData"]}, masked)
+    known = {**saved["hyper_parameters"], "n_positions": 20}
+    torch.save({**saved, "hyper_parameters": known}, learned)
     for given, message in (
         (f"{untold}", "does not say what text it was trained on"),
         (f"{moved}", "'gone.txt': no such file or folder"),
         (f"{other}", "changed.txt has changed since the model was trained"),
         (f"a:0={checkpoint},a:0={checkpoint}", "duplicate a, seed 0 in checkpoints"),
         (f"{text}", "not a checkpoint of a world model"),
+        (f"{masked}", "trained on a text with a fixed token"),
+        (f"{learned}", "has 20 learned positions, 32 tokens are asked"),
     ):
         arguments = [*TINY, "--checkpoints", given, "--out", str(tmp_path / "out")]
         with pytest.raises(SystemExit):
@@ -130,6 +148,45 @@ def test_what_cannot_be_asked_is_refused(trained, text, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["run", "extrapolation", *TINY, *long, "--checkpoints", str(checkpoint)])
     assert "held-out text has" in capsys.readouterr().err
+    short = tmp_path / "short.txt"
+    short.write_text("too short " * 9, "utf-8")
+    with pytest.raises(SystemExit):
+        main(
+            ["run", "extrapolation", *TINY, "--eval-path", str(short), "--out", str(tmp_path / "o")]
+        )
+    assert "held-out text has 0 windows" in capsys.readouterr().err, "before anything is trained"
+
+
+def test_a_checkpoint_that_changes_while_it_is_asked_is_refused(trained, tmp_path):
+    checkpoint, _ = trained
+    with pytest.raises(ValueError, match="has changed since this run began"):
+        Model.needed({"checkpoint": checkpoint}, {"checkpoint_sha256": "0"})
+
+
+@pytest.mark.parametrize("data", ["TextData", "ShardData"])
+def test_checkpoints_of_the_command_line_are_asked(data, shards, text, tmp_path):
+    """It adds names of its own to what the data module is saved with."""
+    path = {"TextData": text, "ShardData": shards}[data]
+    fit(
+        [
+            "fit", "-c", "worldmodel/configs/text.yaml", "--data", data, f"--data.path={path}",
+            "--data.tokenizer=bytes", "--data.seq_len=16", "--data.batch_size=2",
+            "--data.n_val=40", "--model.n_layer=1", "--model.n_head=2", "--model.head_dim=4",
+            "--trainer.max_steps=2", "--trainer.limit_val_batches=1",
+            "--trainer.val_check_interval=2", "--trainer.enable_progress_bar=false",
+            f"--trainer.logger.init_args.save_dir={tmp_path}",
+        ]
+    )  # fmt: skip
+    (checkpoint,) = tmp_path.glob("*/version_0/checkpoints/last.ckpt")
+    lines = run(
+        tmp_path / "out", "extrapolation", *TINY, "--checkpoints", f"lssar p=15:0={checkpoint}"
+    )
+    assert {line["row"]["model"] for line in lines} == {"lssar p=15"}
+    if data == "ShardData":  # 640 tokens were validated on; 512 are asked, behind them
+        tokens = np.fromfile(shards / "a_val_0.bin", "<u2")[512:]
+        asked = Model.of(checkpoint).held_out(32, 512)
+        assert asked[0].tolist() == tokens[1024 : 1024 + 33].tolist()
+        assert asked[-1].tolist() == tokens[1024 + 480 : 1024 + 513].tolist()
 
 
 def test_a_model_without_rotary_positions_does_not_stretch(trained, tmp_path):

@@ -14,7 +14,6 @@ from worldmodel.text_task import TextTask
 def test_language_models_are_asked_at_exact_lengths(tmp_path, monkeypatch):
     torch.manual_seed(0)
     task = TextTask(n_layer=1, n_head=1, head_dim=4).eval()
-    saved = {"datamodule_hyper_parameters": {"seq_len": 512}}
     asked = []
 
     def reader(scorer, prompts):
@@ -25,7 +24,9 @@ def test_language_models_are_asked_at_exact_lengths(tmp_path, monkeypatch):
         knows = len(texts[0]) == 512
         return [f" {key}." if knows and n % 2 else " 0." for n, key in enumerate(keys)]
 
-    monkeypatch.setattr(Model, "needed", lambda needs: Model(tmp_path, saved))
+    monkeypatch.setattr(
+        Model, "needed", lambda needs, config: Model(tmp_path, {}, {"seq_len": 512})
+    )
     monkeypatch.setattr(Model, "load", lambda model: task)
     monkeypatch.setattr(Model, "line", lambda model, task, config, metrics: metrics)
     monkeypatch.setattr(TextScorer, "generate", reader)

@@ -44,15 +44,15 @@ def test_uniform_attention_gives_every_token_what_is_said_of_it(tmp_path, monkey
         hidden=torch.randn(2, length, 8),
     )
     task = TextTask(n_layer=1, n_head=2, head_dim=4).eval()
-    saved = {"datamodule_hyper_parameters": {"seq_len": length}}
+    model = sink.Model(tmp_path, {}, {"seq_len": length})
     windows = torch.zeros(2, length + 1, dtype=torch.int64)
     monkeypatch.setattr(attention_statistics, "layer_states", lambda task, tokens: [state, state])
-    monkeypatch.setattr(sink.Model, "needed", lambda needs: sink.Model(tmp_path, saved))
+    monkeypatch.setattr(sink.Model, "needed", lambda needs, config: model)
     monkeypatch.setattr(sink.Model, "load", lambda model: task)
     monkeypatch.setattr(sink.Model, "held_out", lambda model, length, n: windows)
     found = {}
 
-    def line(model, task, config, metrics):
+    def line(model, task, config, metrics, other):
         found.update({name: measured.value for name, measured in metrics.items()})
         return {"manifest": {}}
 
