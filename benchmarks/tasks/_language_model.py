@@ -19,6 +19,7 @@ from benchmarks.presets import Training
 from benchmarks.task import TRAINING, Settings
 from orbits import artefacts
 from symreg.cells import Cell, Progress, Skipped
+from worldmodel.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -249,8 +250,8 @@ def corpus(config: Mapping[str, Any]) -> CorpusData:
     assert isinstance(data, CorpusData)
     if data.corpus_record["sha256"] != config["corpus_sha256"]:
         raise ValueError(
-            f"the corpus {data.corpus_record['corpus']} has changed since the model was trained: "
-            "give what it was, or --overwrite to train again"
+            f"the corpus {data.corpus_record['corpus']} has changed since its checksum was taken; "
+            "use --overwrite to train again"
         )
     return data
 
@@ -267,9 +268,13 @@ def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
         n_tokens: Tokens to predict in all.
 
     Raises:
-        ValueError: The text is shorter, or another one now than when the run began.
+        ValueError: The text is shorter, or another one now than when its checksum was taken.
     """
     n, data = n_tokens // length, config["data"]
+    if config["learner"] == "text":  # what it was trained on need not be tokenised again
+        places = {name: data.get(name) for name in ("path", "corpus", "column")}
+        tokenizer = load_tokenizer(data["tokenizer"])
+        return cut(stream(tokenizer, config["corpus_sha256"], **places)[0], length, n_tokens)
     # Shards have one held-out file: what is asked begins behind what training validated on, at
     # the same token for every length.
     validated = data.get("n_val", N_VAL) * data["seq_len"]
@@ -317,7 +322,7 @@ def stream(tokenizer: Tokenizer, sha256: str, **text: str | None) -> tuple[Token
     except Unreachable as error:
         raise Skipped(str(error)) from None
     if found.sha256() != sha256:
-        raise ValueError(f"the corpus {found.name} has changed since this run began")
+        raise ValueError(f"the corpus {found.name} has changed since its checksum was taken")
     texts = found.texts("test")
     return stream_of(tokenizer, texts), {
         "corpus": found.name,

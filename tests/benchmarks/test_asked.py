@@ -134,7 +134,7 @@ def test_what_cannot_be_asked_is_refused(trained, text, tmp_path, capsys):
     for given, message in (
         (f"{untold}", "does not say what text it was trained on"),
         (f"{moved}", "'gone.txt': no such file or folder"),
-        (f"{other}", "changed.txt has changed since the model was trained"),
+        (f"{other}", "changed.txt has changed since its checksum"),
         (f"a:0={checkpoint},a:0={checkpoint}", "duplicate a, seed 0 in checkpoints"),
         (f"{text}", "not a checkpoint of a world model"),
         (f"{masked}", "trained on a text with a fixed token"),
