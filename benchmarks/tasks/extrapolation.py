@@ -73,7 +73,7 @@ class Extrapolation(AskedText):
 
 SMALL = Extrapolation(
     preset="small",
-    about="byte GPT of 0.1M, 64 bytes of context, Python source; 32 minutes of CPU",
+    about="byte GPT of 0.1M, 64 bytes of context, Python source; 19 minutes of CPU",
     attentions=(
         "softmax", "lssa", "lssar", "softmax_reweighted", "sigmoid_reweighted", "sigmoid",
         "relu_wortsman", "lazy", "alibi",

@@ -73,7 +73,7 @@ PAPER = Skills(
     harder=True,
 )  # fmt: skip
 SMALL = replace(
-    PAPER, preset="small", about="two baselines, two heads of 32, 400 steps; 8 minutes of CPU",
+    PAPER, preset="small", about="two baselines, two heads of 32, 400 steps; 11 minutes of CPU",
     attentions=("softmax", "lssa", "lssar"), lrs=(3e-3,),
     weight_decays=(0.1,), n_head=2, head_dim=32, epochs=None, training=Training(), steps=400,
     val_steps=100, batch_size=32, n_test=640,

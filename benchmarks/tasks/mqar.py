@@ -70,7 +70,7 @@ class Recall(Problems):
 
 SMALL = Recall(
     preset="small",
-    about="256 tokens, 4 pairs in 32, width 64; two rates; 15 minutes of CPU",
+    about="256 tokens, 4 pairs in 32, width 64; two rates; 14 minutes of CPU",
     attentions=("softmax", "lssa", "lssar", "linear"),
     exponents=(15.0,),
     lrs=(3e-3, 1e-2),

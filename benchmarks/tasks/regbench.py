@@ -60,7 +60,7 @@ PAPER = Languages(
     n_test=1000,
 )
 SMALL = replace(
-    PAPER, preset="small", about="short strings, 1,000 automata, width 64; 12 minutes of CPU",
+    PAPER, preset="small", about="short strings, 1,000 automata, width 64; 6 minutes of CPU",
     min_lr_ratio=0.0, training=Training(),
     attentions=("softmax", "lssa", "lssar"), lrs=(3e-3,), n_layer=2, n_head=2, head_dim=32,
     steps=200, val_steps=100, n_train=1000, n_val=100, n_test=250, min_strings=10, max_strings=10,

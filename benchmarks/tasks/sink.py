@@ -85,7 +85,7 @@ class Sinks(AskedText):
 
 SMALL = Sinks(
     preset="small",
-    about="the models of extrapolation's small preset, and the offset forms; 18 minutes of CPU",
+    about="the models of extrapolation's small preset, and the offset forms; 11 minutes of CPU",
     attentions=(
         "softmax", "lssa", "lssar", "elastic", "elastic_head", "elastic_seqlen", "elastic_fixed",
         "lazy", "sink_bias",
