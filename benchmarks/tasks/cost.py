@@ -46,7 +46,7 @@ class Costs(Settings):
 
 
 SMALL = Costs(
-    preset="small", about="one small block in place of GPT-2; three minutes of CPU", jobs=1
+    preset="small", about="one small block in place of GPT-2; a minute of CPU", jobs=1
 )
 PRESETS = {
     "tiny": replace(SMALL, preset="tiny", about="smoke test", variants=("softmax",), rounds=(0,)),
