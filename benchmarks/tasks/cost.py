@@ -45,9 +45,7 @@ class Costs(Settings):
         self.check({"rounds": 0})
 
 
-SMALL = Costs(
-    preset="small", about="one small block in place of GPT-2; a minute of CPU", jobs=1
-)
+SMALL = Costs(preset="small", about="one small block in place of GPT-2; a minute of CPU", jobs=1)
 PRESETS = {
     "tiny": replace(SMALL, preset="tiny", about="smoke test", variants=("softmax",), rounds=(0,)),
     "small": SMALL,
