@@ -6,6 +6,7 @@ of another one. How they are asked is in :mod:`benchmarks.tasks._asked`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -221,6 +222,18 @@ def training_cell(
     return Cell("language_model", config, label=f"train {variant.label}, seed {seed}")
 
 
+@contextlib.contextmanager
+def skipping() -> Iterator[None]:
+    """Skip a cell whose text no network reaches."""
+    from worldmodel.documents import Unreachable
+
+    try:
+        yield
+    except Unreachable as error:
+        raise Skipped(str(error)) from None
+
+
+@skipping()
 def train(
     config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
 ) -> dict[str, Any]:
@@ -310,17 +323,13 @@ def stream(tokenizer: Tokenizer, sha256: str, **text: str | None) -> tuple[Token
         **text: Where it is, as for :func:`worldmodel.corpus.read_corpus`.
 
     Raises:
-        Skipped: The text is out of reach now.
+        Unreachable: The text is out of reach now.
         ValueError: It has changed.
     """
     from worldmodel.corpus import read_corpus
-    from worldmodel.documents import Unreachable
     from worldmodel.text import stream_of
 
-    try:
-        found = read_corpus(**text)
-    except Unreachable as error:
-        raise Skipped(str(error)) from None
+    found = read_corpus(**text)
     if found.sha256() != sha256:
         raise ValueError(f"the corpus {found.name} has changed since its checksum was taken")
     texts = found.texts("test")

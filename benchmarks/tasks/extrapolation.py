@@ -167,6 +167,7 @@ class ExtrapolationTask(Task):
         """Return how models are trained and asked."""
         return {"language_model": language_model.train, "losses": self.losses}
 
+    @language_model.skipping()
     def losses(
         self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
     ) -> dict[str, Any]:

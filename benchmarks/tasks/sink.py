@@ -182,6 +182,7 @@ class SinkTask(Task):
         """Return how models are trained and asked."""
         return {"language_model": language_model.train, "attention": self.attention}
 
+    @language_model.skipping()
     def attention(
         self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
     ) -> dict[str, Any]:

@@ -9,9 +9,12 @@ import torch
 
 from benchmarks.__main__ import main
 from benchmarks.task import measurements
+from benchmarks.tasks import extrapolation
 from benchmarks.tasks._asked import Model
+from orbits import artefacts
 from symreg import results
-from worldmodel import extrapolate
+from symreg.cells import Skipped
+from worldmodel import documents, extrapolate
 from worldmodel.cli import main as fit
 from worldmodel.shard_folder import adopt
 from worldmodel.tasks import load_task
@@ -161,6 +164,35 @@ def test_a_checkpoint_that_changes_while_it_is_asked_is_refused(trained, tmp_pat
     checkpoint, _ = trained
     with pytest.raises(ValueError, match="has changed since this run began"):
         Model.needed({"checkpoint": checkpoint}, {"checkpoint_sha256": "0"})
+
+
+def test_a_text_that_no_network_reaches_is_skipped_or_refused(
+    trained, tmp_path, monkeypatch, capsys
+):
+    """Before any work it is an error of one line; when a run has begun, its cells are skipped."""
+    checkpoint, _ = trained
+    saved = torch.load(checkpoint, weights_only=True)
+    hparams = {**saved["datamodule_hyper_parameters"], "path": None, "corpus": "wikitext103"}
+    away = tmp_path / "away.ckpt"
+    torch.save({**saved, "datamodule_hyper_parameters": hparams}, away)
+
+    def unreachable(*arguments):
+        raise documents.Unreachable("cannot reach the hub")
+
+    monkeypatch.setattr(documents, "hub", unreachable)
+    for more in (["--checkpoints", str(away)], ["--corpus", "wikitext103"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(["run", "extrapolation", *TINY, *more, "--out", str(tmp_path / "out")])
+        said = capsys.readouterr().err
+        assert stopped.value.code == 2
+        assert "cannot reach the hub" in said
+        assert len(said.splitlines()) == 1
+    config = {
+        "checkpoint_sha256": artefacts.sha256(away), "row": {"ntk": False}, "multiples": [1],
+        "eval_tokens": 512,
+    }  # fmt: skip
+    with pytest.raises(Skipped, match="cannot reach the hub"):
+        extrapolation.TASK.losses(config, tmp_path, {"checkpoint": away}, lambda done, n: None)
 
 
 @pytest.mark.parametrize("data", ["TextData", "ShardData"])
