@@ -1,5 +1,6 @@
 """Language models that are asked: the user's own checkpoints, and texts they never saw."""
 
+import argparse
 import json
 import struct
 
@@ -7,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks import settings_flags, task_command, tasks
 from benchmarks.__main__ import main
 from benchmarks.task import measurements
 from benchmarks.tasks import extrapolation
 from benchmarks.tasks._asked import Model
 from orbits import artefacts
-from symreg import results
-from symreg.cells import Skipped
+from symreg.cells import Skipped, compute_cell
 from worldmodel import documents, extrapolate
 from worldmodel.cli import main as fit
 from worldmodel.shard_folder import adopt
@@ -21,12 +22,22 @@ from worldmodel.tasks import load_task
 from worldmodel.text_task import TextTask
 from worldmodel.tokenizer import load_tokenizer
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 TINY = ["--preset", "tiny", "--jobs", "1", "--eval-tokens", "512", "--multiples", "1,2"]
 
 
-def run(out, *arguments):
-    main(["run", *arguments, "--out", str(out)])
-    return measurements(results.load(out)[0])
+def run(out, name, *arguments):
+    """Run a task here: processes of its own would import everything again."""
+    task, parser = tasks.get(name), argparse.ArgumentParser()
+    task_command.add_arguments(parser, task)
+    settings = settings_flags.apply(parser.parse_args(arguments), task.presets)
+    return measurements(
+        [
+            compute_cell(task.compute()[cell.kind], cell, out, lambda done, n: None)["line"]
+            for cell in task.cells(settings)
+        ]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +93,10 @@ def test_another_text_is_asked(trained, tmp_path):
     assert line["manifest"]["asked_corpus"]["corpus"] == "lambada"
     assert line["manifest"]["asked_corpus"]["documents"] == 2000
     assert line["manifest"]["corpus"]["corpus"] == "numbers.txt"
-    main(["report", str(tmp_path / "out")])
-    said = (tmp_path / "out" / "report.md").read_text()
+    given = ["run", "extrapolation", *TINY, *asked, "--checkpoints", f"mine:0={checkpoint}"]
+    main([*given, "--out", str(tmp_path / "whole")])
+    main(["report", str(tmp_path / "whole")])
+    said = (tmp_path / "whole" / "report.md").read_text()
     assert f"Setting: checkpoints mine:0={checkpoint}, asked as preset tiny asks" in said
     assert "asked lambada (sha256" in said
     assert "trained on numbers.txt (sha256" in said

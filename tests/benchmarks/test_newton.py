@@ -325,7 +325,7 @@ def test_a_failed_cell_stays_in_the_report(tiny, tmp_path, kind, capsys):
 
 def test_a_failed_search_counts_under_the_version_of_its_engine(tmp_path):
     law = next(c for c in newton.cells(options("tiny")) if c.kind == "law")
-    line = cells._finish(law, tmp_path, None, "ValueError: none", 0.0)["line"]
+    line = cells.fail(law, tmp_path, "ValueError: none")["line"]
     assert line["engine"] == f"operon@{engines.get('operon').version()}"
     assert line["manifest"]["config"] == dict(law.config)
 

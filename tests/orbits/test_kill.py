@@ -198,7 +198,10 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
 def test_an_interrupt_stops_without_a_traceback(tmp_path, early):
     # So many shards that a test that is kept waiting still comes in time.
     many = ("--shard-size", "1", "--n", "5000", "--workers", "2")
-    run, first_shard = start(tmp_path, *many, start_new_session=True), tmp_path / FIRST_SHARD
+    # A shell that runs the tests in the background lets what it starts ignore Ctrl-C.
+    heeded = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    run = start(tmp_path, *many, start_new_session=True, preexec_fn=heeded)
+    first_shard = tmp_path / FIRST_SHARD
     begun = functools.partial(is_importing, run.pid) if early else first_shard.exists
     while not begun():
         time.sleep(0.002)

@@ -119,7 +119,8 @@ def refusal(arguments, tmp_path, capsys):
 
 def test_bad_input_is_one_line(tmp_path, capsys):
     error = refusal(["--path=nowhere"], tmp_path, capsys)
-    assert error == "error: corpus 'nowhere': no such file or folder\n"
+    assert error.startswith("error: corpus 'nowhere': no such file or folder; give a text")
+    assert len(error.splitlines()) == 1
     error = refusal(["--size=3"], tmp_path, capsys)
     assert error == "error: unrecognized arguments: --size=3\n"
 
