@@ -146,7 +146,8 @@ CATALOGUE = (
         source=f"{_LSSAR}, Eq. 4 and 5, Algorithm 1",
         formula="l1(relu(i lssa - o)^p), o = [i > 3]",
         about="LSSA, re-weighted: keys below the row's mean weight vanish, the rest sharpen. Small "
-        "models hardly learn recall with it from scratch: train LSSA first (RESULTS.md, Recall).",
+        "models hardly learn recall with it from scratch: train LSSA first, which helps, but not "
+        "always (RESULTS.md, Recall).",
     ),
     AttnSpec(
         "softmax_reweighted",
