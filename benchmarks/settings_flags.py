@@ -41,7 +41,6 @@ def apply(options: argparse.Namespace, presets: Mapping[str, Settings]) -> Setti
 def _add(parser: argparse.ArgumentParser, group: type, prefix: str) -> None:
     about = _about(group)
     for name, convert in _converters(group).items():
-        # A dash instead of an underscore, and the same name where it is read.
         given: dict[str, Any] = {
             "dest": prefix + name, "default": UNSET, "help": about.get(name, "")
         }  # fmt: skip

@@ -5,9 +5,10 @@ Both are Lightning checkpoints that say what they were trained on, so both are a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,7 @@ def to_train(
     )
 
 
-def trainings(asked: list[Asked]) -> list[Cell]:
+def training_cells(asked: list[Asked]) -> list[Cell]:
     """Return the training cells of some models, which come first in a run."""
     return [cell for model in asked for cell in model.needs.values()]
 
@@ -147,24 +148,29 @@ def check_text(
         FileNotFoundError: A text is no longer where it was.
         ValueError: It is shorter, or another one now.
     """
-    checked = set()
+    windows: dict[Any, Callable[[], Tensor]] = {}
     for model in models:
         length = multiple * model.context
         if text:
-            identity = (model.tokenizer, length)
-            if identity not in checked:
-                stream, _ = language_model.stream(load_tokenizer(model.tokenizer), **text)
-                language_model.cut(stream, length, n_tokens)
+            of_text = functools.partial(_windows, model.tokenizer, text, length, n_tokens)
+            windows[model.tokenizer, length] = of_text
         elif model.needs:
-            identity = ("", length)
-            if identity not in checked:
-                language_model.held_out(model.needs["model"].config, length, n_tokens)
+            config = model.needs["model"].config
+            windows["trained", length] = functools.partial(
+                language_model.held_out, config, length, n_tokens
+            )
         else:
             found = Model.of(model.inputs["checkpoint"])
-            identity = (str(sorted(found.data.items())), length)
-            if identity not in checked:
-                found.held_out(length, n_tokens)
-        checked.add(identity)
+            same = (str(sorted(found.data.items())), length)
+            windows[same] = functools.partial(found.held_out, length, n_tokens)
+    for read in windows.values():  # each different text once
+        read()
+
+
+def _windows(tokenizer: str, text: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
+    """Return windows of a text that is only asked, [N, length + 1]."""
+    stream, _ = language_model.stream(load_tokenizer(tokenizer), **text)
+    return language_model.cut(stream, length, n_tokens)
 
 
 def _checkpoint(given: str) -> Asked:

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 VERSION = 1
 """Raised whenever the same settings would train another model."""
 
-N_VAL = 256
-"""Windows that data modules validate on where they are not told."""
-
 TEXT_SEED = 0
 """Seed of the held-out text; a model's seed draws its own training windows."""
 
@@ -290,7 +287,7 @@ def held_out(config: Mapping[str, Any], length: int, n_tokens: int) -> Tensor:
         return cut(stream(tokenizer, config["corpus_sha256"], **places)[0], length, n_tokens)
     # Shards have one held-out file: what is asked begins behind what training validated on, at
     # the same token for every length.
-    validated = data.get("n_val", N_VAL) * data["seq_len"]
+    validated = corpus(config).hparams["n_val"] * data["seq_len"]
     n_val = max(1, math.ceil(validated / n_tokens)) * n
     found = corpus({**config, "data": {**data, "seq_len": length, "n_test": n, "n_val": n_val}})
     try:

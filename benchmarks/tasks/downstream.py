@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.downstream import catalogue
 from benchmarks.task import Line, Metric, Table, Task, by_seed, measurements
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Model, models_of, trainings
+from benchmarks.tasks._asked import Model, models_of, training_cells
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
 from benchmarks.views import bars, interval_table
@@ -146,7 +146,7 @@ class DownstreamTask(Task):
                 questions.append(
                     model.question(self, "evaluate", row, how, label, inputs=given.inputs)
                 )
-        return [*trainings(models), *questions]
+        return [*training_cells(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Model, check_text, models_of, trainings
+from benchmarks.tasks._asked import Model, check_text, models_of, training_cells
 from benchmarks.tasks._language_model import AskedText
 from benchmarks.views import curves, interval_table
 from symreg.cells import Cell, Compute, Progress
@@ -161,7 +161,7 @@ class ExtrapolationTask(Task):
                 label = f"ask {model.label}, NTK {'on' if ntk else 'off'}, seed {model.seed}"
                 questions.append(model.question(self, "losses", row, how, label))
         check_text(models, longest, settings.eval_tokens, how.get("text"))
-        return [*trainings(models), *questions]
+        return [*training_cells(models), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Settings, Table, Task
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Model, models_of, trainings
+from benchmarks.tasks._asked import Model, models_of, training_cells
 from benchmarks.tasks._language_model import LanguageModels
 from benchmarks.tasks._solve import Problems, answers, best, trained
 from benchmarks.tasks.extrapolation import PRESETS as LANGUAGE_MODELS
@@ -192,7 +192,7 @@ class PasskeyTask(Task):
             how = {"multiples": multiples, "n_trials": settings.n_trials}
             label = f"ask {model.label}, seed {model.seed}"
             questions.append(model.question(self, ASKED, {"form": ASKED}, how, label))
-        return [*trainings(found), *questions]
+        return [*training_cells(found), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""

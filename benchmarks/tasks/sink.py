@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.presets import Training
 from benchmarks.task import Line, Measured, Metric, Table, Task, by_seed
 from benchmarks.tasks import _language_model as language_model
-from benchmarks.tasks._asked import Asked, Model, check_text, models_of, to_train, trainings
+from benchmarks.tasks._asked import Asked, Model, check_text, models_of, to_train, training_cells
 from benchmarks.tasks._language_model import AskedText
 from benchmarks.views import bars, interval_table, panels
 from symreg.cells import Cell, Compute, Progress
@@ -176,7 +176,7 @@ class SinkTask(Task):
         for context in {model.context for model in every}:
             same = [model for model in every if model.context == context]
             check_text(same, 1, context * settings.n_windows, how.get("text"))
-        return [*trainings(every), *questions]
+        return [*training_cells(every), *questions]
 
     def compute(self) -> Mapping[str, Compute]:
         """Return how models are trained and asked."""

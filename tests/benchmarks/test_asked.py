@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import struct
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from orbits import artefacts
 from symreg.cells import Skipped, compute_cell
 from worldmodel import documents, extrapolate
 from worldmodel.cli import main as fit
+from worldmodel.shard_files import write_shard
 from worldmodel.shard_folder import adopt
 from worldmodel.tasks import load_task
 from worldmodel.text_task import TextTask
@@ -51,9 +51,7 @@ def text(tmp_path_factory):
 def shards(tmp_path_factory):
     folder, draw = tmp_path_factory.mktemp("shards"), np.random.default_rng(0)
     for name in ("a_val_0.bin", "a_train_1.bin"):
-        tokens = draw.integers(257, size=6000).tolist()
-        header = struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253)
-        (folder / name).write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+        write_shard(folder / name, draw.integers(257, size=6000), 257)
     adopt(folder, load_tokenizer("bytes"), progress=False)
     return folder
 

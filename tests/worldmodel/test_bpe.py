@@ -119,8 +119,11 @@ def refusal(arguments, tmp_path, capsys):
 
 def test_bad_input_is_one_line(tmp_path, capsys):
     error = refusal(["--path=nowhere"], tmp_path, capsys)
-    assert error.startswith("error: corpus 'nowhere': no such file or folder; give a text")
-    assert len(error.splitlines()) == 1
+    assert error == (
+        "error: corpus 'nowhere': no such file or folder; give a text that is there, leave it out "
+        "for the standard library, or name a published corpus: fineweb, fineweb_edu, lambada, "
+        "openwebtext2, wikitext103\n"
+    )
     error = refusal(["--size=3"], tmp_path, capsys)
     assert error == "error: unrecognized arguments: --size=3\n"
 

@@ -95,7 +95,7 @@ def test_no_softmax_layer_comes_nearer_than_the_bound(name):
     assert nearest < beyond + 0.5, "some layer comes near the bound"
 
 
-@pytest.mark.parametrize("name", ["difference of two tokens", "alternating sum"])
+@pytest.mark.parametrize("name", TARGETS)
 def test_no_softmax_layer_of_any_weights_computes_it(name):
     """Tokens with equal values c: the rows of softmax sum to 1, so every head mixes them to c.
 
