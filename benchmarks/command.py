@@ -70,8 +70,7 @@ def compute(
     jobs = _default_jobs() if jobs is None else jobs
     with artefacts.lock(out):
         results.claim(out, config, resume=options.resume, overwrite=options.overwrite)
-        for folder in _folders(options.reuse):
-            reuse.take(grid, folder, out)
+        reuse.take(grid, _folders(options.reuse), out)
         lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)
         path = results.save(out, lines)
     without = [line for line in lines if line["status"] != "ok"]

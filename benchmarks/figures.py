@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orbits import laws
-from symreg import predictions
+from symreg import predictions, results
 from symreg.leaderboard import Row
 
 Line = Mapping[str, Any]
@@ -54,7 +54,8 @@ def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
     more than eight. All panels show the same orbit, the one whose answered steps go furthest
     around at a moderate eccentricity.
     """
-    shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle")]
+    answered = _with_file(out, predictors, "predictions")
+    shown = [*_showcase(answered), *_controls(answered, "k-NN oracle")]
     if len(shown) > MOST_PANELS:
         shown = [line for line in shown if line["row"]["arm"] != "scratch"]
     if not shown:
@@ -166,7 +167,8 @@ def label_efficiency(predictors: list[Line]) -> Figure | None:
 
 def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
     """Predicted against true magnitude on held-out sequences, one panel per model."""
-    shown = [*_showcase(predictors), *_controls(predictors, "k-NN oracle", "ceiling")]
+    answered = _with_file(out, predictors, "predictions")
+    shown = [*_showcase(answered), *_controls(answered, "k-NN oracle", "ceiling")]
     if not shown:
         return None
     columns = min(4, len(shown))
@@ -209,7 +211,7 @@ def magnitudes(out: Path, predictors: list[Line]) -> Figure | None:
 
 def loss_curves(out: Path, lines: Sequence[Line]) -> Figure | None:
     """Training (thin) and validation (thick) losses: pre-training, then one panel per budget."""
-    trained = [x for x in lines if "curves" in x.get("files", {})]
+    trained = _with_file(out, lines, "curves")
     pretraining = [x for x in trained if x["kind"] == "pretraining"]
     forces = sorted((x for x in trained if x["kind"] == "predictor"), key=_order)
     panels = {"pre-training: nats per row": pretraining}
@@ -251,6 +253,10 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
         axis.set_ylim(bottom=lowest / 3)  # memorised labels go to zero and say nothing more
     axis.legend(fontsize=7)
     axis.tick_params(labelsize=7, which="both")
+
+
+def _with_file(out: Path, lines: Iterable[Line], role: str) -> list[Line]:
+    return [line for line in lines if results.file(out, line, role)]
 
 
 def _showcase(predictors: Iterable[Line]) -> list[Line]:

@@ -21,35 +21,49 @@ def check(source: Path) -> None:
         raise ValueError(f"--reuse {source}: no results (no folder cells, no {results.LINES})")
 
 
-def take(grid: Sequence[Cell], source: Path, out: Path) -> None:
-    """Copy the finished cells of a results folder to another one that lacks them.
+def take(grid: Sequence[Cell], sources: Sequence[Path], out: Path) -> None:
+    """Copy the finished cells of results folders to another one that lacks them.
 
-    Kept results have lines alone. A line does for a cell that has no files which anything reads.
+    Kept results have lines alone. A line does for a cell whose files no cell reads that is still
+    to be computed; it then names no files, so figures that are drawn from them go without.
+
+    Args:
+        grid: The cells of the run, each after those it needs.
+        sources: Results folders; the first that has a cell gives it.
+        out: The folder of the run.
 
     Raises:
-        CorruptArtefact: The lines were edited or damaged.
+        CorruptArtefact: The lines of a source were edited or damaged.
     """
-    lines = _lines(source)
-    read = {need.key for cell in grid for need in cell.needs.values()}
-    for cell in grid:
+    lines: dict[str, dict[str, Any]] = {}
+    for source in reversed(sources):
+        lines |= _lines(source)
+    read: set[str] = set()
+    for cell in reversed(grid):  # who reads a cell is known before it is its turn
         if _good(cell, out):
             continue
-        if _good(cell, source):
-            shutil.rmtree(cell.folder(out), ignore_errors=True)
-            partial = out / "cells" / f".{cell.key}.partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.copytree(cell.folder(source), partial)
-            partial.rename(cell.folder(out))
+        if holders := [source for source in sources if _good(cell, source)]:
+            _copy(cell, holders[0], out)
         elif cell.key in lines and cell.key not in read:
             cells.adopt(cell, lines[cell.key], out)
+        else:
+            read |= {need.key for need in cell.needs.values()}
+
+
+def _copy(cell: Cell, source: Path, out: Path) -> None:
+    shutil.rmtree(cell.folder(out), ignore_errors=True)
+    partial = out / "cells" / f".{cell.key}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(cell.folder(source), partial)
+    partial.rename(cell.folder(out))
 
 
 def _lines(source: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines of finished results that name no file, by the addresses of their cells."""
+    """Return the lines of finished results by the addresses of their cells, without files."""
     if not (source / results.LINES).is_file():
         return {}
     found = results.load(source)[0]
-    return {x["cell"]: x for x in found if x["status"] == "ok" and not x.get("files")}
+    return {x["cell"]: {**x, "files": {}} for x in found if x["status"] == "ok"}
 
 
 def _good(cell: Cell, folder: Path) -> bool:

@@ -99,6 +99,12 @@ def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return artefacts.load_lines(out / LINES)
 
 
+def file(out: Path, line: Mapping[str, Any], role: str) -> Path | None:
+    """Return a file that a line names, or None: results that are kept have lines alone."""
+    name = line.get("files", {}).get(role)
+    return out / name if name and (out / name).is_file() else None
+
+
 def _differences(
     held: Mapping[str, Any], asked: Mapping[str, Any], prefix: str = ""
 ) -> Iterable[str]:

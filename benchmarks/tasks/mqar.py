@@ -175,7 +175,7 @@ class MQARTask(Task):
         keys = ("load", "width", "model", "lr", "weight_decay")
         at_best = "At the learning rate with the best validation accuracy"
         names = {name for line in lines for name in line["metrics"]}
-        metrics = sorted(names, key=lambda name: [int(x) for x in re.findall(r"\d+", name)])
+        metrics = sorted(names, key=lambda name: ([int(x) for x in re.findall(r"\d+", name)], name))
         return [
             interval_table(f"{at_best}, %", best(lines), keys, metrics),
             interval_table("The sweep", lines, keys, ("val_accuracy", "steps")),

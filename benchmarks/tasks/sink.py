@@ -20,6 +20,7 @@ from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._asked import Asked, Model, check_text, models_of, to_train, training_cells
 from benchmarks.tasks._language_model import AskedText
 from benchmarks.views import bars, interval_table, panels
+from symreg import results
 from symreg.cells import Cell, Compute, Progress
 
 if TYPE_CHECKING:
@@ -273,28 +274,26 @@ class SinkTask(Task):
         caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
         path = folder / "sink.png"
         found = {caption: bars(values, path, "weight on the first key, %", uniform, "uniform")}
-        # Results that are kept have lines alone.
-        told = [x for x in lines if _is(x, "story") and _statistics(x, folder.parent).is_file()]
+        told = {
+            file: line["row"]["model"]
+            for line in lines
+            if _is(line, "story") and (file := results.file(folder.parent, line, "statistics"))
+        }
         if told:
-            names = ("norm_v", "norm_hidden")
-            series = {name: _by_position(told, name, folder.parent) for name in names}
+            series = {name: _by_position(told, name) for name in ("norm_v", "norm_hidden")}
             caption = "Norms by position on the papers' sentence: means over layers and seeds."
             found[caption] = panels(series, folder / "positions.png", "position")
         return found
 
 
-def _statistics(line: Line, out: Path) -> Path:
-    return out / line["files"]["statistics"]
-
-
-def _by_position(lines: Sequence[Line], name: str, out: Path) -> dict[str, Any]:
-    """Return a statistic by position for every model, from the arrays of a run."""
+def _by_position(told: Mapping[Path, str], name: str) -> dict[str, Any]:
+    """Return a statistic by position for every model, from the files of its seeds."""
     from orbits import artefacts
 
     found: dict[str, list[Any]] = {}
-    for line in lines:
-        arrays, _ = artefacts.load_arrays(_statistics(line, out))
-        found.setdefault(line["row"]["model"], []).append(arrays[name].mean(axis=0))
+    for path, model in told.items():
+        arrays, _ = artefacts.load_arrays(path)
+        found.setdefault(model, []).append(arrays[name].mean(axis=0))
     return {model: sum(tables) / len(tables) for model, tables in found.items()}
 
 

@@ -42,7 +42,7 @@ def files(cell, out):
 def test_a_finished_cell_is_taken_byte_for_byte(folders):
     source, out = folders
     compute(CELL, source)
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert files(CELL, out) == files(CELL, source)
     assert CELL.record(out)["line"]["metrics"] == {"square": 9}
 
@@ -55,14 +55,14 @@ def test_another_address_is_not_taken(folders):
         Cell("cube", CELL.config),
         Cell("square", CELL.config, needs={"model": CELL}),
     ]
-    take(others, source, out)
+    take(others, [source], out)
     assert not any((out / "cells").iterdir())
 
 
 def test_a_failed_cell_is_not_taken(folders):
     source, out = folders
     assert compute(CELL, source, broken)["line"]["status"] == "failed"
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert not any((out / "cells").iterdir())
 
 
@@ -95,7 +95,7 @@ def test_a_damaged_cell_is_not_taken(folders, damage):
     source, out = folders
     compute(CELL, source)
     damage(CELL.folder(source))
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert not any((out / "cells").iterdir())
 
 
@@ -104,7 +104,7 @@ def test_our_own_result_stays(folders):
     compute(CELL, source)
     compute(CELL, out)
     (CELL.folder(out) / "mine").touch()
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert (CELL.folder(out) / "mine").exists()
 
 
@@ -114,7 +114,7 @@ def test_what_a_killed_copy_left_does_not_stay(folders):
     partial = out / "cells" / f".{CELL.key}.partial"
     partial.mkdir()
     (partial / "rest.txt").touch()
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert files(CELL, out) == files(CELL, source)
     assert [path.name for path in (out / "cells").iterdir()] == [CELL.key]
 
@@ -126,7 +126,7 @@ def test_an_unfinished_cell_of_ours_makes_way(folders, killed):
     compute(CELL, out, broken)
     if killed:
         (CELL.folder(out) / RECORD).unlink()
-    take([CELL], source, out)
+    take([CELL], [source], out)
     assert CELL.record(out)["line"]["status"] == "ok"
     assert files(CELL, out) == files(CELL, source)
 
@@ -136,7 +136,7 @@ def test_the_folder_of_another_cell_is_not_taken(folders):
     compute(CELL, source)
     other = Cell("square", {"n": 4, "row": {"n": 4}})
     shutil.copytree(CELL.folder(source), other.folder(source))
-    take([other], source, out)
+    take([other], [source], out)
     assert other.record(out) is None
 
 
@@ -150,20 +150,45 @@ def keep(cells, source, **more):
 def test_a_kept_line_does_for_its_cell(tmp_path):
     source, out = tmp_path / "source", tmp_path / "out"
     keep([CELL], source)
-    take([CELL, Cell("square", {"n": 4, "row": {"n": 4}})], source, out)
-    assert CELL.record(out)["line"] == results.load(source)[0][0]
+    take([CELL, Cell("square", {"n": 4, "row": {"n": 4}})], [source], out)
+    assert CELL.record(out)["line"] == {**results.load(source)[0][0], "files": {}}
     assert [path.name for path in (out / "cells").iterdir()] == [CELL.key]
 
 
-def test_a_kept_line_does_not_do_where_files_are_read(tmp_path):
+CUBE = Cell("cube", CELL.config, needs={"square": CELL})
+
+
+def test_a_kept_line_does_not_do_where_its_files_are_read(tmp_path):
     source, out = tmp_path / "source", tmp_path / "out"
     keep([CELL], source)
-    take([CELL, Cell("cube", CELL.config, needs={"square": CELL})], source, out)
+    take([CELL, CUBE], [source], out)
     assert CELL.record(out) is None
-    shutil.rmtree(source)
-    keep([CELL], source, files={"value": "cells/value.txt"})
-    take([CELL], source, out)
-    assert CELL.record(out) is None
+
+
+def test_kept_lines_do_for_a_chain_that_is_whole(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL, CUBE], source, files={"value": "cells/value.txt"})
+    take([CELL, CUBE], [source], out)
+    for cell in (CELL, CUBE):
+        assert cell.record(out)["line"]["metrics"] == {"square": 9}
+        assert not cell.record(out)["line"]["files"]
+
+
+def test_a_chain_may_come_from_several_results(tmp_path):
+    one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
+    keep([CELL], one)
+    keep([CUBE], other)
+    take([CELL, CUBE], [one, other], out)
+    assert CELL.record(out)
+    assert CUBE.record(out)
+
+
+def test_the_first_folder_that_has_a_cell_gives_it(tmp_path):
+    one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
+    keep([CELL], one, metrics={"square": 1})
+    keep([CELL], other, metrics={"square": 2})
+    take([CELL], [one, other], out)
+    assert CELL.record(out)["line"]["metrics"] == {"square": 1}
 
 
 def test_damaged_lines_are_refused(tmp_path):
@@ -172,4 +197,4 @@ def test_damaged_lines_are_refused(tmp_path):
     path = source / results.LINES
     path.write_text(path.read_text().replace("9", "8"))
     with pytest.raises(CorruptArtefact, match=r"results\.jsonl"):
-        take([CELL], source, out)
+        take([CELL], [source], out)
