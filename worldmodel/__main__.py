@@ -65,7 +65,9 @@ def _probe(arguments: list[str]) -> None:
     parser = OneLineParser(
         prog="python -m worldmodel probe", description="Ask what checkpoints know."
     )
-    parser.add_argument("checkpoints", nargs="+", metavar="CKPT")
+    parser.add_argument(
+        "checkpoints", nargs="+", metavar="CKPT", help="a file, or LABEL:SEED=PATH to name it"
+    )
     parser.add_argument("--probes", default="all", help=f"all, or some of {', '.join(names())}")
     parser.add_argument("--out", default="runs/probe", help="results folder (runs/probe)")
     parser.add_argument("--law", help="ask in a world of this law (default: the checkpoint's own)")
@@ -74,10 +76,19 @@ def _probe(arguments: list[str]) -> None:
     parser.add_argument("--steps", type=int, help="fine-tuning steps (default: each probe's own)")
     parser.add_argument("--labels", type=int, help="labelled sequences to train on (1000)")
     parser.add_argument("--datasets", type=int, help="white-noise datasets (100)")
-    parser.add_argument("--resume", action="store_true", help="go on in a folder of another run")
+    parser.add_argument(
+        "--no-scratch", action="store_true", help="no force heads trained from scratch"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="take a folder of another run: shared answers are kept, the report is of this one",
+    )
     options = parser.parse_args(arguments)
     given = ("law", "n_sequences", "steps", "labels", "datasets")
     changes = {name: value for name in given if (value := getattr(options, name)) is not None}
+    if options.no_scratch:
+        changes["scratch"] = False
     if options.seeds is not None:
         if not all(item.isdecimal() for item in options.seeds.split(",")):
             parser.error(f"--seeds takes whole numbers separated by commas, got {options.seeds!r}")

@@ -125,6 +125,12 @@ class WorldModelCLI(LightningCLI):
         """Return the commands and the arguments the CLI fills in itself."""
         return {**LightningCLI.subcommands(), "finetune": {"model", "datamodule"}}
 
+    def _parse_ckpt_path(self) -> None:
+        """Take the model from a checkpoint that names its class, as those of this CLI do."""
+        path = self.config[self.config["subcommand"]].get("ckpt_path")
+        if path in (None, *KEYWORDS) or "_class_path" in read_checkpoint(path)["hyper_parameters"]:
+            super()._parse_ckpt_path()
+
     def before_instantiate_classes(self) -> None:
         """Load checkpoints as plain data unless told otherwise."""
         config = self.config[self.subcommand]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import lightning
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 import attention as attention_variants
@@ -94,6 +94,11 @@ class GPTTask(lightning.LightningModule, ABC):
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``test_loss``."""
         self.log("test_loss", self._loss(batch), batch_size=len(batch["tokens"]))
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Say on how many devices it was trained: a batch is one device's share."""
+        several = distributed.is_available() and distributed.is_initialized()
+        checkpoint["world_size"] = distributed.get_world_size() if several else 1
 
     def configure_model(self) -> None:
         """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2).

@@ -67,6 +67,23 @@ def r_squared(residual: npt.ArrayLike, total: npt.ArrayLike) -> list[float]:
     return bootstrap(sums, lambda s: 1 - s[..., 0] / s[..., 1])
 
 
+def median(values: npt.ArrayLike, n_boot: int = 1000, seed: int = 0) -> list[float]:
+    """Return the median of the points that are not NaN, [value, low, high], over sequences.
+
+    Args:
+        values: Points of each sequence, [n_sequences, k].
+        n_boot: Number of resamples.
+        seed: Seed of the resampling.
+    """
+    table = np.asarray(values, np.float64)
+    middle = float(np.nanmedian(table))
+    if len(table) < 2:
+        return [middle, -np.inf, np.inf]
+    draws = np.random.default_rng(seed).integers(len(table), size=(n_boot, len(table)))
+    low, high = np.nanquantile([np.nanmedian(table[rows]) for rows in draws], [0.025, 0.975])
+    return [middle, float(low), float(high)]
+
+
 def over_seeds(values: Sequence[float]) -> list[float]:
     """Return the mean of trainings and its 95% interval by Student's t.
 

@@ -16,11 +16,16 @@ from worldmodel import probes
 from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
 
 Line = Mapping[str, Any]
+OVER_SEEDS = "t, checkpoints"
+TOLD_APART = ("trained_on", "size", "steps", "labels")
+"""Of a row: columns where they differ."""
 READING = (
     "A number with an interval: 95%, over the seeds of the checkpoints (Student's t) where a row "
     f"has {MINIMUM_SEEDS} or more, else over held-out sequences (bootstrap) unless the setting "
     "says over what.",
     "A row of one seed says nothing about the next training of the same model.",
+    "Heads of different checkpoints are trained on the same labels, so that an interval over "
+    "checkpoints says nothing about other labels.",
     "Controls that are trained are trained anew for each checkpoint; references that no training "
     "changes have the interval over sequences.",
 )
@@ -40,7 +45,8 @@ def report(out: str | Path) -> Path:
     shutil.rmtree(out / "figures", ignore_errors=True)
     sections = [_section(probes.get(name), mine, out) for name, mine in _grouped(lines, "probe")]
     markdown = "\n".join(_markdown(section, out) for section in sections)
-    artefacts.write_bytes(out / "report.md", f"# Probes\n\n{markdown}".encode())
+    reading = "\n".join(f"- {sentence}" for sentence in READING)
+    artefacts.write_bytes(out / "report.md", f"# Probes\n\n{markdown}\n{reading}\n".encode())
     artefacts.write_bytes(out / "report.html", _page(sections, lines, proof).encode())
     return out / "report.html"
 
@@ -48,18 +54,19 @@ def report(out: str | Path) -> Path:
 def table(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of one probe's lines, seeds of one model together."""
     settings = list(dict.fromkeys(key for line in lines for key in line["setting"]))
-    worlds = [
-        key for key in ("trained_on", "size", "steps") if len({x["row"][key] for x in lines}) > 1
-    ]
+    worlds = [key for key in TOLD_APART if len({x["row"][key] for x in lines}) > 1]
     metrics = list(dict.fromkeys(key for line in lines for key in line["metrics"]))
     header = [*worlds, *settings, "who", "arm", "seeds", *metrics]
     rows = []
     for setting, mine in _alike(lines):
+        pooled = len(mine) >= MINIMUM_SEEDS
         row = mine[0]["row"]
         world, who, arm = [str(row[key]) for key in worlds], row["model"], row["arm"]
         seeds = {line["row"]["seed"] for line in mine}
-        values = [_together([line["metrics"].get(name) for line in mine]) for name in metrics]
+        values = [_together(name, [line["metrics"].get(name) for line in mine]) for name in metrics]
         chosen = json.loads(setting)
+        if pooled and "interval" in chosen:
+            chosen["interval"] = OVER_SEEDS
         shown = [_plain(chosen.get(key, "")) for key in settings]
         rows.append([*world, *shown, who, arm, str(len(seeds)), *values])
     return header, rows
@@ -75,7 +82,7 @@ def _alike(lines: Sequence[Line]) -> Iterable[tuple[str, list[Line]]]:
     return [(setting, mine) for (setting, _), mine in groups.items()]
 
 
-def _together(values: Sequence[Any]) -> str:
+def _together(name: str, values: Sequence[Any]) -> str:
     """Return one metric over the seeds of a model."""
     known = [value for value in values if value is not None]
     if not known:
@@ -83,6 +90,8 @@ def _together(values: Sequence[Any]) -> str:
     middles = [float(v[0]) if isinstance(v, list) else float(v) for v in known]
     if len(set(middles)) == 1:  # a reference that no training changes
         return _number(known[0])
+    if name.endswith("standard_error"):  # it has no interval of its own
+        return _number(sum(middles) / len(middles))
     if len(known) >= MINIMUM_SEEDS and all(map(math.isfinite, middles)):
         return _number(over_seeds(middles))
     return "; ".join(_number(value) for value in known)

@@ -27,7 +27,7 @@ from worldmodel.intervals import MINIMUM_SEEDS
 from worldmodel.subject import Subject
 
 SCHEMA = 1
-VERSION = 2
+VERSION = 3
 """Raised when answers computed by older code must not be reused."""
 CLAIM, LINES = "probe.json", "results.jsonl"
 
@@ -44,6 +44,8 @@ class Settings:
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: The force law of the world that is asked about; None for the checkpoint's own.
+        scratch: Train the force heads' control from scratch, which takes as many steps as the
+            checkpoint's pre-training and fine-tuning together.
     """
 
     n_sequences: int = 500
@@ -53,6 +55,7 @@ class Settings:
     labels: int = 1000
     data_seed: int = 0
     law: str | None = None
+    scratch: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (("n_sequences", 2), ("datasets", 2), ("labels", 10)):
@@ -91,6 +94,10 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             artefacts.save_record(path, compute())
             return artefacts.load_record(path)
+
+    def forget(self, config: Mapping[str, Any]) -> None:
+        """Let what a call of :meth:`record` kept be computed again."""
+        self._piece(config).with_suffix(".json").unlink(missing_ok=True)
 
     def arrays(
         self, config: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
@@ -131,12 +138,13 @@ def probe(
     """Ask every checkpoint every probe, and write lines, figures and report.
 
     Args:
-        checkpoints: Files.
+        checkpoints: Files, or ``LABEL:SEED=PATH``.
         names: Probes; empty for all. One that cannot ask a checkpoint is an error if it was
             named, and left out with its reason otherwise.
         out: The results folder.
         settings: What all probes share.
-        resume: Go on in a folder that holds other checkpoints, probes or settings.
+        resume: Take a folder of other checkpoints, probes or settings: what they share is not
+            computed again, lines and report are those of this run.
 
     Returns:
         The path of the report.
@@ -199,8 +207,8 @@ def _refuse_unlike(subjects: Sequence[Subject]) -> None:
         other = by_row.setdefault(json.dumps(subject.row), subject)
         if other is not subject:
             raise ValueError(
-                f"{other.path} and {subject.path} are the same by model, size, steps and seed; "
-                "trainings to compare need their own data.train_seed"
+                f"{other.path} and {subject.path} are the same by model, size, steps, labels and "
+                "data.train_seed; name them by what differs: LABEL:SEED=PATH"
             )
 
 
@@ -213,8 +221,10 @@ def answer(
         "probe": one.name,
         "checkpoint": subject.sha256,
         "law": subject.law,
-        "settings": dataclasses.asdict(settings),
+        "settings": {name: getattr(settings, name) for name in one.uses},
     }
+    if subject.label is not None:
+        config["named"] = [subject.label, subject.seed]
     store = Store(out, config)
 
     def compute() -> dict[str, Any]:
@@ -224,12 +234,16 @@ def answer(
         ]
         # The whole answer's manifest and CPU time stand on every line.
         inputs = {subject.path.name: subject.sha256}
-        device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+        on_gpu = one.trains and torch.cuda.is_available()  # what only asks stays on the CPU
+        device = torch.cuda.get_device_name() if on_gpu else "cpu"
         proof = manifest(config, seed=settings.seeds[0], device=device, inputs=inputs)
         spent = round(time.process_time() - start, 2)
         return {"lines": [{**line, "manifest": proof, "cpu_s": spent} for line in lines]}
 
     lines: list[dict[str, Any]] = store.record({}, compute)["lines"]
+    if not all(artefacts.is_intact(out / file) for x in lines for file in x["files"].values()):
+        store.forget({})
+        lines = store.record({}, compute)["lines"]
     return lines
 
 

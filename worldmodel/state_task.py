@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -87,6 +88,13 @@ class StateTask(OrbitTask):
         if leak:
             raise ValueError(f"StateTask needs protocol_args.label_leak=0, got {leak}")
         self.head = StateHead(self.gpt.width)
+
+    def setup(self, stage: str) -> None:
+        """Ask the data for the true state, also where a protocol publishes a wrong one."""
+        super().setup(stage)
+        data = getattr(self.trainer, "datamodule", None)
+        if data is not None:
+            data.protocol = dataclasses.replace(data.protocol, as_published=False)
 
     def on_fit_start(self) -> None:
         """Set the head's scale from the labelled training sequences, unless it is restored."""

@@ -13,6 +13,7 @@ import numpy as np
 
 import attention
 from orbits import artefacts, protocols
+from worldmodel.named_checkpoint import named_checkpoint
 from worldmodel.tasks import SHAPE, ForceTask, OrbitTask, load_task, read_checkpoint
 
 
@@ -27,7 +28,9 @@ class Subject:
         seed: Seed of its training data, by which trainings of one model are told apart.
         steps: Optimiser steps it was trained.
         law: The force law of the world that is asked about.
-        batch_size: Sequences of each step, on one device; None if it does not tell.
+        batch_size: Sequences of each step, on all devices; None if it does not tell.
+        label: Its name in tables; None for that of its variant.
+        labels: Labelled sequences of a force model; None where they were unlimited.
     """
 
     path: Path
@@ -37,37 +40,45 @@ class Subject:
     steps: int
     law: str
     batch_size: int | None = None
+    label: str | None = None
+    labels: int | None = None
 
     @classmethod
-    def load(cls, path: str | Path, law: str | None = None) -> Subject:
+    def load(cls, given: str | Path, law: str | None = None) -> Subject:
         """Read a checkpoint.
 
         Args:
-            path: Its file.
+            given: Its file, or ``LABEL:SEED=PATH``.
             law: The law of the world that is asked about; None for its own.
 
         Raises:
             FileNotFoundError: There is no such file.
             ValueError: It is not a checkpoint of an orbit model, or there is no such law.
         """
+        label, seed, path = named_checkpoint(given)
         checkpoint = read_checkpoint(path)
         task = load_task(path)
         if not isinstance(task, OrbitTask):
             raise ValueError(f"{path}: a model of text; probes ask models of orbits")
         data = checkpoint.get("datamodule_hyper_parameters", {})
-        seed = data.get("train_seed")
-        seed = data.get("seed", 0) if seed is None else seed
+        if seed is None:
+            seed = data.get("train_seed")
+        if seed is None:
+            seed = data.get("seed", 0)
+        batch_size = data.get("batch_size")
         own = protocols.get(task.hparams["protocol"], task.hparams["protocol_args"])
         world = dataclasses.replace(own, law=law or own.law)  # refuses an unknown law
         world.systems(0, "test", range(300))  # and one that does not bind these orbits
         return cls(
-            path=Path(path),
+            path=path,
             sha256=artefacts.sha256(path),
             task=task.eval(),
             seed=int(seed),
             steps=int(checkpoint.get("global_step", 0)),
-            batch_size=data.get("batch_size"),
+            batch_size=batch_size and batch_size * checkpoint.get("world_size", 1),
             law=world.law,
+            label=label,
+            labels=data.get("n_train") if isinstance(task, ForceTask) else None,
         )
 
     @cached_property
@@ -87,7 +98,9 @@ class Subject:
 
     @property
     def model(self) -> str:
-        """The variant's name in tables."""
+        """Its name in tables."""
+        if self.label is not None:
+            return self.label
         arguments = self.task.hparams["attention_args"] or {}
         return attention.label(self.task.hparams["attention"], **arguments)
 
@@ -114,6 +127,7 @@ class Subject:
                 )
             ),
             "steps": self.steps,
+            "labels": self.labels,
             "seed": self.seed,
         }
 

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 BACKBONE = ("protocol", "protocol_args", "input", "attention", "attention_args")
-SHAPE = ("n_layer", "n_head", "head_dim")
+SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
 LABELLING = ("target", "label_leak")
 """Overrides of the protocol that a backbone does not see; a head sees the target."""
 
@@ -92,7 +92,8 @@ class OrbitTask(GPTTask):
         Raises:
             ValueError: It holds another variant, protocol or shape.
         """
-        theirs = checkpoint["hyper_parameters"]
+        # Checkpoints from before there were others do not name these two.
+        theirs = {"mlp": "gelu", "norm": "layer", **checkpoint["hyper_parameters"]}
         unseen = {"label_leak"} if with_head else set(LABELLING)
         if any_law:
             unseen.add("law")
@@ -196,7 +197,9 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=True)
         checkpoint["hyper_parameters"]["attention"], checkpoint["state_dict"]
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError):
+    except FileNotFoundError:
+        raise
+    except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, KeyError, TypeError):
         raise ValueError(f"{path}: not a checkpoint of a world model") from None
     return checkpoint
 

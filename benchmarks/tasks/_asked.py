@@ -6,7 +6,6 @@ Both are Lightning checkpoints that say what they were trained on, so both are a
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from benchmarks.tasks import _language_model as language_model
 from benchmarks.tasks._language_model import LanguageModels
 from orbits import artefacts
 from symreg.cells import Cell
+from worldmodel.named_checkpoint import named_checkpoint
 from worldmodel.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 TEXTS = {"TextData": "text", "MaskedTextData": "masked_text", "ShardData": "shards"}
 """The learner of each data module of text."""
-
-LABELLED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
 
 
 @dataclass(frozen=True)
@@ -176,18 +174,14 @@ def _windows(tokenizer: str, text: Mapping[str, Any], length: int, n_tokens: int
 def _checkpoint(given: str) -> Asked:
     from benchmarks.variants import Variant
 
-    match = LABELLED.fullmatch(given)
-    path = Path(match["path"] if match else given)
-    if not path.is_file():
-        hint = "; a named checkpoint is LABEL:SEED=PATH" if "=" in given and not match else ""
-        raise FileNotFoundError(f"{path}: no such file{hint}")
+    label, seed, path = named_checkpoint(given)
     model = Model.of(path)
     if model.learner == "masked_text":
         raise ValueError(f"{path}: was trained on a text with a fixed token, which is not natural")
     known = model.hyper_parameters
     return Asked(
-        label=match["label"] if match else str(path),
-        seed=int(match["seed"]) if match else None,
+        label=label or str(path),
+        seed=seed,
         attention=known["attention"],
         tokenizer=known["tokenizer"],
         context=model.context,

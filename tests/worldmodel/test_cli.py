@@ -134,6 +134,16 @@ def test_a_checkpoint_that_is_not_there_is_one_line(tmp_path, capsys):
     assert "nowhere.ckpt" in capsys.readouterr().err
 
 
+def test_a_checkpoint_that_names_no_class_is_taken_by_the_class_of_the_config(tmp_path):
+    run("finetune", "force.yaml", tmp_path)
+    folder = tmp_path / "force" / "version_0"
+    content = torch.load(folder / "checkpoints" / "last.ckpt", weights_only=True)
+    for name in ("_class_path", "_instantiator"):  # what a Trainer without this CLI leaves out
+        content["hyper_parameters"].pop(name, None)
+    torch.save(content, tmp_path / "bare.ckpt")
+    main(["test", "-c", str(folder / "config.yaml"), f"--ckpt_path={tmp_path / 'bare.ckpt'}"])
+
+
 def test_plain_help_does_not_load_torch():
     code = "import sys; sys.argv = ['worldmodel', '--help']; from worldmodel.__main__ import main"
     check = f"{code}; main(); assert 'torch' not in sys.modules"

@@ -205,6 +205,13 @@ def test_what_no_bin_shows_is_not_asked(tmp_path):
     assert PROBE.draw(lines, tmp_path / "out") == {}
 
 
+def test_no_single_orbit_is_the_ceiling_where_a_mass_hardly_shows(tmp_path):
+    subject = checkpoint(tmp_path, ForceTask, {"n_points": 48}, protocol="fixed")
+    lines = probing.answer(subject, PROBE, tmp_path / "out", SETTINGS)
+    assert "ceiling" not in {line["row"]["arm"] for line in lines}
+    assert PROBE.draw(lines, tmp_path / "out")
+
+
 def test_what_cannot_be_asked_is_refused_with_the_fix(tmp_path):
     args = {"n_points": 48}
     refused = PROBE.refusal(checkpoint(tmp_path, NextTokenTask, args, protocol="nbody"), SETTINGS)

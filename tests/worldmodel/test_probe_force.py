@@ -15,6 +15,7 @@ from worldmodel.data import OrbitData
 from worldmodel.probes import _force_head, force_magnitude, force_vector, predictions
 from worldmodel.probes._force_head import ROWS, Draws, HeldOut, VectorTask, at, finetuned, labelled
 from worldmodel.probes._force_measures import measured
+from worldmodel.probes._white_noise import WhiteNoiseTask
 from worldmodel.probing import Settings, Store, Subject
 from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import ForceTask, NextTokenTask
@@ -136,6 +137,22 @@ def test_predictions_without_a_logarithm_are_counted_and_left_out():
     assert found["unusable"] == pytest.approx(np.mean(~(given["force_predicted"] > 0)))
     assert found["r2_log"][0] == pytest.approx(1)
     assert found["exponent_r"][0] == pytest.approx(-2)
+    given["force_predicted"][:] = -1
+    found = measured([given])
+    assert set(found) == {"cosine", "unusable"}, "nothing has a logarithm"
+    assert found["unusable"] == 1
+
+
+@pytest.mark.parametrize("shape", [{"mlp": "swiglu"}, {"mlp": "none"}, {"norm": "rms"}])
+def test_heads_take_any_backbone(tmp_path, shape):
+    task = NextTokenTask(protocol_args=SIZES["identifiable"], **SMALL, **shape)
+    run = quiet_trainer(1)
+    run.strategy.connect(task)
+    run.save_checkpoint(tmp_path / "one.ckpt")
+    subject = Subject.load(tmp_path / "one.ckpt")
+    ForceTask(**_force_head.shape(subject.task)).load_backbone(subject.path)
+    assert WhiteNoiseTask(subject.task, seed=0).hparams["mlp"] == subject.task.hparams["mlp"]
+    assert next(iter(shape.values())) in subject.row["size"]
 
 
 @pytest.mark.parametrize("leak", [0, 2])
@@ -214,13 +231,22 @@ def test_magnitudes_of_an_identifiable_world(tmp_path, subjects):
     }
     assert subjects().batch_size * subjects().steps < 64, "which one further step sees"
     assert found["scratch", 0, "unlabelled"]["setting"]["steps"] == 4 + 1
-    ceiling = found["ceiling", None, "unlabelled"]["metrics"]
+    (ceiling,) = (
+        line["metrics"]
+        for line in lines
+        if line["setting"] == {"answer": "geometric mean", "rows": "unlabelled"}
+    )
     assert ceiling["r2_log"][0] > 0.9
+    assert min(ceiling[f"r2_log_{name}"][0] for name in ("m1", "m2")) > 0.8
     assert ceiling["cosine"][0] == pytest.approx(1, abs=1e-4)
     errors = [found["oracle", 2, rows]["metrics"]["relative_error"][0] for rows in ROWS]
     assert errors[1] < 0.8 * min(errors[0], errors[2])  # one of two neighbours is the point itself
     rows = [
-        {**line, "row": {**subjects().row, "model": line["name"], "arm": line["arm"]}}
+        {
+            **line,
+            "row": {**subjects().row, "model": line["name"], "arm": line["arm"]},
+            "subject": subjects().row,
+        }
         for line in lines
     ]
     drawn = force_magnitude.PROBE.draw(rows, tmp_path)
@@ -228,10 +254,19 @@ def test_magnitudes_of_an_identifiable_world(tmp_path, subjects):
     assert all(path.is_file() for path in drawn.values())
 
 
+def test_scratch_can_be_left_out(tmp_path, subjects):
+    settings, store = dataclasses.replace(SETTINGS, scratch=False), a_store(tmp_path)
+    lines = force_magnitude.PROBE.measure(subjects(), settings, store)
+    assert "scratch" not in {line["arm"] for line in lines}
+
+
 def test_where_masses_are_invisible_the_ceiling_is_an_expectation(tmp_path):
     subject = trained(tmp_path, "fixed", ForceTask, n_train=12)
     lines = force_magnitude.PROBE.measure(subject, SETTINGS, a_store(tmp_path))
     ceiling = by_name(lines)["ceiling", None, "unlabelled"]["metrics"]
+    (told,) = (x for x in lines if x["setting"] == {"answer": "geometric mean", "rows": ROWS[0]})
+    assert told["metrics"]["r2_log_m1"][0] < 0.8
+    assert "r2_log_m2" not in told["metrics"], "this observer is told the star's mass"
     assert ceiling["exponent_m1"][0] < 0.8
     assert ceiling["exponent_m1"][2] < 1
     assert ceiling["exponent_r"][0] == pytest.approx(-2, abs=0.5)
@@ -311,7 +346,7 @@ def test_the_vector_loss_is_the_mean_square_over_drawn_sequences(subjects):
 def test_fine_tuning_learns_the_labelled_vectors(subjects):
     subject = subjects("paper")
     solar = force_vector.SolarForces(subject.protocol)
-    answer = force_vector.finetuned(subject, 120, 0, "pretrained")["vector"]
+    answer = force_vector.finetuned(subject, 200, 0, "pretrained")["vector"]
     wrong = np.mean((answer - solar.scaled)[solar.labelled] ** 2)
     assert wrong < 0.5 * np.mean(solar.scaled[solar.labelled] ** 2)
 
@@ -335,7 +370,12 @@ def test_lines_of_the_vector_probe(tmp_path, subjects):
     nearest = metrics["k-NN oracle", "oracle", "all"]["cosine"]
     assert nearest > 0.8 > metrics["mean of the labels", "control", "all"]["cosine"]
     rows = [
-        {"files": {}, **line, "row": {**subject.row, "model": line["name"], "arm": line["arm"]}}
+        {
+            "files": {},
+            **line,
+            "row": {**subject.row, "model": line["name"], "arm": line["arm"]},
+            "subject": subject.row,
+        }
         for line in lines
     ]
     drawn = force_vector.PROBE.draw(rows, tmp_path)
@@ -363,5 +403,6 @@ def test_symreg_reads_the_prediction_file(tmp_path, subjects):
     assert table.manifest["inputs"]["checkpoint"] == subjects().sha256
     assert table.cosine() == pytest.approx(line["metrics"]["cosine"][0], abs=1e-5)
     row = {**subjects().row, "model": line["name"], "arm": line["arm"]}
-    (path,) = predictions.PROBE.draw([{**line, "row": row}], tmp_path).values()
+    drawn = predictions.PROBE.draw([{**line, "row": row, "subject": subjects().row}], tmp_path)
+    (path,) = drawn.values()
     assert path.is_file()

@@ -280,6 +280,11 @@ def test_a_world_without_states_is_refused(tmp_path):
     assert get("inductive_bias").refusal(subject(tmp_path), Settings()) is None
 
 
+def test_a_model_that_saw_labels_of_the_asked_sequences_is_refused(tmp_path):
+    one = subject(tmp_path, ForceTask, protocol_args={**ARGS, "label_leak": 2})
+    assert "label_leak=2" in get("inductive_bias").refusal(one, Settings())
+
+
 @pytest.mark.slow
 def test_a_model_that_knows_the_state_is_between_the_oracle_and_its_untrained_twin(tmp_path):
     one = subject(tmp_path, StateTask, n_layer=2, head_dim=16)

@@ -14,7 +14,7 @@ from worldmodel import intervals, probes, probing
 from worldmodel.gpt_task import GPTTask
 from worldmodel.probe_report import table
 from worldmodel.probing import Settings, Subject, probe
-from worldmodel.tasks import NextTokenTask
+from worldmodel.tasks import ForceTask, NextTokenTask, read_checkpoint
 
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
 
@@ -42,6 +42,8 @@ class Counting:
     name = "counting"
     about = "Counts."
     captions = MappingProxyType({"bars": "Nothing."})
+    uses = ("n_sequences", "seeds")
+    trains = False
 
     def __init__(self):
         self.answers = self.pieces = 0
@@ -97,8 +99,10 @@ def test_a_subject_says_what_it_is(checkpoint):
         "trained_on": "newton",
         "model": "lssar p=3",
         "arm": "pretrained",
-        "size": "n_layer 1, n_head 2, head_dim 8, input bin_centres, n_points 48, n_bins 512",
+        "size": "n_layer 1, n_head 2, head_dim 8, mlp gelu, norm layer, input bin_centres, "
+        "n_points 48, n_bins 512",
         "steps": 0,
+        "labels": None,
         "seed": 4,
     }
     elsewhere = Subject.load(checkpoint, law="power_1_5")
@@ -175,7 +179,9 @@ def test_impossible_settings_are_refused(changes, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing.ckpt"], "No such file"),
+        (["nothing.ckpt"], "nothing.ckpt: no such file"),
+        (["gpt:x=nothing.ckpt"], "a named checkpoint is LABEL:SEED=PATH"),
+        (["."], ".: no such file"),
         (["README.md"], "not a checkpoint of a world model"),
         (["README.md", "--probes", "rollouts"], "did you mean rollout"),
         (["README.md", "--seeds", "0,1"], "at least 3 seeds"),
@@ -208,7 +214,7 @@ def test_every_probe_keeps_the_contract():
 def test_three_seeds_make_an_interval_and_fewer_do_not():
     def line(seed, value):
         row = {"protocol": "p", "law": "newton", "trained_on": "newton", "model": "softmax"}
-        row |= {"size": "small", "steps": 10}
+        row |= {"size": "small", "steps": 10, "labels": None}
         return {
             "row": {**row, "arm": "pretrained", "seed": seed},
             "setting": {"layer": 1},
@@ -223,8 +229,28 @@ def test_three_seeds_make_an_interval_and_fewer_do_not():
     assert rows[0][-1] == f"0.6 [{0.6 - half:.3g}, {0.6 + half:.3g}]"
 
 
+def test_the_interval_of_a_row_says_over_what_it_is():
+    row = {"trained_on": "newton", "size": "small", "steps": 1, "labels": None}
+    row |= {"model": "softmax", "arm": "pretrained"}
+    lines = [
+        {
+            "row": {**row, "seed": seed},
+            "setting": {"interval": "over 9 datasets"},
+            "metrics": {"r_ib": [0.1 * seed, 0.0, 1.0], "r_ib_standard_error": 0.1 * seed},
+        }
+        for seed in range(3)
+    ]
+    header, rows = table(lines[:2])
+    assert header[0] == "interval"
+    assert rows[0][0] == "over 9 datasets"
+    header, rows = table(lines)
+    assert rows[0][0] == "t, checkpoints"
+    assert rows[0][-1] == "0.1", "a standard error has no interval"
+
+
 def test_three_lines_of_one_seed_make_no_interval_over_seeds():
     row = {"trained_on": "newton", "size": "small", "model": "softmax", "arm": "pretrained"}
+    row["labels"] = None
     lines = [
         {"row": {**row, "steps": steps, "seed": 0}, "setting": {}, "metrics": {"r2": [r2, 0, 1]}}
         for steps, r2 in ((10, 0.1), (20, 0.5), (30, 0.9))
@@ -240,7 +266,7 @@ def test_three_lines_of_one_seed_make_no_interval_over_seeds():
 def test_checkpoints_that_would_share_a_row_are_refused(checkpoint, counting, tmp_path):
     task = NextTokenTask(attention="lssar", attention_args={"p": 3}, **SMALL)
     twin = save_checkpoint(task, tmp_path / "twin.ckpt", train_seed=4)
-    with pytest.raises(ValueError, match=r"same by model, size, steps and seed; .*train_seed"):
+    with pytest.raises(ValueError, match=r"same by model, size, steps, .*LABEL:SEED=PATH"):
         probe([checkpoint, twin], [], tmp_path / "out", Settings())
     away = NextTokenTask(protocol="fixed", protocol_args={"n_points": 48}, **SMALL)
     other = save_checkpoint(away, tmp_path / "other.ckpt", train_seed=4)
@@ -252,6 +278,51 @@ def test_checkpoints_that_would_share_a_row_are_refused(checkpoint, counting, tm
 def test_a_probe_that_is_named_twice_asks_once(checkpoint, counting, tmp_path):
     probe([checkpoint], ["counting", "counting"], tmp_path / "out", Settings())
     assert len(probing.load(tmp_path / "out")[0]) == 1
+
+
+def test_a_lost_file_is_made_again(checkpoint, counting, tmp_path):
+    out = tmp_path / "out"
+    probe([checkpoint], [], out, Settings())
+    (kept,) = (out / "counting").rglob("kept.npz")
+    kept.unlink()
+    probe([checkpoint], [], out, Settings())
+    assert kept.is_file()
+    assert (counting.answers, counting.pieces) == (2, 1)
+
+
+def test_settings_that_a_probe_does_not_use_leave_its_answers(checkpoint, counting, tmp_path):
+    probe([checkpoint], [], tmp_path, Settings())
+    probe([checkpoint], [], tmp_path, Settings(datasets=5), resume=True)
+    assert counting.answers == 1
+    probe([checkpoint], [], tmp_path, Settings(n_sequences=5), resume=True)
+    assert counting.answers == 2
+
+
+def test_checkpoints_can_be_named(checkpoint, counting, tmp_path):
+    named = [f"sharp:{seed}={checkpoint}" for seed in (0, 1)]
+    probe(named, [], tmp_path, Settings())
+    lines, _ = probing.load(tmp_path)
+    assert [(x["row"]["model"], x["row"]["seed"]) for x in lines] == [("sharp", 0), ("sharp", 1)]
+
+
+def test_force_heads_are_told_apart_by_their_labels(tmp_path, counting):
+    heads = []
+    for n in (300, 1000):
+        (tmp_path / str(n)).mkdir()
+        task = ForceTask(**SMALL)
+        heads.append(save_checkpoint(task, tmp_path / str(n) / "head.ckpt", n_train=n))
+    probe(heads, [], tmp_path / "out", Settings())
+    header, rows = table(probing.load(tmp_path / "out")[0])
+    assert header[0] == "labels"
+    assert [row[0] for row in rows] == ["300", "1000"]
+
+
+def test_a_damaged_checkpoint_is_named(checkpoint, tmp_path):
+    cut = tmp_path / "cut.ckpt"
+    cut.write_bytes(checkpoint.read_bytes()[:-2000])
+    for path in (cut, tmp_path):
+        with pytest.raises(ValueError, match=f"{path}: not a checkpoint of a world model"):
+            read_checkpoint(path)
 
 
 def test_a_law_that_does_not_bind_is_refused_before_any_work(checkpoint, counting, tmp_path):
@@ -289,3 +360,12 @@ def test_lines_are_plain_json(checkpoint, counting, tmp_path):
     probe([checkpoint], [], tmp_path / "out", Settings(seeds=(0,)))
     for text in (tmp_path / "out" / "results.jsonl").read_text().splitlines():
         assert json.loads(text)["kind"] == "probe"
+
+
+def test_a_median_has_the_interval_of_resampled_sequences():
+    rng = np.random.default_rng(0)
+    found = [intervals.median(rng.normal(3, 1, (60, 2)), seed=n) for n in range(100)]
+    middles, lows, highs = np.transpose(found)
+    assert middles.mean() == pytest.approx(3, abs=0.05)
+    assert 88 <= np.sum((lows < 3) & (highs > 3)) <= 100
+    assert intervals.median([[1.0, np.nan]])[1:] == [-np.inf, np.inf]

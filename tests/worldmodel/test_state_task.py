@@ -90,3 +90,15 @@ def test_it_learns_the_state():
 def test_data_it_cannot_learn_from_are_refused(task, given, message):
     with pytest.raises(ValueError, match=message):
         trainer(1).fit(StateTask(**SMALL | task), data(**given))
+
+
+def test_the_state_is_true_where_a_protocol_publishes_a_wrong_one():
+    args = {"n_points": 16, "n_bins": 64}
+    one = data(protocol="paper", protocol_args=args)
+    run = trainer(1)
+    run.fit(StateTask(protocol="paper", warmup_steps=1, **{**SMALL, "protocol_args": args}), one)
+    published = OrbitData(protocol="paper", protocol_args=args, population="force").protocol
+    assert published.as_published
+    assert not one.protocol.as_published
+    states = [p.batch(0, "train", [0], "force")["state"] for p in (published, one.protocol)]
+    assert not np.allclose(*states, equal_nan=True)

@@ -26,10 +26,14 @@ class Probe(Protocol):
         name: The name on the command line and in result lines; that of its file.
         about: One line on what it asks.
         captions: What each figure shows, with its controls and units.
+        uses: The settings that its answers depend on.
+        trains: Whether it trains anything, which a GPU does where there is one.
     """
 
     name: str
     about: str
+    uses: Sequence[str]
+    trains: bool
     captions: Mapping[str, str]
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:

@@ -32,6 +32,10 @@ ever leaked. Only with a label leak are the first and the last different."""
 UNLIMITED = "unlimited"
 """Labels of a force model that saw new ones at every step."""
 
+HEAD_SETTINGS = ("n_sequences", "seeds", "steps", "labels", "data_seed")
+"""The settings that heads depend on: the same for all probes that ask them, so that each finds
+what another one trained."""
+
 BATCH = 64
 STEPS = 1000
 LEARNING_RATE_SHARE = 0.5
@@ -53,7 +57,9 @@ def warmup(steps: int) -> int:
 
 def shared(store: Store) -> Store:
     """Return where trained heads are kept, so that each probe finds what another one trained."""
-    return type(store)(store.out, {**store.config, "probe": "force heads"})
+    known = store.config.get("settings", {})
+    settings = {name: value for name, value in known.items() if name in HEAD_SETTINGS}
+    return type(store)(store.out, {**store.config, "probe": "force heads", "settings": settings})
 
 
 class HeldOut(Dataset):
@@ -153,8 +159,7 @@ def finetuned(
 def scratch_steps(subject: Subject, steps: int) -> int:
     """Return in how many steps scratch sees the sequences of pre-training and of fine-tuning.
 
-    A checkpoint that does not tell its batch is taken to have had this one; one that several
-    devices trained saw more, which it does not tell.
+    A checkpoint that does not tell its batch is taken to have had this one.
     """
     return steps + math.ceil(subject.steps * (subject.batch_size or BATCH) / BATCH)
 

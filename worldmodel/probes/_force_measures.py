@@ -33,14 +33,18 @@ def measured(runs: Sequence[Columns]) -> dict[str, Any]:
         ``cosine`` between force vectors; ``exponent_m1``, ``exponent_m2`` and ``exponent_r``, by
         least squares of the logarithm of the prediction on those of the inputs. With three or
         more trainings ``r2_log_over_seeds``, whose interval is over these. If there are any
-        (a raw target), ``unusable`` is the share of predictions that are not positive, and have
-        no logarithm.
+        (a raw target), ``unusable`` is the share of predictions that are not positive: these have
+        no logarithm, and the other figures are of the rest. Where all are, there are no others
+        but ``cosine``. Of answers with ``log_m1`` or ``log_m2`` also ``r2_log_m1``, ``r2_log_m2``.
     """
     _, sequence = np.unique(runs[0]["sequence_id"], return_inverse=True)
 
     def sums(values: Callable[[Columns], Array]) -> Array:
         return np.mean([_by_sequence(sequence, values(run)) for run in runs], axis=0)
 
+    unusable = float(1 - np.mean([_usable(run) for run in runs]))
+    if unusable == 1:
+        return {"cosine": intervals.mean(*sums(_cosines).T), "unusable": unusable}
     squares, cosines, products = sums(_squares), sums(_cosines), sums(_products)
     errors = np.mean([_error_counts(sequence, run) for run in runs], axis=0)
     found: dict[str, Any] = {
@@ -53,8 +57,10 @@ def measured(runs: Sequence[Columns]) -> dict[str, Any]:
     if len(runs) >= intervals.MINIMUM_SEEDS:
         each = [1 - np.divide(*_squares(run).sum(axis=0)) for run in runs]
         found["r2_log_over_seeds"] = intervals.over_seeds(each)
-    unusable = 1 - np.mean([_usable(run) for run in runs])
-    return {**found, "unusable": float(unusable)} if unusable else found
+    for name in ("m1", "m2"):
+        if f"log_{name}" in runs[0]:
+            found[f"r2_log_{name}"] = intervals.r_squared(*sums(partial(_mass_squares, name)).T)
+    return {**found, "unusable": unusable} if unusable else found
 
 
 def _usable(columns: Columns) -> Array:
@@ -75,6 +81,12 @@ def _squares(columns: Columns) -> Array:
     truth = np.log(columns["force"].astype(np.float64))
     middle = np.average(truth, weights=usable) if usable.any() else 0.0
     return usable[:, None] * np.stack([(answer - truth) ** 2, (truth - middle) ** 2], axis=-1)
+
+
+def _mass_squares(name: str, columns: Columns) -> Array:
+    """Return squared residuals and distances from the mean of a mass's logarithm, [n, 2]."""
+    truth = np.log(columns[name].astype(np.float64))
+    return np.stack([(columns[f"log_{name}"] - truth) ** 2, (truth - truth.mean()) ** 2], axis=-1)
 
 
 def _cosines(columns: Columns) -> Array:

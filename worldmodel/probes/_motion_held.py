@@ -166,6 +166,11 @@ def mean_of(values: Array) -> Metric:
     return intervals.mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1))
 
 
+def median_of(values: Array) -> Metric:
+    """Return the median of what is not NaN in [N, ...], with its interval over sequences."""
+    return intervals.median(values.reshape(len(values), -1))
+
+
 def curve(values: Array) -> dict[str, Any]:
     """Return the mean over sequences of [N, H], and 1.96 standard errors, as lists."""
     n = np.isfinite(values).sum(axis=0)

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from orbits import motion, observation
+from orbits import motion, observation, posterior
 from orbits.arithmetic import Array
 from orbits.ceiling import fit
 from orbits.observation import STAR
+from orbits.protocols import Protocol
 from worldmodel.probes import _motion
 from worldmodel.probes._motion_held import Held, fitted_next, next_points, tensors
 from worldmodel.tasks import ForceTask, OrbitTask
@@ -43,6 +44,10 @@ class Motion:
 
     population: ClassVar[str] = "pretrain"
     labelled: ClassVar[bool] = False
+
+    def has_fit(self, protocol: Protocol) -> bool:
+        """Return whether a fitted orbit is a ceiling: of systems with one planet."""
+        return protocol.max_planets == 1
 
     def model(
         self, task: OrbitTask, held: Held, rows: slice, factual: Held
@@ -97,6 +102,10 @@ class Force:
 
     population: ClassVar[str] = "force"
     labelled: ClassVar[bool] = True
+
+    def has_fit(self, protocol: Protocol) -> bool:
+        """Return whether a fitted orbit is a ceiling: not where the planet's mass hardly shows."""
+        return not posterior.serves(protocol)
 
     def model(
         self, task: OrbitTask, held: Held, rows: slice, factual: Held

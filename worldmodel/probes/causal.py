@@ -17,7 +17,8 @@ notice, or of the bend for one that goes straight on; below zero is worse than t
 that of the predicted against the true change, through zero. ``tokens_changed`` is the share of
 sequences in which the intervention changed what is observed at all. Of the references, ``true
 orbit in bins`` is the truth as exactly as an answer in bins can say it, ``orbit fit`` the ceiling
-of what the history in bins allows, and ``places alone`` the force from where the bodies are in the
+of what the history in bins allows (left out for forces where the planet's mass hardly shows: no
+single fit is the best answer then), and ``places alone`` the force from where the bodies are in the
 changed world and from the masses they had before.
 """
 
@@ -59,6 +60,8 @@ class Causal:
 
     name = "causal"
     about = "Whether predicted motion and force change as they should when a mass is changed."
+    uses = ("n_sequences", "seeds", "data_seed")
+    trains = False
     captions: Mapping[str, str] = _motion_scatter.CAPTIONS
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:
@@ -124,13 +127,13 @@ class _Asked:
         store: Store,
     ) -> None:
         self.question, self.factual, self.store = question, factual, store
+        self.has_fit = question.has_fit(subject.protocol)
         self.model: Who = (subject.model, subject.row["arm"])
         self.tasks = {
             self.model: subject.task,
             (subject.model, "untrained"): subject.untrained(settings.seeds[0]),
         }
         self.piece = {"data_seed": settings.data_seed, "twin": settings.seeds[0]}
-        self.fits = subject.protocol.max_planets == 1 or question.labelled
 
     def answers(self, held: Held, world: Mapping[str, Any]) -> dict[Who, Answers]:
         """Return what everyone answers on a world, which is named by plain data."""
@@ -144,7 +147,7 @@ class _Asked:
                 return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
             found[who] = self.store.arrays({**piece, "who": list(who)}, compute)
-        if self.fits:
+        if self.has_fit:
             who = ("orbit fit", "ceiling")
             found[who] = self.store.arrays(
                 {**piece, "who": list(who)}, lambda: self.question.fitted(held, self.factual)

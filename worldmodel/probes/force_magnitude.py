@@ -26,6 +26,7 @@ from worldmodel.data import OrbitData
 from worldmodel.probes import Line
 from worldmodel.probes._force_figures import inference
 from worldmodel.probes._force_head import (
+    HEAD_SETTINGS,
     ROWS,
     STEPS,
     UNLIMITED,
@@ -54,14 +55,19 @@ class ForceMagnitude:
 
     name = "force_magnitude"
     about = "does a fine-tuned force head infer the masses, or remember leaked labels?"
+    uses = (*HEAD_SETTINGS, "scratch")
+    trains = True
     captions: ClassVar = {
         "inference": (
             "R2 of log F, and the exponents that least squares finds in the predicted magnitudes, "
             "on held-out sequences. Blue: no label of a test sequence in the training set; red: "
             "two of each. Circles: rows without a label; crosses: the leaked labels themselves; "
-            "squares: sequences that never leaked. What is known at the circle but not at the "
-            "square was remembered. Bars: 95% over sequences; dotted: the law. Controls: a model "
-            "trained from scratch with the steps of both trainings, a ridge read-out of an "
+            "squares: sequences that never leaked. Predictions that are not positive, which a head "
+            "of the raw force may give, have no logarithm: the table's column unusable says how "
+            "many were left out, and figures of different shares are of different points. What is "
+            "known at the circle but not at the square was remembered. Bars: 95% over sequences; "
+            "dotted: the law. Controls: a model trained from scratch with the steps of both "
+            "trainings, a ridge read-out of an "
             "untrained model, the k-NN oracle that is given the true state, and what the "
             "observations allow at best."
         ),
@@ -76,6 +82,9 @@ class ForceMagnitude:
     def measure(self, subject: Subject, settings: Settings, store: Store) -> list[Line]:
         """Return a line for everyone who answers, at each kind of row."""
         lines = []
+        if settings.scratch and not isinstance(subject.task, ForceTask):
+            total = scratch_steps(subject, settings.steps or STEPS)
+            print(f"scratch: {total} steps a seed, as both trainings; --no-scratch leaves it out")
         for who in store.progress(list(_everyone(subject, settings, store)), "heads"):
             answered = [training() for training in who.trainings]
             for rows in ROWS:
@@ -118,9 +127,10 @@ def _everyone(subject: Subject, settings: Settings, store: Store) -> Iterator[_A
             setting = {"leak": leak, "labels": labels, "steps": steps}
             heads: list[Any] = [partial(head, leak, seed) for seed in seeds]
             yield _Answerer(model, subject.row["arm"], setting, heads)
-        setting = {"leak": 0, "labels": labels, "steps": scratch_steps(subject, steps)}
-        heads = [partial(head, 0, seed, scratch=True) for seed in seeds]
-        yield _Answerer(model, "scratch", setting, heads)
+        if settings.scratch:
+            setting = {"leak": 0, "labels": labels, "steps": scratch_steps(subject, steps)}
+            heads = [partial(head, 0, seed, scratch=True) for seed in seeds]
+            yield _Answerer(model, "scratch", setting, heads)
     control = partial(_control, subject, settings, store)
     setting = {"leak": leaks[0], "labels": labels}
     read_outs: list[Any] = [
@@ -161,7 +171,7 @@ def _nearest(data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
 
 
 def _ceiling(field: str, data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
-    """Return what the observations allow: the best answer to ln F, or to F itself."""
+    """Return what the observations allow: the best answer to ln F with the masses, or to F."""
     columns = []
     for batch in test:
         indices = batch["sequence_id"].numpy()
@@ -170,7 +180,15 @@ def _ceiling(field: str, data: OrbitData, test: DataLoader) -> dict[str, Tensor]
         rows = read_rows(batch)
         to_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
         magnitude = force[rows].float()
-        columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * to_star))
+        found = prediction_columns(batch, magnitude, magnitude[:, None] * to_star)
+        if field == "force":
+            masses = {"log_m1": answer.log_m1, "log_m2": answer.log_m2}
+            found |= {
+                name: torch.from_numpy(mass)[rows.nonzero(as_tuple=True)[0]]
+                for name, mass in masses.items()
+                if mass is not None
+            }
+        columns.append(found)
     return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
 
 

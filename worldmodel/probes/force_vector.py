@@ -99,7 +99,7 @@ def finetuned(subject: Subject, steps: int, seed: int, arm: str) -> dict[str, Ar
         seed: Seed of the head, of the drawn batches, and of an untrained model's weights.
         arm: One of :data:`ARMS`.
     """
-    lightning.seed_everything(seed, verbose=False)
+    lightning.seed_everything(subject.control_seed(seed), verbose=False)
     hyper_parameters = {**shape(subject.task), "optimizer": "adamw"}
     task = VectorTask(lr=LEARNING_RATE, warmup_steps=warmup(steps), **hyper_parameters)
     if arm == "pretrained":
@@ -135,6 +135,8 @@ class ForceVector:
 
     name = "force_vector"
     about = "fine-tuned on ten force vectors of each planet: do the others point at the Sun?"
+    uses = ("seeds", "steps")
+    trains = True
     captions: ClassVar = {
         "earth": (
             "The force on the Earth at places that fine-tuning saw no label of, in the scale of "

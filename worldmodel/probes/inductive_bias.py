@@ -58,6 +58,8 @@ class InductiveBias:
 
     name = "inductive_bias"
     about = "does a model that learns a new function of the state extrapolate by the state?"
+    uses = ("n_sequences", "seeds", "steps", "datasets", "data_seed")
+    trains = True
     captions: ClassVar[Mapping[str, str]] = {
         "calibration": (
             "Mean distance between a model's answers at two points against that of an oracle that "
@@ -79,7 +81,9 @@ class InductiveBias:
             raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:
-        """Refuse a world without labelled two-body systems."""
+        """Refuse a world without labelled two-body systems, and who saw labels of those asked."""
+        if subject.leaks:
+            return subject.leaks
         if "force" not in subject.protocol.populations:
             return f"protocol {subject.protocol.name!r} has no two-body states; take fixed"
         return None

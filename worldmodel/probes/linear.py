@@ -225,6 +225,8 @@ class Linear:
 
     name = "linear"
     about = "what of the state can a linear map read from each layer?"
+    uses = ("n_sequences", "seeds", "labels", "data_seed")
+    trains = False
     captions: Mapping[str, str] = CAPTIONS
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:

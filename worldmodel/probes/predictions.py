@@ -16,7 +16,15 @@ from orbits.manifest import manifest
 from worldmodel.callbacks import save_predictions
 from worldmodel.probes import Line
 from worldmodel.probes._force_figures import magnitudes
-from worldmodel.probes._force_head import STEPS, UNLIMITED, at, finetuned, own_answers, own_data
+from worldmodel.probes._force_head import (
+    HEAD_SETTINGS,
+    STEPS,
+    UNLIMITED,
+    at,
+    finetuned,
+    own_answers,
+    own_data,
+)
 from worldmodel.probes._force_measures import measured
 from worldmodel.probes._style import save
 from worldmodel.probes.force_magnitude import PROBE as FORCE_MAGNITUDE
@@ -31,6 +39,8 @@ class Predictions:
 
     name = "predictions"
     about = "a file for `python -m symreg leaderboard`, in the folder predictions of the results"
+    uses = HEAD_SETTINGS
+    trains = True
     captions: ClassVar = {
         "magnitudes": (
             "Predicted against true magnitude of the force in solar mass AU / year^2 on held-out "

@@ -7,7 +7,9 @@ for next points and of the chosen bin in rollouts.
 
 Energy and angular momentum come from rolled-out places by central differences, which miss the
 truth by themselves where an orbit is observed a dozen times per turn: the true orbit, in bins and
-measured in the same way, says by how much.
+measured in the same way, says by how much. An error is the mean share by which a rollout misses
+the true orbit's value, a drift the median size of the slope of that deviation, with its sign, per
+step: a rollout that is wrong in another way at every step has a large one, too.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from worldmodel.probes._motion_held import (
     curve,
     fitted_next,
     mean_of,
+    median_of,
     next_points,
     rolled_out,
 )
@@ -48,6 +51,8 @@ class Rollout:
 
     name = "rollout"
     about = "Errors of next points and of free rollouts; what rollouts conserve."
+    uses = ("n_sequences", "seeds", "data_seed")
+    trains = False
     captions: Mapping[str, str] = _motion_figures.CAPTIONS
 
     def refusal(self, subject: Subject, settings: Settings) -> str | None:
@@ -171,15 +176,15 @@ def _free(held: Held, points: Array, conserves: bool) -> dict[str, Any]:
             # bodies that a rollout makes by mistake must not be the whole mean.
             share = np.nanmean(np.minimum(np.abs(value[:, known]), 1), axis=2)
             metrics[f"{name}_error"] = mean_of(share)
-            metrics[f"{name}_drift"] = mean_of(_slope(share))
+            metrics[f"{name}_drift"] = median_of(np.abs(_slope(value[:, known])))
             curves[f"{name}_error"] = curve(share)
     return {"setting": FREE, "metrics": metrics, "curves": curves}
 
 
 def _slope(values: Array) -> Array:
-    """Return the least-squares slope per step of each row of [N, H], [N]."""
+    """Return the least-squares slope per step of each planet's row in [N, H, P], [N, P]."""
     step = np.arange(values.shape[1]) - (values.shape[1] - 1) / 2
-    return values @ step / np.sum(step**2)
+    return np.einsum("nhp,h->np", values, step) / np.sum(step**2)
 
 
 def _references(held: Held) -> list[Line]:
