@@ -17,11 +17,10 @@ from matplotlib.figure import Figure
 from orbits import laws
 from symreg import predictions, results
 from symreg.leaderboard import Row
+from worldmodel.palette import COLOURS, MARKERS, SUN, TRUTH
 
 Line = Mapping[str, Any]
-COLOURS = ("#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670")
 ARM_STYLE = {"pretrained": "-", "scratch": "--"}
-TRUTH = "#222222"
 MOST_PANELS = 8
 
 
@@ -80,7 +79,7 @@ def force_vectors(out: Path, predictors: list[Line]) -> Figure | None:
         axis.set_visible(False)
     for axis, (title, force) in zip(axes.flat, panels, strict=False):
         axis.plot(*position.T, ":", color="#999999", lw=1)
-        axis.plot(0, 0, "o", color="#d98e04", ms=8)
+        axis.plot(0, 0, "o", color=SUN, ms=8)
         axis.quiver(
             *position.T,
             *(force / longest * span * 0.9).T,
@@ -143,8 +142,7 @@ def label_efficiency(predictors: list[Line]) -> Figure | None:
         dict.fromkeys(x["row"]["model"] for x in predictors if x["row"]["arm"] in ARM_STYLE)
     )
     for number, model in enumerate(models):
-        colour = COLOURS[number % len(COLOURS)]
-        for arm, style in ARM_STYLE.items():
+        for arm in ARM_STYLE:
             mine = [x for x in predictors if (x["row"]["model"], x["row"]["arm"]) == (model, arm)]
             by_budget = [
                 [x["metrics"]["r2_log"] for x in mine if _order(x) == budget] for budget in budgets
@@ -153,9 +151,11 @@ def label_efficiency(predictors: list[Line]) -> Figure | None:
             if not places:
                 continue
             means = [np.mean(by_budget[i]) for i in places]
-            axis.plot(places, means, style, color=colour, label=f"{model}, {arm}")
+            look = _look(number, arm)
+            axis.plot(places, means, ms=5, markevery=[], label=f"{model}, {arm}", **look)
             for i in places:
-                axis.plot([i] * len(by_budget[i]), by_budget[i], "o", color=colour, ms=4)
+                dots = {**look, "linestyle": "none"}
+                axis.plot([i] * len(by_budget[i]), by_budget[i], ms=5, **dots)
     ticks = ["unlimited" if np.isinf(b) else f"{b:g}" for b in budgets]
     axis.set_xticks(range(len(budgets)), ticks)
     axis.set_xlabel("labelled sequences")
@@ -239,13 +239,13 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
     lowest, seen = np.inf, set()
     for line in lines:
         row = line["row"]
-        colour = COLOURS[models.index(row["model"]) % len(COLOURS)]
-        style = ARM_STYLE.get(row["arm"], "-")
+        look = _look(models.index(row["model"]), row["arm"])
         label = row["model"] if row["arm"] == "pretraining" else f"{row['model']}, {row['arm']}"
         curves = _curves(out / line["files"]["curves"])
-        axis.plot(*curves["train_loss"], style, color=colour, lw=0.5, alpha=0.4)
+        axis.plot(*curves["train_loss"], lw=0.5, alpha=0.4, **{**look, "marker": None})
         shown = None if label in seen else label
-        axis.plot(*curves["val_loss"], style, color=colour, lw=1.4, label=shown)
+        some = -(-len(curves["val_loss"][0]) // 8) or None
+        axis.plot(*curves["val_loss"], lw=1.4, ms=4, markevery=some, label=shown, **look)
         seen.add(label)
         lowest = min([lowest, *curves["val_loss"][1]])
     axis.set_yscale("log")
@@ -253,6 +253,17 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
         axis.set_ylim(bottom=lowest / 3)  # memorised labels go to zero and say nothing more
     axis.legend(fontsize=7)
     axis.tick_params(labelsize=7, which="both")
+
+
+def _look(number: int, arm: str) -> dict[str, Any]:
+    """Return the look of a curve of one of the models, as arguments of matplotlib."""
+    colour = COLOURS[number % len(COLOURS)]
+    return {
+        "color": colour,
+        "linestyle": ARM_STYLE.get(arm, "-"),
+        "marker": MARKERS[number % len(MARKERS)],
+        "markerfacecolor": "white" if arm == "scratch" else colour,
+    }
 
 
 def _with_file(out: Path, lines: Iterable[Line], role: str) -> list[Line]:

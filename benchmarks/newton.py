@@ -12,6 +12,7 @@ stand beside them. Every predictor's held-out force predictions go through symbo
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,9 @@ DIRECTION_WEIGHT = 0.3
 
 UNTRAINED = "untrained + ridge"
 
+LEAKED = "leaked labels"
+"""Part of the name of a model that learnt from labels of the test sequences, and of its table's."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -52,6 +56,8 @@ class Options:
             one, and one with its force head from there is asked here without a label.
         law_labels: Label budgets whose predictions are searched for formulas, beside those of
             predictors that need no label; None for all.
+        label_leak: How many labels of every test sequence are among those that rows learn from:
+            0, or 2 as published.
     """
 
     protocol: str
@@ -60,6 +66,7 @@ class Options:
     law: str = NEWTON
     elsewhere: tuple[str, ...] = ()
     law_labels: tuple[int | str, ...] | None = None
+    label_leak: int = 0
 
     def __post_init__(self) -> None:
         preset = self.preset
@@ -103,16 +110,33 @@ class Options:
             raise ValueError(
                 f"sharpen_after must be in [0, {preset.pretrain_steps}), got {self.sharpen_after}"
             )
+        if self.label_leak:
+            self._check_leak()
 
-    def protocol_args(self, law: str | None = None) -> dict[str, Any]:
-        """Return the overrides of the protocol at this size, in the world of a law."""
+    def _check_leak(self) -> None:
+        """Refuse what labels cannot leak into."""
+        self.world(population="force")  # refuses a number of labels that cannot leak
+        if self.preset.images:
+            raise ValueError("images do not go with label_leak; add --no-images")
+        if UNLIMITED in self.preset.labels:
+            raise ValueError("label_leak needs label budgets that are numbers, got unlimited")
+        if self.elsewhere:  # heads of other worlds see no label of this one: theirs is honest
+            raise ValueError("elsewhere does not go with label_leak; leave one of them out")
+
+    def protocol_args(self, law: str | None = None, population: str = "pretrain") -> dict[str, Any]:
+        """Return the overrides of the protocol at this size, in the world of a law.
+
+        Labels leak into the population ``force`` alone: world models see none.
+        """
         law = law or self.law
-        other = {} if law == NEWTON else {"law": law}
+        other: dict[str, Any] = {} if law == NEWTON else {"law": law}
+        if self.label_leak and population == "force":
+            other["label_leak"] = self.label_leak
         return {**self.preset.protocol_args.get(self.protocol, {}), **other}
 
-    def world(self, law: str | None = None) -> protocols.Protocol:
+    def world(self, law: str | None = None, population: str = "pretrain") -> protocols.Protocol:
         """Return the world of a law; None for the law that rules here."""
-        return protocols.get(self.protocol, self.protocol_args(law))
+        return protocols.get(self.protocol, self.protocol_args(law, population))
 
     def config(self) -> dict[str, Any]:
         """Return plain data for the results folder's claim."""
@@ -123,6 +147,8 @@ class Options:
             "sharpen_after": self.sharpen_after,
             "elsewhere": list(self.elsewhere),
             "law_labels": None if self.law_labels is None else list(self.law_labels),
+            # Absent without a leak, as in results from before there was one.
+            **({"label_leak": self.label_leak} if self.label_leak else {}),
             "preset": {
                 k: v for k, v in dataclasses.asdict(self.preset).items() if k not in UNDECIDING
             },
@@ -184,17 +210,18 @@ class _Grid:
             for variant in self.variants:
                 if not variant.sharpen_after:
                     row = self._row(variant.label, UNTRAINED, CLOSED_FORM_SEQUENCES, seed)
-                    yield self._cell("ridge", row, model=self._model(variant))
+                    yield self._cell("ridge", row, model=self._model(variant, "force"))
 
     def transfers(self) -> tuple[list[Cell], list[Cell]]:
         """Return heads trained in other worlds, and the rows of models that come from there."""
         heads, rows = [], []
+        largest = max(self.preset.labels, key=_size)
         for law in self.options.elsewhere:
             for seed in self.preset.seeds:
                 for variant in self.variants:
                     for budget in self.preset.labels:
                         rows.append(self._pretrained(variant, seed, budget, law))
-                    head = self._head_elsewhere(law, variant, seed, self.preset.labels[-1])
+                    head = self._head_elsewhere(law, variant, seed, largest)
                     heads.append(head)
                     row = self._row(variant.label, f"trained on {law}", 0, seed)
                     rows.append(self._cell("transfer", row, needs={"head": head}))
@@ -241,7 +268,7 @@ class _Grid:
             "line_kind": "pretraining",
             "row": row,
             "seed": seed,
-            "model": self._model(variant, law),
+            "model": self._model(variant, "pretrain", law),
             "lr": self.preset.lr,
             "steps": self.preset.pretrain_steps,
             "sharpen_after": variant.sharpen_after,
@@ -267,7 +294,7 @@ class _Grid:
                 seed,
             ),
             needs={"pretrained": self.pretraining[origin or self.options.law, variant, seed]},
-            model=self._model(variant),
+            model=self._model(variant, "force"),
             **config,
         )
 
@@ -276,7 +303,7 @@ class _Grid:
         return self._cell(
             "force",
             self._row(variant.label, "scratch", budget, seed),
-            model=self._model(variant),
+            model=self._model(variant, "force"),
             direction_weight=DIRECTION_WEIGHT,
             sharpen_after=variant.sharpen_after,
             lr=preset.lr,
@@ -293,7 +320,7 @@ class _Grid:
             needs={"pretrained": self.pretraining[law, variant, seed]},
             law=law,
             line_kind="pretraining",
-            model=self._model(variant, law),
+            model=self._model(variant, "force", law),
             **self._fine_tuning(),
         )
 
@@ -315,6 +342,7 @@ class _Grid:
         **config: Any,
     ) -> Cell:
         """Return a cell on labelled sequences, of the world of ``law``; None for this one."""
+        row = self._marked(row)
         # Neither unlimited labels nor none are a number of training sequences.
         budget = None if row["labels"] in (UNLIMITED, 0) else row["labels"]
         everything = {
@@ -323,11 +351,20 @@ class _Grid:
             "row": row,
             "seed": row["seed"],
             "data": self._data("force", budget, row["seed"], law),
-            "world": self.options.world(law).config(),
+            "world": self.options.world(law, "force").config(),
             **config,
         }
         label = f"{row['model']}, {row['arm']}, {row['labels']} labels, seed {row['seed']}"
         return Cell(kind, everything, needs=needs or {}, label=label)
+
+    def _marked(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row that says, in its table's name and in its model's, that labels leaked."""
+        if not (leak := self.options.label_leak):
+            return row
+        # Protocols never share a table. Controls are no models, and asked for by their names.
+        protocol = f"{row['protocol']}, {leak} {LEAKED} per test sequence"
+        model = row["model"] if row["arm"] == "control" else f"{row['model']}, {LEAKED}"
+        return {**row, "protocol": protocol, "model": model}
 
     def _row(self, model: str, arm: str, labels: Any, seed: int | None) -> dict[str, Any]:
         return {
@@ -338,10 +375,10 @@ class _Grid:
             "seed": seed,
         }
 
-    def _model(self, variant: Variant, law: str | None = None) -> dict[str, Any]:
+    def _model(self, variant: Variant, population: str, law: str | None = None) -> dict[str, Any]:
         return {
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args(law) or None,
+            "protocol_args": self.options.protocol_args(law, population) or None,
             "input": self.preset.input,
             "attention": variant.attention,
             "attention_args": variant.arguments(1 + self.options.world().n_points) or None,
@@ -369,7 +406,7 @@ class _Grid:
         return {
             "train_seed": seed,
             "protocol": self.options.protocol,
-            "protocol_args": self.options.protocol_args(law) or None,
+            "protocol_args": self.options.protocol_args(law, population) or None,
             "population": population,
             "n_train": preset.n_pretrain if population == "pretrain" else n_train,
             "n_test": preset.n_test,
@@ -383,3 +420,7 @@ class _Grid:
         if one_device:
             how = dataclasses.replace(how, devices=1, strategy="auto")
         return {"training": changes} if (changes := how.changes()) else {}
+
+
+def _size(budget: int | str) -> float:
+    return math.inf if budget == UNLIMITED else float(budget)

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from benchmarks import command, presets
+from orbits.protocols import LABEL_LEAKS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--law-labels", help="comma-separated budgets whose predictions are searched (all)"
     )
+    parser.add_argument(
+        "--label-leak",
+        type=int,
+        choices=LABEL_LEAKS,
+        default=0,
+        help="labels of every test sequence that training also sees, 2 as published (default 0); "
+        "these sequences are scored as always, leaked rows included, and every row says so",
+    )
     parser.add_argument("--law-seeds", type=int, help="symbolic searches per row and engine")
     parser.add_argument(
         "--sharpen-after",
@@ -61,6 +70,7 @@ def run(options: argparse.Namespace) -> None:
         options.law,
         elsewhere=_names(options.elsewhere or ""),
         law_labels=None if options.law_labels is None else _budgets(options, "law_labels"),
+        label_leak=options.label_leak,
     )
     grid = newton.cells(settings)
     table = cost.table(grid, options.tflops)
@@ -69,6 +79,8 @@ def run(options: argparse.Namespace) -> None:
         return
     training.check_devices(preset.name, preset.training)
     world = [protocol] if options.law == "newton" else [protocol, options.law]
+    if options.label_leak:
+        world.append(f"leak-{options.label_leak}")
     out = Path(options.out or "-".join(["runs/newton", options.preset, *world]))
     command.check(options, out, settings.config())
 

@@ -201,6 +201,8 @@ _PRESETS = (
         # - Model: learned positions, biases and a layer that joins the x and y embeddings
         #   make its 109M; this one has rotary positions and neither of the others: 107M.
         # - Sequences are drawn with replacement there, in permutations here.
+        # - Labels: there fine-tuning also sees two of every test sequence, which are then scored;
+        #   here none, unless --label-leak 2 asks for it.
         about="eight GPUs, days: the published size (107M parameters) and recipe; not run yet",
         n_layer=12,
         n_head=12,

@@ -6,7 +6,7 @@ import base64
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from symreg.views import columns, html, words
 ARMS = ("pretrained", "scratch")
 TRANSFERRED = ("pretrained on ", "trained on ")
 """How the arms of models from other worlds begin."""
+HEAD = "head, "
+"""How the arms of trainings begin whose heads come from other worlds."""
 COMPARED = ("m1", "m2", "r", "constant")
 CAPTIONS = {
     "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale).",
@@ -48,7 +50,12 @@ def report(out: Path) -> str:
     law = manifest["config"].get("law", NEWTON)  # results from before there were others
     here = [line for line in lines if line["task"] == law]  # not trainings in other worlds
     table = rows(here, law)
-    statements = [*answers(table, law), *comparisons(table)]
+    statements = [
+        *leaks(manifest["config"]),
+        *answers(table, law),
+        *heads_elsewhere(lines),
+        *comparisons(table),
+    ]
     pictures = figures.draw_all(out, here, table, law)
     predicted = next_points.table(next_points.rows(here))
     sections = [to_markdown(table, law, lines)]
@@ -88,6 +95,28 @@ def answers(table: list[Row], law: str) -> list[str]:
             f"{fitted}; {constant}; the law was found by {found} searches{_elsewhere(row)}."
         )
     return sentences
+
+
+def leaks(config: Mapping[str, Any]) -> list[str]:
+    """Say of a run with leaked labels that it is one."""
+    if not (leak := config.get("label_leak")):
+        return []
+    return [
+        f"Beside the stated budgets, {leak} labels of every scored sequence were learnt from, as "
+        "published: no model is asked about held-out sequences here, and no row compares with one "
+        "of a run without this leak."
+    ]
+
+
+def heads_elsewhere(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say with how many labels the heads that come from other worlds were trained there."""
+    trained = [(line["row"]["arm"], line["row"]["labels"]) for line in lines]
+    return [
+        f"Rows trained on {arm.removeprefix(HEAD)}: their heads learnt from {labels} labels there, "
+        "and from none here."
+        for arm, labels in dict.fromkeys(trained)
+        if arm.startswith(HEAD)
+    ]
 
 
 def comparisons(table: list[Row]) -> list[str]:
@@ -140,9 +169,10 @@ def _render(
     return template.render(
         law=law,
         truth=words.truth(law),
-        warnings=words.warnings(table),
+        warnings=[*leaks(manifest["config"]), *words.warnings(table)],
         contestants=html.board([row for row in table if not row.is_control]),
         controls=html.board([row for row in table if row.is_control]),
+        published=html.printed(),
         predicted=predicted,
         reading=words.READING,
         notes=columns.notes(),

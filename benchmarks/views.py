@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.task import Line, Table, by_seed, measurements
+from worldmodel.palette import COLOURS, MARKERS
 
-COLOURS = (
-    "#3b6ea5", "#c8553d", "#4f8f5b", "#8a5aa8", "#b08a2e", "#5c6670", "#56b4e9", "#d55e99",
-)  # fmt: skip
 STYLES = ("-", "--", ":")
 CAPTION = (
     "Mean over seeds with its 95% interval by Student's t; with fewer than three seeds the mean "
@@ -94,9 +92,7 @@ def curves(
         means = np.array([fmean(points[x]) for x in at])
         ends = np.array([(min(points[x]), max(points[x])) for x in at])
         reach = np.abs(ends - means[:, None]).T
-        axes.errorbar(
-            at, means, yerr=reach, label=model, marker="o", ms=4, elinewidth=1, **_style(number)
-        )
+        axes.errorbar(at, means, yerr=reach, label=model, ms=4, elinewidth=1, **_style(number))
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted({x for points in models.values() for x in points}))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda x, _: f"{x:g}"))
@@ -138,7 +134,7 @@ def panels(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path, xlab
     )
     for place, (title, labelled) in zip(axes[0], series.items(), strict=True):
         for number, values in enumerate(labelled.values()):
-            place.plot(values, **_style(number))
+            place.plot(values, ms=3, **_style(number))
         place.set_title(title, fontsize=10)
         place.set_xlabel(xlabel)
         place.set_ylim(bottom=0)
@@ -156,6 +152,7 @@ def _style(number: int) -> dict[str, Any]:
         "color": COLOURS[number % len(COLOURS)],
         "ls": STYLES[number // len(COLOURS) % len(STYLES)],
         "lw": 1.4,
+        "marker": MARKERS[number % len(MARKERS)],
     }
 
 

@@ -72,9 +72,7 @@ def to_html(
             law=law,
             truth=words.truth(law),
             sections=sections,
-            published=_published() if law == "newton" else None,
-            published_title=words.PUBLISHED_TITLE,
-            published_note=words.PUBLISHED_NOTE,
+            published=printed(),
             reading=words.READING,
             notes=[note.split(": ", 1) for note in notes()],
             searches=searches(lines),
@@ -155,7 +153,8 @@ def searches(lines: Sequence[Line]) -> dict[str, Any]:
     }
 
 
-def _published() -> dict[str, Any]:
+def printed() -> dict[str, Any]:
+    """Return the published rows, with the note they need, for the template."""
     lines = [
         [
             Cell(row.model, kind="name"),
@@ -166,7 +165,8 @@ def _published() -> dict[str, Any]:
         for row in published.ROWS
     ]
     headings = [(heading, "") for heading in ("model", "formula", "constant", "source")]
-    return {"groups": (), "headings": headings, "lines": lines}
+    sheet = {"groups": (), "headings": headings, "lines": lines}
+    return {"title": words.PUBLISHED_TITLE, "note": words.PUBLISHED_NOTE, "sheet": sheet}
 
 
 def _figures(rows: Sequence[Row], lines: Sequence[Line], law: str) -> Iterator[dict[str, Any]]:

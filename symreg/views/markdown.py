@@ -35,13 +35,7 @@ def to_markdown(rows: Sequence[Row], law: str = "newton", lines: Iterable[Line] 
                 body = [line for row in part for line in _lines(row)]
                 blocks.append(f"### {escape(title)}{suffix}\n\n" + _table(SHOWN, body))
         blocks.append(_list(words.alike(members, law)))
-    if law == "newton":
-        body = [
-            [escape(row.model), _code(row.formula), _number(row.constant), escape(row.source)]
-            for row in published.ROWS
-        ]
-        table = _table(("model", "formula", "constant", "source"), body)
-        blocks.append(f"### {words.PUBLISHED_TITLE}\n\n{table}\n\n{words.PUBLISHED_NOTE}")
+    blocks.append(f"### {words.PUBLISHED_TITLE}\n\n{_published()}\n\n{words.PUBLISHED_NOTE}")
     if failed := words.failures(lines):
         blocks.append(f"### Failed cells\n\n{_list(failed)}")
     blocks.append(f"### Notes\n\n{_list([*words.READING, *notes(SHOWN)])}")
@@ -78,6 +72,14 @@ def _lines(row: Row) -> list[list[str]]:
 def _table(headings: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     lines = [headings, ["---"] * len(headings), *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _published() -> str:
+    body = [
+        [escape(row.model), _code(row.formula), _number(row.constant), escape(row.source)]
+        for row in published.ROWS
+    ]
+    return _table(("model", "formula", "constant", "source"), body)
 
 
 def _list(sentences: Iterable[str]) -> str:

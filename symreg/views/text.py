@@ -76,10 +76,9 @@ def to_text(rows: Sequence[Row], law: str = "newton", lines: Iterable[Line] = ()
         table, left_out = _fitting(console, contestants, controls)
         console.print(table)
         say(*words.alike(members, law))
-    if law == "newton":
-        say("", words.PUBLISHED_TITLE, style="bold")
-        console.print(_published())
-        say(words.PUBLISHED_NOTE)
+    say("", words.PUBLISHED_TITLE, style="bold")
+    console.print(_published())
+    say(words.PUBLISHED_NOTE)
     if failed := words.failures(lines):
         say("", "Failed cells", style="bold")
         say(*failed)

@@ -29,8 +29,9 @@ READING = (
 )
 PUBLISHED_TITLE = "Published, not measured here"
 PUBLISHED_NOTE = (
-    "Under the paper protocol. Printed rows have no interval and no number of seeds, so they are "
-    "not ranked among the measured ones."
+    "Under the paper's protocol and Newton's law: rows of another protocol or law do not compare "
+    "with them. Printed rows have no interval and no number of seeds, so they are not ranked among "
+    "the measured ones."
 )
 
 

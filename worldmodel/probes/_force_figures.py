@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from orbits import artefacts, laws
 from orbits.solar_system import PLANETS
-from worldmodel.probes._style import COLOURS, NO_MODEL, SUN, TRUTH
-
-Line = Mapping[str, Any]
-Array = npt.NDArray[np.float64]
+from worldmodel.palette import COLOURS, CONTROL, SUN, TRUTH
+from worldmodel.probes._style import Array, Line, Looks, bars, legend, once, world_of
 
 ARROWS = 36
 """At most so many are drawn on an orbit."""
 
-LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: COLOURS[-1]}
+LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: CONTROL}
 ROW_MARKERS = {"unlabelled": "o", "leaked labels": "x", "fresh sequences": "s"}
 PANELS = {
     "r2_log": "R² of log F",
@@ -48,21 +46,14 @@ class Column(NamedTuple):
 
 
 def kept_vectors(lines: Sequence[Line], out: Path) -> list[Column]:
-    """Return the columns of the figures of forces: of each world the truth, then its models."""
-    first: dict[tuple[str, ...], Line] = {}
-    for line in lines:
-        if line["files"]:
-            row = line["row"]
-            first.setdefault((row["protocol"], row["law"], row["model"], row["arm"]), line)
+    """Return the columns of the figures of forces: the truth, then the models."""
+    looks = Looks(lines)
     columns: list[Column] = []
-    worlds: list[tuple[str, ...]] = []
-    for (*world, model, arm), line in first.items():
+    for line in looks.first_of_each(lines, "vectors"):
         kept, _ = artefacts.load_arrays(out / line["files"]["vectors"])
-        if tuple(world) not in worlds:
-            worlds.append(tuple(world))
-            columns.append(Column(f"true, {world[0]}", TRUTH, kept, kept["scaled"]))
-        colour = COLOURS[(len(columns) - len(worlds)) % len(COLOURS)]
-        columns.append(Column(f"{model}, {arm}", colour, kept, kept["answer"]))
+        if not columns:
+            columns.append(Column(f"true, {world_of(lines)}", TRUTH, kept, kept["scaled"]))
+        columns.append(Column(looks.who(line), looks.colour(line), kept, kept["answer"]))
     return columns
 
 
@@ -95,7 +86,7 @@ def vectors_on_orbits(columns: Sequence[Column], planets: Sequence[str], size: f
             axis.set(xlim=(-1.4 * span, 1.4 * span), ylim=(-1.4 * span, 1.4 * span), aspect="equal")
             axis.tick_params(labelsize=7)
             if planet == planets[0]:
-                axis.set_title(title, fontsize=9)
+                axis.set_title(textwrap.fill(title, int(13 * size)), fontsize=9)
         row[0].set_ylabel(f"{planet} (AU)", fontsize=9)
     return figure
 
@@ -103,42 +94,36 @@ def vectors_on_orbits(columns: Sequence[Column], planets: Sequence[str], size: f
 def angles(lines: Sequence[Line]) -> Figure:
     """Draw the angle to the Sun by planet; a model and its untrained twin have one colour."""
     shown = [line for line in lines if line["row"]["model"] != "towards the Sun"]
-    series: dict[str, dict[str, list[Any]]] = {}
-    colours: dict[str, str] = {}
-    for line in shown:
-        by_planet = series.setdefault(_who(line), {})
-        by_planet.setdefault(line["setting"]["planet"], []).append(line["metrics"]["angle_deg"])
-        colours.setdefault(line["row"]["model"], COLOURS[len(colours) % len(COLOURS)])
-    models = {_who(line): line["row"]["model"] for line in shown}
-    figure, axis = plt.subplots(figsize=(9.2, 4), layout="constrained")
-    for number, (who, by_planet) in enumerate(series.items()):
-        shift = 0.7 * (number + 0.5) / len(series) - 0.35
-        for place, values in enumerate(by_planet.values()):
-            spans = np.array([v if isinstance(v, list) else [v, v, v] for v in values])
-            middle, low, high = spans.T
-            axis.errorbar(
-                np.full(len(spans), place + shift),
-                middle,
-                yerr=[middle - low, high - middle],
-                fmt="D",
-                mfc="white" if who.endswith("untrained") else None,
-                color=colours[models[who]],
-                ms=5,
-                capsize=2,
-                label=who if place == 0 else None,
-            )
+    looks, places = Looks(shown), [*PLANETS, "all"]
+    everyone = [looks.who(line) for line in shown]
+    names = list(dict.fromkeys(everyone))
+    figure, axis = plt.subplots(figsize=(9.2, 4.8), layout="constrained")
+    for line, who, label in zip(shown, everyone, once(everyone), strict=True):
+        shift = 0.7 * (names.index(who) + 0.5) / len(names) - 0.35
+        value = line["metrics"]["angle_deg"]
+        span = np.array([value if isinstance(value, list) else [value] * 3])
+        axis.errorbar(
+            [places.index(line["setting"]["planet"]) + shift],
+            span[:, 0],
+            yerr=bars(span),
+            ms=5,
+            capsize=2,
+            label=label,
+            **{**looks.style(line), "linestyle": "none"},
+        )
     axis.axhline(90, color="#999999", lw=0.8, ls=":")
-    axis.set_xticks(range(len(PLANETS) + 1), [*PLANETS, "all"])
+    axis.set_xticks(range(len(places)), places)
     axis.set_ylabel("angle to the Sun (degrees)")
     axis.set_ylim(0, min(180, axis.get_ylim()[1]))
-    axis.legend(fontsize=8, ncols=2)
+    legend(figure, world_of(lines))
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def inference(lines: Sequence[Line]) -> Figure:
     """Draw R2 and exponents of everyone, at each kind of row and with each leak."""
-    whose = [_with_leak(line) for line in lines]
+    looks = Looks(lines)
+    whose = [looks.who(line) + _leak(line) for line in lines]
     names = list(dict.fromkeys(whose))[::-1]
     figure, axes = plt.subplots(
         1, 4, figsize=(11.5, 1.6 + 0.34 * len(names)), sharey=True, layout="constrained"
@@ -149,6 +134,8 @@ def inference(lines: Sequence[Line]) -> Figure:
         if truth is not None:
             axis.axvline(truth, color=TRUTH, lw=1, ls=":")
         for line, name in zip(lines, whose, strict=True):
+            if metric not in line["metrics"]:
+                continue
             rows, leak = line["setting"]["rows"], line["setting"].get("leak")
             middle, low, high = line["metrics"][metric]
             height = names.index(name) + 0.22 * (1 - list(ROW_MARKERS).index(rows))
@@ -170,7 +157,7 @@ def inference(lines: Sequence[Line]) -> Figure:
 
 def magnitudes(lines: Sequence[Line], out: Path) -> Figure:
     """Draw predicted against true magnitudes of prediction files, a panel each."""
-    width = min(4, len(lines))
+    looks, width = Looks(lines), min(4, len(lines))
     height = -(-len(lines) // width)
     figure, axes = plt.subplots(
         height,
@@ -189,18 +176,15 @@ def magnitudes(lines: Sequence[Line], out: Path) -> Figure:
         shown = np.random.default_rng(0).permutation(np.flatnonzero(predicted > 0))[:3000]
         axis.loglog(true[shown], predicted[shown], ".", ms=2, alpha=0.4, color=COLOURS[0])
         axis.loglog(ends := [true.min(), true.max()], ends, "-", color=TRUTH, lw=0.8)
-        axis.set_title(f"{_who(line)}, R² {line['metrics']['r2_log'][0]:.3f}", fontsize=9)
+        r2 = line["metrics"].get("r2_log")  # none where no answer is positive
+        title = f"{looks.who(line)}, R² {f'{r2[0]:.3f}' if r2 else '-'}"
+        axis.set_title(textwrap.fill(title, 40), fontsize=9)
         axis.tick_params(labelsize=7)
     figure.supxlabel("true F (solar mass AU / year²)", fontsize=9)
     figure.supylabel("predicted F", fontsize=9)
     return figure
 
 
-def _with_leak(line: Line) -> str:
+def _leak(line: Line) -> str:
     leak = line["setting"].get("leak")
-    return _who(line) if leak is None else f"{_who(line)}, {f'leak {leak}' if leak else 'no leak'}"
-
-
-def _who(line: Line) -> str:
-    row = line["row"]
-    return row["model"] if row["arm"] in NO_MODEL else f"{row['model']}, {row['arm']}"
+    return "" if leak is None else f", leak {leak}" if leak else ", no leak"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,24 +18,26 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from orbits import artefacts
-from worldmodel.probes._style import COLOURS, SUN, TRUTH, save
+from worldmodel.palette import COLOURS, SUN, TRUTH
+from worldmodel.probes._style import Line, Looks, is_control, legend, save, world_of
 
-Line = Mapping[str, Any]
+Arrays = dict[str, npt.NDArray]
 PALE = "#aaaaaa"
-STYLES: dict[str, tuple[Any, str]] = {
-    "copy last": ("-.", "#999999"),
-    "linear extrapolation": ((0, (7, 2, 1, 2, 1, 2)), "#666666"),
-    "true orbit in bins": (":", "#222222"),
-    "orbit fit": ("--", "#222222"),
+STYLES: dict[str, dict[str, Any]] = {
+    "copy last": {"linestyle": "-.", "color": "#999999"},
+    "linear extrapolation": {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "color": "#666666"},
+    "true orbit in bins": {"linestyle": ":", "color": TRUTH},
+    "orbit fit": {"linestyle": "--", "color": TRUTH},
 }
-"""Line style and colour of what is no model."""
+"""How what is no model is drawn."""
 
 CAPTIONS = {
     "rollout_error": (
         "Distance in AU between predicted and true place against the number of steps ahead, free "
         "rollouts by the likeliest bins from the first half of held-out sequences; mean over "
-        "sequences, band: 1.96 standard errors. Grey and black: a body that rests or goes straight "
-        "on, the orbit that fits the prompt best (ceiling), and the truth to within a bin."
+        "sequences, band: 1.96 standard errors. Hollow: random weights. Grey and black: a body "
+        "that rests or goes straight on, the orbit that fits the prompt best (ceiling), and the "
+        "truth to within a bin."
     ),
     "rollout_conservation": (
         "By how much energy and angular momentum of a rollout miss those of the true orbit: mean "
@@ -62,10 +66,13 @@ def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
         "rollout_error": (("planet_error", "star_error"), "AU"),
         "rollout_conservation": (("energy_error", "angular_momentum_error"), "relative error"),
     }
-    figures = {name: _curves(lines, *what) for name, what in curves.items()}
-    models = first_of_each_model(lines, "orbits")
-    kept = [(line, artefacts.load_arrays(out / line["files"]["orbits"])[0]) for line in models]
-    figures["rollout_orbits"] = _orbits(kept)
+    looks = Looks(lines)
+    figures = {name: _curves(lines, looks, *what) for name, what in curves.items()}
+    kept = {
+        looks.model(line): artefacts.load_arrays(out / line["files"]["orbits"])[0]
+        for line in looks.first_of_each(lines, "orbits")
+    }
+    figures["rollout_orbits"] = _orbits(kept, world_of(lines))
     paths = {}
     for name, figure in figures.items():
         if figure is not None:
@@ -76,74 +83,59 @@ def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
     return paths
 
 
-def _curves(lines: Sequence[Line], metrics: tuple[str, ...], unit: str) -> Figure | None:
-    """Draw curves against the steps ahead: a row of panels per world, a panel per metric."""
-    drawn = [line for line in lines if any(name in line["curves"] for name in metrics)]
-    worlds = list(dict.fromkeys(world_of(line) for line in drawn))
-    if not worlds:
+def _curves(
+    lines: Sequence[Line], looks: Looks, metrics: tuple[str, ...], unit: str
+) -> Figure | None:
+    """Draw curves against the steps ahead, a panel per metric."""
+    if not any(name in line["curves"] for line in lines for name in metrics):
         return None
-    figure, axes = plt.subplots(
-        len(worlds),
-        len(metrics),
-        figsize=(9, 0.6 + 3.4 * len(worlds)),
-        squeeze=False,
-        layout="constrained",
-    )
-    models = list(dict.fromkeys(x["row"]["model"] for x in drawn if _is_model(x)))
-    for row, world in zip(axes, worlds, strict=True):
-        mine = [line for line in drawn if world_of(line) == world]
-        for axis, name in zip(row, metrics, strict=True):
-            seen: set[str] = set()
-            for line in mine:
-                if name in line["curves"]:
-                    _curve(axis, line, name, models, seen)
-            axis.set_yscale("log")
-            axis.set_title(f"{name.replace('_', ' ')}\n{world}", fontsize=9)
-            axis.set_xlabel("steps ahead", fontsize=9)
-            axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axis.set_ylabel(unit, fontsize=9)
-            axis.grid(alpha=0.3)
-            axis.tick_params(labelsize=8)
-    handles = {
-        label: handle
-        for axis in axes.flat
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(handles.values(), handles.keys(), fontsize=8, loc="outside lower center", ncols=4)
+    figure, axes = plt.subplots(1, len(metrics), figsize=(9, 4.4), layout="constrained")
+    for axis, name in zip(axes, metrics, strict=True):
+        seen: set[str] = set()
+        for line in lines:
+            if name in line["curves"]:
+                _curve(axis, line, name, looks, seen)
+        axis.set_yscale("log")
+        axis.set_title(name.replace("_", " "), fontsize=9)
+        axis.set_xlabel("steps ahead", fontsize=9)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.set_ylabel(unit, fontsize=9)
+        axis.grid(alpha=0.3)
+        axis.tick_params(labelsize=8)
+    legend(figure, world_of(lines))
     return figure
 
 
-def _curve(axis: Axes, line: Line, name: str, models: list[str], seen: set[str]) -> None:
-    """Draw one line's curve; what controls say of several checkpoints is drawn once."""
-    row, curve = line["row"], line["curves"][name]
-    label = f"{row['model']}, {row['arm']}"
-    if label in seen and not _is_model(line):
+def _curve(axis: Axes, line: Line, name: str, looks: Looks, seen: set[str]) -> None:
+    """Draw one line's curve; what controls and twins say of several checkpoints is drawn once."""
+    label, curve = looks.who(line), line["curves"][name]
+    trained = not is_control(line) and line["row"]["arm"] != "untrained"
+    if label in seen and not trained:
         return
-    style, colour = STYLES.get(row["model"], ("-", ""))
-    if row["model"] in models:
-        colour = COLOURS[models.index(row["model"]) % len(COLOURS)]
-    if row["arm"] == "untrained":
-        style = (0, (1, 3))
     mean, half = np.asarray(curve["mean"]), np.asarray(curve["half_width"])
     steps = np.arange(1, 1 + len(mean))
+    style = STYLES.get(line["row"]["model"], {}) if is_control(line) else looks.style(line)
     axis.plot(
         steps,
         mean,
-        linestyle=style,
-        color=colour,
-        lw=1.8 if _is_model(line) else 1.2,
+        lw=1.8 if trained else 1.2,
+        ms=4,
+        markevery=-(-len(mean) // 12),
         label=None if label in seen else label,
+        **style,
     )
-    if _is_model(line):
-        axis.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.2, lw=0)
+    if trained:
+        axis.fill_between(
+            steps, mean - half, mean + half, color=looks.colour(line), alpha=0.2, lw=0
+        )
     seen.add(label)
 
 
-def _orbits(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]]) -> Figure | None:
+def _orbits(kept: Mapping[str, Arrays], world: str) -> Figure | None:
     """Draw true and rolled-out orbits: a row per model, a column per sequence."""
     if not kept:
         return None
-    columns = max(len(arrays["true"]) for _, arrays in kept)
+    columns = max(len(arrays["true"]) for arrays in kept.values())
     figure, axes = plt.subplots(
         len(kept),
         columns,
@@ -151,7 +143,7 @@ def _orbits(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]]) -> Figure | Non
         squeeze=False,
         layout="constrained",
     )
-    for row, (line, arrays) in zip(axes, kept, strict=True):
+    for row, (model, arrays) in zip(axes, kept.items(), strict=True):
         for axis in row[len(arrays["true"]) :]:
             axis.set_visible(False)
         n_prompt = int(arrays["n_prompt"])
@@ -170,19 +162,15 @@ def _orbits(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]]) -> Figure | Non
             (x, y), reach = (low + high) / 2, 0.7 * (high - low).max()
             axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
             axis.tick_params(labelsize=7)
-        row[0].set_ylabel(f"{line['row']['model']}\n{world_of(line)}", fontsize=8)
+        row[0].set_ylabel(textwrap.fill(model, 40), fontsize=8)
+    figure.suptitle(world, fontsize=9)
     figure.supxlabel("AU", fontsize=9)
     return figure
 
 
-def animation(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]], most: int = 3) -> bytes:
-    """Return a gif of one system in motion: the truth, and how up to ``most`` models go on.
-
-    Models of another world than the first one's are left out.
-    """
-    world = world_of(kept[0][0])
-    alike = [(line, arrays) for line, arrays in kept if world_of(line) == world][:most]
-    film = alike[0][1]
+def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
+    """Return a gif of one system in motion: the truth, and how up to ``most`` models go on."""
+    film = next(iter(kept.values()))
     n_bodies = int(film["film_body"].max()) + 1
     steps = (len(film["film_body"]) - 1) // n_bodies
     seen = -(-(int(film["n_prompt"]) - 1) // n_bodies)
@@ -194,15 +182,17 @@ def animation(kept: Sequence[tuple[Line, dict[str, npt.NDArray]]], most: int = 3
         return _root_of_distance(places - places[:, -1:]) if solar else places
 
     panels = {"true": tracks(film["film_true"])}
-    panels |= {line["row"]["model"]: tracks(arrays["film_rolled"]) for line, arrays in alike}
+    first = itertools.islice(kept.items(), most)
+    panels |= {model: tracks(arrays["film_rolled"]) for model, arrays in first}
     figure, axes = plt.subplots(
         1, len(panels), figsize=(3.4 * len(panels), 3.9), squeeze=False, layout="constrained"
     )
     reach = 1.1 * np.abs(panels["true"]).max()
-    colours = [COLOURS[k % len(COLOURS)] for k in range(n_bodies - 1)] + [SUN]
+    others = [colour for colour in COLOURS if colour != SUN]
+    colours = [others[k % len(others)] for k in range(n_bodies - 1)] + [SUN]
     movers = []
     for axis, (title, places) in zip(axes.flat, panels.items(), strict=True):
-        axis.set_title(title, fontsize=10)
+        axis.set_title(textwrap.fill(title, 40), fontsize=10)
         axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         axis.tick_params(labelsize=7, labelbottom=not solar, labelleft=not solar)
         for k, colour in enumerate(colours):
@@ -238,22 +228,3 @@ def _root_of_distance(places: npt.NDArray) -> npt.NDArray:
     """Return places at the square root of their distance, so that all planets can be seen."""
     distance = np.linalg.norm(places, axis=-1, keepdims=True)
     return places / np.sqrt(np.maximum(distance, 1e-12))
-
-
-def first_of_each_model(lines: Sequence[Line], role: str) -> list[Line]:
-    """Return one line with a file of this role for each world and model: of its first seed."""
-    first: dict[tuple[str, str], Line] = {}
-    for line in sorted(lines, key=lambda line: line["row"]["seed"]):
-        if role in line["files"]:
-            first.setdefault((world_of(line), line["row"]["model"]), line)
-    return list(first.values())
-
-
-def world_of(line: Line) -> str:
-    row = line["row"]
-    elsewhere = "" if row["trained_on"] == row["law"] else f", trained on {row['trained_on']}"
-    return f"{row['protocol']}, {row['law']}{elsewhere}"
-
-
-def _is_model(line: Line) -> bool:
-    return line["row"]["model"] not in STYLES and line["row"]["arm"] != "untrained"

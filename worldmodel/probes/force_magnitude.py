@@ -60,16 +60,15 @@ class ForceMagnitude:
     captions: ClassVar = {
         "inference": (
             "R2 of log F, and the exponents that least squares finds in the predicted magnitudes, "
-            "on held-out sequences. Blue: no label of a test sequence in the training set; red: "
-            "two of each. Circles: rows without a label; crosses: the leaked labels themselves; "
+            "on held-out sequences. Blue: no label of a test sequence in the training set; "
+            "vermilion: two of each. Circles: rows without a label; crosses: the leaked labels; "
             "squares: sequences that never leaked. Predictions that are not positive, which a head "
             "of the raw force may give, have no logarithm: the table's column unusable says how "
             "many were left out, and figures of different shares are of different points. What is "
             "known at the circle but not at the square was remembered. Bars: 95% over sequences; "
             "dotted: the law. Controls: a model trained from scratch with the steps of both "
-            "trainings, a ridge read-out of an "
-            "untrained model, the k-NN oracle that is given the true state, and what the "
-            "observations allow at best."
+            "trainings, a ridge read-out of an untrained model, the k-NN oracle that is given the "
+            "true state, and what the observations allow at best."
         ),
     }
 

@@ -28,9 +28,9 @@ from orbits.protocols import Protocol
 from worldmodel.controls.ridge import fit_ridge
 from worldmodel.data import OrbitSequences
 from worldmodel.intervals import r_squared
+from worldmodel.palette import TRUTH
 from worldmodel.probes import Line
-from worldmodel.probes._bias_figures import bare, colours, labels, who
-from worldmodel.probes._style import COLOURS, TRUTH, bars, save
+from worldmodel.probes._style import Looks, bare, bars, legend, once, save, world_of
 from worldmodel.tasks import OrbitTask, read_rows
 
 if TYPE_CHECKING:
@@ -273,26 +273,27 @@ class Linear:
             curves.setdefault((*line["row"].values(), *line["subject"].values()), []).append(line)
         best = [line for line in lines if line["row"]["arm"] == "ceiling"]
         first = [curve[0] for curve in curves.values()]
-        palette, texts = colours(first), labels(first)
+        looks = Looks(first)
+        deepest = max(curves.values(), key=len)
+        stages = [line["setting"]["layer"] for line in deepest]
+        texts = once([looks.who(line) for line in first])
         asked = [t for t in TITLES if any(f"r2_{t}" in line["metrics"] for line in lines)]
         figure, axes = plt.subplots(
-            2, 4, figsize=(11, 5.4), sharex=True, sharey=True, layout="constrained"
+            2, 4, figsize=(11, 5.8), sharex=True, sharey=True, layout="constrained"
         )
         for axis, target in zip(axes.flat, asked, strict=False):
             for curve, label in zip(curves.values(), texts, strict=True):
                 shown = [line for line in curve if f"r2_{target}" in line["metrics"]]
                 spans = np.array([line["metrics"][f"r2_{target}"] for line in shown]).reshape(-1, 3)
-                arm = curve[0]["row"]["arm"]
                 axis.errorbar(
-                    [line["setting"]["layer"] for line in shown],
+                    [stages.index(line["setting"]["layer"]) for line in shown],
                     spans[:, 0],
                     yerr=bars(spans),
-                    fmt={"untrained": "o--", "control": "x:"}.get(arm, "D-"),
-                    color=COLOURS[-1] if arm == "control" else palette[who(curve[0])],
                     ms=4,
                     lw=1.4,
                     capsize=2,
                     label=label,
+                    **looks.style(curve[0]),
                 )
             for line in best:
                 if f"r2_{target}" in line["metrics"]:
@@ -300,13 +301,12 @@ class Linear:
                     axis.axhline(height, color=TRUTH, lw=1, ls=":")
             axis.set_title(TITLES[target], fontsize=9)
             axis.axhline(0, color="#999999", lw=0.8)
-            axis.tick_params(axis="x", rotation=35)
+            axis.set_xticks(range(len(stages)), stages, rotation=35)
         for axis in axes.flat[len(asked) :]:
             axis.set_visible(False)
         # A worse answer than the mean is no information, however bad.
         axes[0, 0].set_ylim(-0.15, 1.03)
-        handles = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=8, frameon=False)
+        legend(figure, world_of(lines), above=True)
         for axis in axes[:, 0]:
             axis.set_ylabel("R2 on held-out sequences")
         return {"r2": save(bare(figure), path)}
