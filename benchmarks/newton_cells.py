@@ -29,7 +29,7 @@ from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
 from worldmodel.data import OrbitData
 from worldmodel.probes import rollout
-from worldmodel.tasks import ForceTask, NextTokenTask, load_task, prediction_columns, read_rows
+from worldmodel.tasks import ForceTask, NextTokenTask, central_columns, load_task
 
 PREDICTIONS = "predictions.npz"
 FORCE_SEED_OFFSET = 1000
@@ -175,7 +175,7 @@ def _ceiling(data: OrbitData) -> dict[str, Tensor]:
 
 def _power_law(data: OrbitData) -> dict[str, Tensor]:
     labelled = [
-        _from_batch(batch, batch["force"].norm(dim=-1)) for batch in data.labelled_dataloader()
+        central_columns(batch, batch["force"].norm(dim=-1)) for batch in data.labelled_dataloader()
     ]
     known = {name: torch.cat([c[name] for c in labelled]).numpy() for name in ("r", "m1", "m2")}
     target = torch.cat([c["force"] for c in labelled]).numpy()
@@ -201,15 +201,8 @@ def _power_law(data: OrbitData) -> dict[str, Tensor]:
 
 
 def _from_batches(data: OrbitData, magnitude: Any) -> dict[str, Tensor]:
-    columns = [_from_batch(batch, magnitude(batch)) for batch in data.test_dataloader()]
+    columns = [central_columns(batch, magnitude(batch)) for batch in data.test_dataloader()]
     return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
-
-
-def _from_batch(batch: dict[str, Tensor], magnitude: Tensor) -> dict[str, Tensor]:
-    """Return columns for magnitudes [B, T] that point to the star, as every control's do."""
-    rows = read_rows(batch)
-    towards_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
-    return prediction_columns(batch, magnitude[rows], magnitude[rows][:, None] * towards_star)
 
 
 def _predictor_line(

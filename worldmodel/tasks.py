@@ -268,3 +268,10 @@ def prediction_columns(
         "force_predicted": magnitude,
         "force_vector_predicted": vector,
     }
+
+
+def central_columns(batch: dict[str, Tensor], magnitude: Tensor) -> dict[str, Tensor]:
+    """Return :func:`prediction_columns` for magnitudes [B, T] of forces that point at the star."""
+    rows = read_rows(batch)
+    at_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
+    return prediction_columns(batch, magnitude[rows], magnitude[rows][:, None] * at_star)

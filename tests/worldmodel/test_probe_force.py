@@ -346,7 +346,7 @@ def test_the_vector_loss_is_the_mean_square_over_drawn_sequences(subjects):
 def test_fine_tuning_learns_the_labelled_vectors(subjects):
     subject = subjects("paper")
     solar = force_vector.SolarForces(subject.protocol)
-    answer = force_vector.finetuned(subject, 200, 0, "pretrained")["vector"]
+    answer = force_vector.tuned_vectors(subject, 200, 0, "pretrained")["vector"]
     wrong = np.mean((answer - solar.scaled)[solar.labelled] ** 2)
     assert wrong < 0.5 * np.mean(solar.scaled[solar.labelled] ** 2)
 

@@ -42,7 +42,7 @@ from worldmodel.probes._force_head import (
 )
 from worldmodel.probes._force_measures import Columns, measured
 from worldmodel.probes._style import save
-from worldmodel.tasks import ForceTask, prediction_columns, read_rows
+from worldmodel.tasks import ForceTask, central_columns, read_rows
 
 if TYPE_CHECKING:
     from worldmodel.probing import Settings, Store, Subject
@@ -176,14 +176,11 @@ def _ceiling(field: str, data: OrbitData, test: DataLoader) -> dict[str, Tensor]
         indices = batch["sequence_id"].numpy()
         answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
         force = torch.from_numpy(getattr(answer, field))
-        rows = read_rows(batch)
-        to_star = -torch.nn.functional.normalize(batch["state"][..., :2], dim=-1)[rows]
-        magnitude = force[rows].float()
-        found = prediction_columns(batch, magnitude, magnitude[:, None] * to_star)
+        found = central_columns(batch, force.float())
         if field == "force":
             masses = {"log_m1": answer.log_m1, "log_m2": answer.log_m2}
             found |= {
-                name: torch.from_numpy(mass)[rows.nonzero(as_tuple=True)[0]]
+                name: torch.from_numpy(mass)[read_rows(batch).nonzero(as_tuple=True)[0]]
                 for name, mass in masses.items()
                 if mass is not None
             }

@@ -90,7 +90,7 @@ class SolarForces:
         }
 
 
-def finetuned(subject: Subject, steps: int, seed: int, arm: str) -> dict[str, Array]:
+def tuned_vectors(subject: Subject, steps: int, seed: int, arm: str) -> dict[str, Array]:
     """Fine-tune on the labelled vectors and return those at every row, scaled, [8, T, 2].
 
     Args:
@@ -166,7 +166,7 @@ class ForceVector:
         runs: dict[str, list[Array]] = {arm: [] for arm in ARMS}
         for arm, seed in store.progress([(a, s) for s in settings.seeds for a in ARMS], "heads"):
             config = {"arm": arm, "seed": seed, "steps": steps}
-            kept = store.arrays(config, partial(finetuned, subject, steps, seed, arm))
+            kept = store.arrays(config, partial(tuned_vectors, subject, steps, seed, arm))
             runs[arm].append(kept["vector"])
         path = store.file("vectors.npz")
         position, shown = solar.observed["state"][..., :2], {"asked": solar.asked}
