@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from symreg import results
+from worldmodel.probe_report import report
 
 KEPT = Path(results.__file__).parents[1] / "benchmarks" / "results"
 TABLES = {
@@ -24,3 +25,11 @@ def test_a_kept_table_is_made_again_from_its_lines(name, tmp_path):
         shutil.copy(table.parent / file, tmp_path)
     main(["report", str(tmp_path)])
     assert (tmp_path / table.name).read_text() == table.read_text()
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/probe.json")))
+def test_a_kept_probe_report_is_made_again_from_its_lines_and_files(name, tmp_path):
+    again = tmp_path / name
+    shutil.copytree(KEPT / name, again)
+    report(again)
+    assert (again / "report.md").read_text() == (KEPT / name / "report.md").read_text()
