@@ -59,11 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the benchmark, or say what it would cost."""
-    from benchmarks import cost, newton, training
+    from benchmarks import cost, newton, newton_options, training
 
     preset = _preset(options)
     protocol = options.protocol or preset.protocol
-    settings = newton.Options(
+    settings = newton_options.Options(
         protocol,
         preset,
         options.sharpen_after,

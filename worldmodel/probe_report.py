@@ -59,13 +59,13 @@ def table(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
     header = [*worlds, *settings, "who", "arm", "seeds", *metrics]
     rows = []
     for setting, mine in _alike(lines):
-        pooled = len(mine) >= MINIMUM_SEEDS
         row = mine[0]["row"]
         world, who, arm = [str(row[key]) for key in worlds], row["model"], row["arm"]
         seeds = {line["row"]["seed"] for line in mine}
-        values = [_together(name, [line["metrics"].get(name) for line in mine]) for name in metrics]
+        found = {name: [line["metrics"].get(name) for line in mine] for name in metrics}
+        values = [_together(name, each) for name, each in found.items()]
         chosen = json.loads(setting)
-        if pooled and "interval" in chosen:
+        if "interval" in chosen and any(map(_pooled, found.values())):
             chosen["interval"] = OVER_SEEDS
         shown = [_plain(chosen.get(key, "")) for key in settings]
         rows.append([*world, *shown, who, arm, str(len(seeds)), *values])
@@ -82,17 +82,29 @@ def _alike(lines: Sequence[Line]) -> Iterable[tuple[str, list[Line]]]:
     return [(setting, mine) for (setting, _), mine in groups.items()]
 
 
+def _middles(values: Sequence[Any]) -> list[float]:
+    known = [value for value in values if value is not None]
+    return [float(v[0]) if isinstance(v, list) else float(v) for v in known]
+
+
+def _pooled(values: Sequence[Any]) -> bool:
+    """Return whether a metric has an interval over seeds, and not that of one reference."""
+    middles = _middles(values)
+    enough = len(middles) >= MINIMUM_SEEDS and len(set(middles)) > 1
+    return enough and all(map(math.isfinite, middles))
+
+
 def _together(name: str, values: Sequence[Any]) -> str:
     """Return one metric over the seeds of a model."""
     known = [value for value in values if value is not None]
     if not known:
         return "-"
-    middles = [float(v[0]) if isinstance(v, list) else float(v) for v in known]
+    middles = _middles(known)
     if len(set(middles)) == 1:  # a reference that no training changes
         return _number(known[0])
     if name.endswith("standard_error"):  # it has no interval of its own
         return _number(sum(middles) / len(middles))
-    if len(known) >= MINIMUM_SEEDS and all(map(math.isfinite, middles)):
+    if _pooled(known):
         return _number(over_seeds(middles))
     return "; ".join(_number(value) for value in known)
 

@@ -17,7 +17,6 @@ from benchmarks import newton, newton_cells, next_points, presets, report
 from benchmarks.__main__ import main
 from orbits import artefacts, laws
 from symreg import cells, engines, published, results
-from symreg.leaderboard import rows, to_markdown
 from worldmodel.tasks import NextTokenTask
 
 ROOT = Path(__file__).parents[2]
@@ -105,68 +104,6 @@ def test_heads_elsewhere_learn_from_the_largest_budget_wherever_it_stands(labels
     assert sentence.startswith("Rows trained on newton: their heads learnt from unlimited labels")
 
 
-def leaking(protocol="paper", **changes):
-    size = dataclasses.replace(presets.get("paper"), **changes)
-    return newton.Options(protocol, size, label_leak=2)
-
-
-def test_labels_leak_into_what_learns_from_labels_and_not_into_pretraining():
-    honest, leaked = newton.cells(dataclasses.replace(leaking(), label_leak=0)), leaking()
-    known = {c.key for c in honest}
-    grid = newton.cells(leaked)
-    assert len(grid) == len(honest)
-    for cell in grid:
-        sees_no_labels = cell.kind in ("pretrain", "next_point", "next_point_references")
-        assert (cell.key in known) == sees_no_labels
-        for part in ("data", "model"):
-            if part in cell.config:
-                leak = (cell.config[part]["protocol_args"] or {}).get("label_leak")
-                assert leak == (None if sees_no_labels else 2)
-    backbones = {c.needs["pretrained"].key for c in grid if "pretrained" in c.needs}
-    assert backbones <= known
-
-
-def test_a_leaked_row_says_so_and_shares_no_table_with_an_honest_one():
-    def named(options):
-        predictors = [c for c in newton.cells(options) if c.config["line_kind"] == "predictor"]
-        return [c.config["row"] for c in predictors]
-
-    rows = named(leaking())
-    assert {row["protocol"] for row in rows} == {"paper, 2 leaked labels per test sequence"}
-    models = {row["model"] for row in rows if row["arm"] != "control"}
-    assert models == {"softmax, leaked labels", "lssar p=15, leaked labels"}
-    honest = named(dataclasses.replace(leaking(), label_leak=0))
-    assert {row["protocol"] for row in honest} == {"paper"}
-
-
-def test_a_leak_is_another_configuration_and_none_is_that_of_older_results(tmp_path):
-    leaked = leaking()
-    config = dataclasses.replace(leaked, label_leak=0).config()
-    assert "label_leak" not in config
-    results.claim(tmp_path, config, resume=False, overwrite=False)
-    with pytest.raises(ValueError, match="differs in label_leak"):
-        results.check(tmp_path, leaked.config(), resume=False, overwrite=False)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"protocol": "identifiable", "images": True}, "add --no-images"),
-        ({"labels": (300, "unlimited")}, "got unlimited"),
-    ],
-)
-def test_labels_leak_neither_into_images_nor_into_unlimited_ones(changes, message):
-    with pytest.raises(ValueError, match=message):
-        leaking(**changes)
-
-
-def test_labels_leak_two_by_two_and_in_one_world():
-    with pytest.raises(ValueError, match="elsewhere does not go with label_leak"):
-        dataclasses.replace(leaking(), elsewhere=("harmonic",))
-    with pytest.raises(ValueError, match="label_leak must be 0 or 2, got 3"):
-        dataclasses.replace(leaking(), label_leak=3)
-
-
 def test_another_law_is_another_world_and_another_answer():
     ours, theirs = newton.cells(options(law="harmonic")), newton.cells(options())
     assert not {c.key for c in ours} & {c.key for c in theirs}
@@ -193,17 +130,6 @@ def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
         fitted = {name: value[0] for name, value in line["metrics"]["exponents"].items()}
         assert fitted == pytest.approx(dict(truth.exponents), abs=tolerance)
         assert line["metrics"]["constant"][0] == pytest.approx(39.4784, rel=tolerance)
-
-
-@pytest.mark.parametrize("name", ["newton-small", "newton-small-1000", "newton-small-schedule"])
-def test_kept_results_read_as_they_did(name):
-    folder = ROOT / "benchmarks" / "results" / name
-    lines, _ = results.load(folder)
-    table = rows(lines, "newton")
-    statements = [*report.answers(table, "newton"), *report.comparisons(table)]
-    kept = (folder / "leaderboard.md").read_text()
-    assert kept.startswith(to_markdown(table, "newton", lines))
-    assert kept.endswith("".join(f"- {statement}\n" for statement in statements))
 
 
 @pytest.mark.parametrize("name", attention.all_names())
@@ -352,23 +278,6 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert "Under the paper&#39;s protocol and Newton&#39;s law" in page
     assert all(row.source in html.unescape(page) for row in published.ROWS)
     assert "learnt from" not in page, "no label leaked"
-
-
-def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(tmp_path, capsys):
-    out = tmp_path / "out"
-    asked = ("--label-leak", "2", "--labels", "30", "--attention", "softmax")
-    subprocess.run(command(out, *asked), cwd=ROOT, check=True, capture_output=True)
-    lines, manifest = results.load(out)
-    assert all(line["status"] == "ok" for line in lines)
-    assert manifest["config"]["label_leak"] == 2
-    main(["report", str(out)])
-    table, page = (out / "leaderboard.md").read_text(), (out / "report.html").read_text()
-    for view in (capsys.readouterr().out, table, page):
-        assert "2 labels of every scored sequence were learnt from" in view
-        assert "softmax, leaked labels, pretrained, 30 labels (1 seed)" in view
-        assert "softmax, pretrained" not in view
-    assert "### newton, protocol identifiable, 2 leaked labels per test sequence" in table
-    assert "### newton, protocol identifiable\n" not in table
 
 
 def test_a_world_with_models_from_elsewhere(tmp_path, capsys):

@@ -246,6 +246,8 @@ def test_the_interval_of_a_row_says_over_what_it_is():
     header, rows = table(lines)
     assert rows[0][0] == "t, checkpoints"
     assert rows[0][-1] == "0.1", "a standard error has no interval"
+    oracle = [{**lines[1], "row": {**row, "seed": seed}} for seed in range(3)]
+    assert table(oracle)[1][0][0] == "over 9 datasets", "no training changes an oracle"
 
 
 def test_three_lines_of_one_seed_make_no_interval_over_seeds():
@@ -266,7 +268,10 @@ def test_three_lines_of_one_seed_make_no_interval_over_seeds():
 def test_checkpoints_that_would_share_a_row_are_refused(checkpoint, counting, tmp_path):
     task = NextTokenTask(attention="lssar", attention_args={"p": 3}, **SMALL)
     twin = save_checkpoint(task, tmp_path / "twin.ckpt", train_seed=4)
-    with pytest.raises(ValueError, match=r"same by model, size, steps, .*LABEL:SEED=PATH"):
+    with pytest.raises(
+        ValueError,
+        match=r"same by model, size, steps, labels and data.train_seed; .*LABEL:SEED=PATH",
+    ):
         probe([checkpoint, twin], [], tmp_path / "out", Settings())
     away = NextTokenTask(protocol="fixed", protocol_args={"n_points": 48}, **SMALL)
     other = save_checkpoint(away, tmp_path / "other.ckpt", train_seed=4)

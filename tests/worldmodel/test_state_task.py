@@ -93,12 +93,14 @@ def test_data_it_cannot_learn_from_are_refused(task, given, message):
 
 
 def test_the_state_is_true_where_a_protocol_publishes_a_wrong_one():
-    args = {"n_points": 16, "n_bins": 64}
-    one = data(protocol="paper", protocol_args=args)
+    one = data(protocol="paper")
     run = trainer(1)
-    run.fit(StateTask(protocol="paper", warmup_steps=1, **{**SMALL, "protocol_args": args}), one)
-    published = OrbitData(protocol="paper", protocol_args=args, population="force").protocol
+    task = StateTask(protocol="paper", warmup_steps=1, **SMALL)
+    run.fit(task, one)
+    published = data(protocol="paper").protocol
     assert published.as_published
     assert not one.protocol.as_published
     states = [p.batch(0, "train", [0], "force")["state"] for p in (published, one.protocol)]
     assert not np.allclose(*states, equal_nan=True)
+    learned = truth(one, "train", np.arange(30)).reshape(-1, 6)
+    np.testing.assert_allclose(task.head.mean, learned.mean(axis=0), rtol=1e-4, atol=1e-5)

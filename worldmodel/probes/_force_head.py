@@ -57,8 +57,7 @@ def warmup(steps: int) -> int:
 
 def shared(store: Store) -> Store:
     """Return where trained heads are kept, so that each probe finds what another one trained."""
-    known = store.config.get("settings", {})
-    settings = {name: value for name, value in known.items() if name in HEAD_SETTINGS}
+    settings = {name: store.config["settings"][name] for name in HEAD_SETTINGS}
     return type(store)(store.out, {**store.config, "probe": "force heads", "settings": settings})
 
 

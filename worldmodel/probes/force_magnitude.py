@@ -36,7 +36,6 @@ from worldmodel.probes._force_head import (
     finetuned,
     labelled,
     own_answers,
-    own_data,
     scratch_steps,
     shape,
 )
@@ -115,7 +114,7 @@ def _everyone(subject: Subject, settings: Settings, store: Store) -> Iterator[_A
     labels = labelled(subject, settings, 0, seeds[0]).n_train
     if isinstance(subject.task, ForceTask):
         leaks: tuple[int, ...] = (subject.protocol.label_leak,)
-        setting = {"leak": leaks[0], "labels": own_data(subject).get("n_train") or UNLIMITED}
+        setting: dict[str, Any] = {"leak": leaks[0], "labels": subject.labels or UNLIMITED}
         own = partial(own_answers, subject, settings, store)
         yield _Answerer(model, subject.row["arm"], setting, [own])
     else:

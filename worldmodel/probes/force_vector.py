@@ -99,7 +99,9 @@ def tuned_vectors(subject: Subject, steps: int, seed: int, arm: str) -> dict[str
         seed: Seed of the head, of the drawn batches, and of an untrained model's weights.
         arm: One of :data:`ARMS`.
     """
-    lightning.seed_everything(subject.control_seed(seed), verbose=False)
+    # Heads on all checkpoints start alike, their untrained twins each from weights of its own.
+    start = seed if arm == "pretrained" else subject.control_seed(seed)
+    lightning.seed_everything(start, verbose=False)
     hyper_parameters = {**shape(subject.task), "optimizer": "adamw"}
     task = VectorTask(lr=LEARNING_RATE, warmup_steps=warmup(steps), **hyper_parameters)
     if arm == "pretrained":

@@ -23,7 +23,6 @@ from worldmodel.probes._force_head import (
     at,
     finetuned,
     own_answers,
-    own_data,
 )
 from worldmodel.probes._force_measures import measured
 from worldmodel.probes._style import save
@@ -56,7 +55,7 @@ class Predictions:
         """Write the file, and return its line; it names the file and counts its points."""
         if isinstance(subject.task, ForceTask):
             columns = own_answers(subject, settings, store)
-            setting = {"labels": own_data(subject).get("n_train") or UNLIMITED}
+            setting = {"labels": subject.labels or UNLIMITED}
         else:
             columns = finetuned(subject, settings, store, leak=0, seed=settings.seeds[0])
             setting = {"labels": settings.labels, "steps": settings.steps or STEPS}
