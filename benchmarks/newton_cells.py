@@ -24,6 +24,7 @@ from symreg import predictions
 from symreg.cells import Progress
 from symreg.exponents import fit_exponents
 from symreg.measure import predictor_metrics, search_line
+from worldmodel.allocator import keep_freed_memory
 from worldmodel.callbacks import save_predictions
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
@@ -37,8 +38,9 @@ FORCE_SEED_OFFSET = 1000
 
 
 def initialise() -> None:
-    """Prepare a worker: one thread, since cells run side by side, and no chatter."""
+    """Prepare a worker: one thread, since cells run side by side, its own pages, and no chatter."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     os.environ.setdefault("PYTHONWARNINGS", "ignore")
     warnings.filterwarnings("ignore")
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)

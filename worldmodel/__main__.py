@@ -94,8 +94,10 @@ def _probe(arguments: list[str]) -> None:
             parser.error(f"--seeds takes whole numbers separated by commas, got {options.seeds!r}")
         changes["seeds"] = tuple(int(item) for item in options.seeds.split(","))
     chosen = [] if options.probes == "all" else options.probes.split(",")
+    from worldmodel.allocator import keep_freed_memory
     from worldmodel.probing import Settings, probe
 
+    keep_freed_memory()
     with one_line_errors(FloatingPointError):  # a training that diverged
         page = probe(
             options.checkpoints, chosen, options.out, Settings(**changes), resume=options.resume

@@ -14,6 +14,7 @@ from lightning.pytorch.cli import (
     SaveConfigCallback,
 )
 
+from worldmodel.allocator import keep_freed_memory
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
@@ -170,6 +171,7 @@ def main(args: ArgsType = None) -> None:
 
     Bad input ends with one line and exit code 2; training that diverged with one line and 1.
     """
+    keep_freed_memory()
     try:
         WorldModelCLI(args)
     except (ValueError, TypeError, FileNotFoundError, FileExistsError) as error:
