@@ -27,17 +27,17 @@ class Backend:
     """One way to compute attention.
 
     Attributes:
-        refuses: Returns why a call cannot be served, or None when it can.
+        refuses: Returns why a call (of spec, q and v) cannot be served, or None when it can.
         avoids: Returns why ``auto`` passes it over although it could serve the call, or None.
         attend: Maps (q, k, v, spec, parameters) to the output.
     """
 
-    refuses: Callable[[AttnSpec, Tensor], str | None]
+    refuses: Callable[[AttnSpec, Tensor, Tensor], str | None]
     avoids: Callable[[AttnSpec, Tensor], str | None]
     attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
 
 
-def _sdpa_refuses(spec: AttnSpec, q: Tensor) -> str | None:
+def _sdpa_refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
     plain = AttnSpec(spec.name)
     differs = [
         field
@@ -58,7 +58,7 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameter
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def _never(spec: AttnSpec, q: Tensor) -> None:
+def _never(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> None:
     return None
 
 
@@ -139,9 +139,9 @@ def attend_spec(
     backend: str = "auto",
 ) -> Tensor:
     """Causal attention of a variant given as its specification, on tensors known to fit."""
-    chosen = _choose(spec, q, backend).chosen
+    chosen = _choose(spec, q, v, backend).chosen
     if q.shape[2] == 0:
-        return torch.empty_like(q)
+        return q[..., :1] * k[:, :, :0, :1] * v[:, :, :0]  # empty, with gradients of zero
     return BACKENDS[chosen].attend(q, k, v, spec, parameters)
 
 
@@ -163,13 +163,22 @@ def stages(
     return reference.stages(q, k, spec, parameters)
 
 
-def explain(name: str, q: Tensor, backend: str = "auto", **args: Any) -> Explanation:
+def explain(
+    name: str, q: Tensor, backend: str = "auto", v: Tensor | None = None, **args: Any
+) -> Explanation:
     """Say which backend serves ``attend(q, ..., name)`` and why the others do not.
+
+    Args:
+        name: A name of :func:`attention.names`.
+        q: Queries, [B, H, L, D].
+        backend: ``auto``, or a backend to insist on.
+        v: Values; None where they are as wide as the queries.
+        **args: Arguments of the variant.
 
     Raises:
         ValueError: Unknown variant or backend, or a forced backend that refuses the call.
     """
-    return _choose(get(name, **args), q, backend)
+    return _choose(get(name, **args), q, q if v is None else v, backend)
 
 
 def check_complete(spec: AttnSpec) -> None:
@@ -192,9 +201,9 @@ def check_backend(backend: str) -> None:
         raise ValueError(f"unknown backend {backend!r}; choose from auto, {', '.join(BACKENDS)}")
 
 
-def _choose(spec: AttnSpec, q: Tensor, backend: str) -> Explanation:
+def _choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str) -> Explanation:
     check_backend(backend)
-    reasons = {name: candidate.refuses(spec, q) for name, candidate in BACKENDS.items()}
+    reasons = {name: candidate.refuses(spec, q, v) for name, candidate in BACKENDS.items()}
     if backend != "auto" and reasons[backend]:
         raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")
     for name, candidate in BACKENDS.items():

@@ -34,8 +34,11 @@ LOG_PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": lambda s: torch.log(functional.softplus(s)),
 }
 
+FEWEST_VALUES = 16
+"""Channels of values: FlexAttention's kernels multiply no fewer."""
 
-def refuses(spec: AttnSpec, q: Tensor) -> str | None:
+
+def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     """Return why FlexAttention cannot serve a call, or None."""
     if spec.phi not in LOG_PHI:
         return f"phi {spec.phi} is not positive everywhere, so it has no logarithm"
@@ -78,7 +81,8 @@ def attend(
     if spec.sharpen == "none":
         return call(q, k, v, score_mod=stage1, block_mask=mask, scale=scale)
     wanted = AuxRequest(lse=True, max_scores=q.is_cuda and spec.sharpen == "reweight")
-    _, aux = call(q, k, v, score_mod=stage1, block_mask=mask, scale=scale, return_aux=wanted)
+    few = v.detach()[..., :FEWEST_VALUES]  # the first call's output is not used
+    _, aux = call(q, k, few, score_mod=stage1, block_mask=mask, scale=scale, return_aux=wanted)
     if spec.sharpen == "reweight":
         top = aux.max_scores if q.is_cuda else _top(q, k, stage1, spec, first, scale)
         stage2 = _reweighted(stage1, aux.lse, top, first, spec.p)

@@ -7,7 +7,7 @@ import functools
 import torch
 from torch import Tensor
 
-from attention.reference import Parameters, unit
+from attention.reference import Parameters
 from attention.spec import AttnSpec
 from attention.triton import plan
 
@@ -23,12 +23,14 @@ except ImportError:  # triton exists for Linux only
     ops = None  # type: ignore[assignment]
 
 
-def refuses(spec: AttnSpec, q: Tensor) -> str | None:
-    """Return why the kernels cannot serve a call, or None."""
+def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
+    """Return why the kernels cannot serve a call, or None; without v, values are as wide as q."""
     if ops is None:
         return "the package triton is not installed"
     if not q.is_cuda and not INTERPRETED:
         return f"the kernels need a CUDA device, the tensors are on {q.device}"
+    if v is not None and v.shape[-1] != q.shape[-1]:
+        return f"values of {v.shape[-1]} channels under keys of {q.shape[-1]} are not fused"
     return plan.refuses(spec, q) or (_lacks(q.device.index) if q.is_cuda else None)
 
 
@@ -56,8 +58,6 @@ def attend(
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
     learned = parameters or {}
-    if spec.scale in ("cosine", "log_dim_log_row"):
-        q, k = (unit(x.to(torch.float32)).to(x.dtype) for x in (q, k))
     tau = None
     if spec.sharpen.startswith("elastic"):
         fixed = q.new_full([q.shape[1]], spec.tau, dtype=torch.float32)

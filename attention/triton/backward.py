@@ -19,9 +19,11 @@ from attention.triton.primitives import (
     far_bias,
     has_table,
     load_rows,
+    narrow,
     phi_and_slope,
     sharpen,
     store_rows,
+    through_unit,
 )
 
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
@@ -79,12 +81,17 @@ def pre_kernel(
 
 @triton.jit
 def dq_kernel(
-    q, k, v, grad, bias, rows, row_grads, dq, dbias,
+    q, k, v, grad, inverse, bias, rows, row_grads, dq, dbias,
     sizes, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
+    UNIT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows; the gradient of a learned bias is summed here too."""
+    """One program per block of rows; the gradient of a learned bias is summed here too.
+
+    With ``UNIT`` q holds unit vectors and ``inverse`` one over the lengths they had: the gradient
+    is that of the vectors before.
+    """
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     blocks = tl.cdiv(length, ROWS)
@@ -128,18 +135,22 @@ def dq_kernel(
             bias, dbias, total_length, longest,
             PHI, SHARPEN, BIAS, P, PRECISE, D, KEYS, True,
         )  # fmt: skip
-    store_rows(dq + head * length * D, start, length, total * number[0][:, None], ROWS, D)
+    total *= number[0][:, None]
+    if UNIT:
+        here = head * length
+        total = through_unit(total, q + here * D, inverse + here, start, length, ROWS, D)
+    store_rows(dq + head * length * D, start, length, total, ROWS, D)
 
 
 @triton.jit
 def dkdv_kernel(
-    q, k, v, grad, bias, rows, row_grads, dk, dv,
+    q, k, v, grad, inverse, bias, rows, row_grads, dk, dv,
     sizes, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
-    P: tl.constexpr,
+    P: tl.constexpr, UNIT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of keys; tiles are transposed, so that products need no transpose."""
+    """One program per block of keys; ``UNIT`` and ``inverse`` as in dq_kernel, of the keys."""
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     blocks = tl.cdiv(total_length, KEYS)
@@ -179,6 +190,9 @@ def dkdv_kernel(
             head * length, length, lead, scale0, scale1, p, bias, longest,
             PHI, L1, SHARPEN, far_bias(BIAS), P, PRECISE, D, ROWS, False,
         )  # fmt: skip
+    if UNIT:
+        factors = inverse + head * total_length
+        sum_k = through_unit(sum_k, k + here, factors, key, total_length, KEYS, D)
     store_rows(dk + here, key, total_length, sum_k, KEYS, D)
     store_rows(dv + here, key, total_length, sum_v, KEYS, D)
 
@@ -261,7 +275,7 @@ def _add_to_dq(
         tl.atomic_add(dbias + longest - 1, -tl.sum(du), sem="relaxed")
     elif has_table(BIAS):
         _add_diagonals(dbias, du, tl.min(place) - key, longest, BIAS == "last")
-    return dot(du.to(k.dtype.element_ty), tile, total)
+    return dot(narrow(du, k.dtype.element_ty), tile, total)
 
 
 @triton.jit
@@ -295,11 +309,11 @@ def _add_to_dkdv(
         weight *= gain[:, None]
     if MASKED:
         weight = tl.where(distance >= 0, weight, 0.0)
-    sum_v = dot(tl.trans(weight.to(grad.dtype.element_ty)), upstream, sum_v)
+    sum_v = dot(tl.trans(narrow(weight, grad.dtype.element_ty)), upstream, sum_v)
     du = _du(dp, slope, lower, k1 * scale, d, k2 * scale, SHARPEN)
     if MASKED:
         du = tl.where(distance >= 0, du, 0.0)
-    sum_k = dot(tl.trans(du.to(q.dtype.element_ty)), block, sum_k)
+    sum_k = dot(tl.trans(narrow(du, q.dtype.element_ty)), block, sum_k)
     return sum_k, sum_v
 
 

@@ -9,6 +9,7 @@ from attention.triton.primitives import (
     far_bias,
     has_table,
     load_rows,
+    narrow,
     phi,
     sharpen,
     store_rows,
@@ -152,11 +153,11 @@ def _add_tile(
                     lower = tl.where(visible, lower, 0.0)
                 if SHARPEN == "reweight":
                     lower_total += tl.sum(lower, axis=1)
-                lower_sums = dot(lower.to(v.dtype.element_ty), values, lower_sums)
+                lower_sums = dot(narrow(lower, v.dtype.element_ty), values, lower_sums)
         if MASKED:
             # After the ReLU: a negative elastic offset lifts the keys of the future above zero.
             weight = tl.where(visible, weight, 0.0)
         if SHARPEN != "elastic":
             total += tl.sum(weight, axis=1)
-    sums = dot(weight.to(v.dtype.element_ty), values, sums)
+    sums = dot(narrow(weight, v.dtype.element_ty), values, sums)
     return top, total, sums, lower_total, lower_sums

@@ -18,8 +18,9 @@ from attention.triton.forward import forward_kernel
 from attention.triton.plan import Plan
 from attention.triton.primitives import INTERPRETED
 from attention.triton.stats import stats_kernel
+from attention.triton.unit import unit_kernel
 
-PRE_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
+ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 
 
 def attend(
@@ -28,8 +29,8 @@ def attend(
     """Return the attention output [B, H, Lq, D], differentiable in all tensors.
 
     Args:
-        q: [B, H, Lq, D]; for a cosine variant, of unit length.
-        k: [B, H, Lk, D], likewise.
+        q: [B, H, Lq, D].
+        k: [B, H, Lk, D].
         v: [B, H, Lk, D].
         plan: What to compute.
         tau: [H], float32, for an elastic plan.
@@ -39,8 +40,7 @@ def attend(
     tau, bias = (x if x is None else x.contiguous() for x in (tau, bias))
     given = [x for x in (q, k, v, tau, bias) if x is not None]
     save = torch.is_grad_enabled() and any(x.requires_grad for x in given)
-    choices = plan.phi, plan.l1, plan.sharpen, plan.bias, plan.numbers
-    return attention_forward(q, k, v, tau, bias, save, *choices)[0]
+    return attention_forward(q, k, v, tau, bias, save, *plan.choices)[0]
 
 
 @library.custom_op("orrery::attention_forward", mutates_args=())
@@ -51,25 +51,35 @@ def attention_forward(
     tau: Tensor | None,
     bias: Tensor | None,
     save: bool,
+    unit: bool,
     phi: str,
     l1: bool,
     sharpen: str,
     kind: str,
     numbers: list[float],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output, the rows' numbers [2 or 4, B, H, Lq] and ``extra`` of forward_kernel.
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the output, and what the backward pass reads if ``save`` says that there will be one.
 
-    The last five arguments are the plan (``kind`` is its bias). The last two results are empty
-    unless ``save`` says that a backward pass will read them.
+    The last six arguments are the plan (``kind`` is its bias).
+
+    Returns:
+        The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
+        plan with ``unit`` the directions of q and k with one over their lengths [B, H, L]. What
+        is not there is empty.
     """
-    call = _Call(q, k, bias, phi, l1, sharpen, kind, numbers)
-    out, rows, extra = call.results(save)
+    call = _Call(q, k, bias, unit, phi, l1, sharpen, kind, numbers)
+    out, rows, extra, *units = call.results(save)
     if out.numel():
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+        if unit:
+            directions_q, inverse_q, directions_k, inverse_k = units
+            call.normalise(q, directions_q, inverse_q)
+            call.normalise(k, directions_k, inverse_k)
+            q, k = directions_q, directions_k
         if call.sharpened:
             call.launch(stats_kernel, "stats", q, k, tau, bias, rows)
         call.launch(forward_kernel, "forward", q, k, v, bias, rows, out, extra, SAVE=save)
-    return out, rows if save else rows.new_empty(0), extra
+    return out, *_kept(save, rows, extra, *units)  # type: ignore[return-value]
 
 
 @library.custom_op("orrery::attention_backward", mutates_args=())
@@ -83,22 +93,30 @@ def attention_backward(
     out: Tensor,
     rows: Tensor,
     extra: Tensor,
+    inverse_q: Tensor,
+    inverse_k: Tensor,
+    unit: bool,
     phi: str,
     l1: bool,
     sharpen: str,
     kind: str,
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of q, k, v, tau [H] and bias; the last two empty if not given."""
-    call = _Call(q, k, bias, phi, l1, sharpen, kind, numbers)
+    """Return the gradients of q, k, v, tau [H] and bias; the last two empty if not given.
+
+    Of a plan with ``unit``, q and k are the directions that the forward pass returned, and the
+    gradients are those of the vectors that it was given.
+    """
+    call = _Call(q, k, bias, unit, phi, l1, sharpen, kind, numbers)
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     row_grads = torch.empty([4, *q.shape[:3]], dtype=torch.float32, device=q.device)
     dbias = torch.zeros_like(bias) if bias is not None else rows.new_empty(0)
     if q.numel():
         q, k, v, grad = q.contiguous(), k.contiguous(), v.contiguous(), grad.contiguous()
         call.launch(pre_kernel, "pre", out, grad, extra, rows, row_grads)
-        call.launch(dq_kernel, "dq", q, k, v, grad, bias, rows, row_grads, dq, dbias)
-        call.launch(dkdv_kernel, "dkdv", q, k, v, grad, bias, rows, row_grads, dk, dv)
+        given = q, k, v, grad
+        call.launch(dq_kernel, "dq", *given, inverse_q, bias, rows, row_grads, dq, dbias)
+        call.launch(dkdv_kernel, "dkdv", *given, inverse_k, bias, rows, row_grads, dk, dv)
     elif k.numel():
         dk.zero_()
         dv.zero_()
@@ -107,33 +125,36 @@ def attention_backward(
     return dq, dk, dv, dtau, dbias
 
 
+def _kept(save: bool, *saved: Tensor) -> tuple[Tensor, ...]:
+    return saved if save else tuple(x.new_empty(0) for x in saved)
+
+
 @attention_forward.register_fake
 def _(q, k, v, tau, bias, save, *choices):
-    out, rows, extra = _Call(q, k, bias, *choices).results(save)
-    return out, rows if save else rows.new_empty(0), extra
+    out, *saved = _Call(q, k, bias, *choices).results(save)
+    return out, *_kept(save, *saved)
 
 
 @attention_backward.register_fake
-def _(grad, q, k, v, tau, bias, out, rows, extra, *choices):
+def _(grad, q, k, v, tau, bias, out, rows, *rest):
     gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
     return (*gradients, *(rows.new_empty(0 if x is None else x.shape) for x in (tau, bias)))
 
 
-def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor, Tensor]) -> None:
+def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
     q, k, v, tau, bias, _, *ctx.choices = inputs
-    ctx.save_for_backward(q, k, v, tau, bias, *output)
+    out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = output
+    if ctx.choices[0]:  # their directions are all that is needed of q and k
+        q, k = directions_q, directions_k
+    ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
     ctx.mark_non_differentiable(*output[1:])
 
 
 def _differentiate(ctx: Any, grad: Tensor, *_: Any) -> tuple:
-    q, k, v, tau, bias, out, rows, extra = ctx.saved_tensors
-    dq, dk, dv, dtau, dbias = attention_backward(
-        grad, q, k, v, tau, bias, out, rows, extra, *ctx.choices
-    )
-    return (
-        dq, dk, dv, dtau if tau is not None else None, dbias if bias is not None else None,
-        None, None, None, None, None, None,
-    )  # fmt: skip
+    dq, dk, dv, dtau, dbias = attention_backward(grad, *ctx.saved_tensors, *ctx.choices)
+    tau, bias = ctx.saved_tensors[3:5]
+    learned = dtau if tau is not None else None, dbias if bias is not None else None
+    return dq, dk, dv, *learned, None, *[None] * len(ctx.choices)
 
 
 attention_forward.register_autograd(_differentiate, setup_context=_remember)
@@ -147,18 +168,21 @@ class _Call:
         q: Tensor,
         k: Tensor,
         bias: Tensor | None,
+        unit: bool,
         phi: str,
         l1: bool,
         sharpen: str,
         kind: str,
         numbers: list[float],
     ) -> None:
-        self.q, self.total_length = q, k.shape[2]
+        self.q, self.k, self.unit = q, k, unit
+        self.total_length = k.shape[2]
         self.longest = bias[0].numel() if bias is not None else 0
         self.numbers = numbers
         self.sharpened, p = sharpen != "none", numbers[-1]
         self.family = "biased" if kind in ("zero", "last") else sharpen
         self.choices = {
+            "UNIT": unit,
             "PHI": phi,
             "L1": l1,
             "SHARPEN": sharpen,
@@ -168,18 +192,32 @@ class _Call:
             "D": q.shape[3],
         }
 
-    def results(self, save: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Return new tensors: the output, the rows' numbers and ``extra``."""
+    def results(self, save: bool) -> tuple[Tensor, ...]:
+        """Return new tensors for what :func:`attention_forward` returns."""
         q, sharpened = self.q, self.sharpened
         out = torch.empty_like(q, memory_format=torch.contiguous_format)
         rows = q.new_empty([4 if sharpened else 2, *q.shape[:3]], dtype=torch.float32)
         extra = torch.empty_like(out) if sharpened and save else q.new_empty(0)
-        return out, rows, extra
+        units = []
+        for x in (q, self.k):
+            shape = x.shape if self.unit else torch.Size([0])
+            inverse = x.new_empty(shape[:3] if self.unit else shape, dtype=torch.float32)
+            units += [x.new_empty(shape), inverse]
+        return out, rows, extra, *units
+
+    def normalise(self, x: Tensor, directions: Tensor, inverse: Tensor) -> None:
+        """Write the directions of vectors and one over their lengths."""
+        n_rows, rows = inverse.numel(), ROW_TILE.rows
+        with self._device():
+            unit_kernel[(triton.cdiv(n_rows, rows),)](
+                x, directions, inverse, n_rows,
+                D=x.shape[3], ROWS=rows, num_warps=ROW_TILE.warps, num_stages=ROW_TILE.stages,
+            )  # fmt: skip
 
     def launch(self, kernel: Any, name: str, *tensors: Tensor | None, **choices: Any) -> None:
         """Run a kernel over all blocks of rows (of keys for ``dkdv``)."""
         batch, heads, length, head_dim = self.q.shape
-        tile = PRE_TILE
+        tile = ROW_TILE
         if name != "pre":
             arch = _architecture(self.q.device)
             bits = self.q.element_size() * 8
@@ -188,7 +226,7 @@ class _Call:
         if name == "dkdv":
             blocks = triton.cdiv(self.total_length, tile.keys)
         choices = {**self.choices, **choices, "ROWS": tile.rows, "KEYS": tile.keys}
-        with torch.cuda.device(self.q.device.index if self.q.is_cuda else -1):
+        with self._device():
             kernel[(blocks * batch * heads,)](
                 *tensors,
                 (heads, batch * heads * length, length, self.total_length, self.longest),
@@ -197,6 +235,9 @@ class _Call:
                 num_warps=tile.warps,
                 num_stages=tile.stages,
             )
+
+    def _device(self) -> torch.cuda.device:
+        return torch.cuda.device(self.q.device.index if self.q.is_cuda else -1)
 
 
 def _architecture(device: torch.device) -> str:

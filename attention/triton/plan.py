@@ -25,6 +25,7 @@ class Plan:
     """The kernels' view of a variant; numbers of row i are affine in log2(i), or a power of i.
 
     Attributes:
+        unit: Whether scores are cosines: q and k count by their directions alone.
         phi: exp, sigmoid, softplus, relu, relu2 or relu6.
         l1: Whether stage 1 divides by the row's sum.
         sharpen: none, reweight or elastic.
@@ -37,6 +38,7 @@ class Plan:
         slope: The constant that ``primitives.phi_and_slope`` leaves out.
     """
 
+    unit: bool
     phi: str
     l1: bool
     sharpen: str
@@ -47,6 +49,11 @@ class Plan:
     norm: tuple[float, float]
     tau: tuple[float, float]
     slope: float
+
+    @property
+    def choices(self) -> tuple[bool, str, bool, str, str, list[float]]:
+        """The plan as the operators take it."""
+        return self.unit, self.phi, self.l1, self.sharpen, self.bias, self.numbers
 
     @property
     def numbers(self) -> list[float]:
@@ -96,6 +103,7 @@ def make(spec: AttnSpec, head_dim: int) -> Plan:
     sharpen = "elastic" if spec.sharpen.startswith("elastic") else spec.sharpen
     bias = {"none": "none", "alibi": "alibi", "learned": spec.beyond}[spec.bias]
     return Plan(
+        unit=spec.scale in ("cosine", "log_dim_log_row"),
         phi=spec.phi,
         l1=spec.normalise == "l1",
         sharpen=sharpen,

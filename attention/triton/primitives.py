@@ -15,6 +15,20 @@ import triton.language as tl
 
 # The interpreter multiplies bfloat16 as raw 16-bit integers, without an error (triton 3.9).
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+SMALLEST_NORMAL = tl.constexpr(2.0**-126)
+
+
+@triton.jit
+def narrow(x, TYPE: tl.constexpr):
+    """Return float32 numbers in a type, rounded to the nearest as a GPU does.
+
+    The interpreter cuts bfloat16 off instead (triton 3.9), twice the error.
+    """
+    if INTERPRETED and tl.bfloat16 == TYPE:
+        bits = x.to(tl.uint32, bitcast=True)
+        bits += 0x7FFF + ((bits >> 16) & 1)
+        x = (bits & 0xFFFF0000).to(tl.float32, bitcast=True)
+    return x.to(TYPE)
 
 
 @triton.jit
@@ -57,6 +71,16 @@ def reciprocal(x):
         return 1.0 / x
     return tl.inline_asm_elementwise(
         "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+
+
+@triton.jit
+def log2(x):
+    """Return the logarithm of a normal number by the special-function unit; tl.log2 is long."""
+    if INTERPRETED:
+        return tl.log2(x)
+    return tl.inline_asm_elementwise(
+        "lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
     )
 
 
@@ -125,7 +149,7 @@ def powers(r, p, P: tl.constexpr):
     elif P == 1:
         lower = tl.where(r > 0, 1.0, 0.0)
     else:
-        lower = tl.where(r > 0, tl.exp2((p - 1.0) * tl.log2(r)), 0.0)
+        lower = tl.where(r >= SMALLEST_NORMAL, tl.exp2((p - 1.0) * log2(r)), 0.0)
     return lower, lower * r
 
 
@@ -181,8 +205,27 @@ def load_rows(start, first, length, BLOCK: tl.constexpr, D: tl.constexpr):
 
 
 @triton.jit
+def through_unit(
+    gradient, directions, inverse, first, length, BLOCK: tl.constexpr, D: tl.constexpr
+):
+    """Return the gradient of rows x from that of x / |x|, [BLOCK, D].
+
+    ``directions`` and ``inverse`` point to x / |x| and 1 / |x| of row 0; where x is zero both are.
+    """
+    rows = first + tl.arange(0, BLOCK)
+    inside = rows < length
+    places = directions + rows[:, None] * D + tl.arange(0, D)[None, :]
+    # Loaded again, as no other load is: kept from before the loop it would spill.
+    block = tl.load(places, mask=inside[:, None], other=0.0, eviction_policy="evict_first")
+    direction = block.to(tl.float32)
+    along = tl.sum(gradient * direction, axis=1)
+    factor = tl.load(inverse + rows, mask=inside, other=0.0)
+    return (gradient - direction * along[:, None]) * factor[:, None]
+
+
+@triton.jit
 def store_rows(start, first, length, values, BLOCK: tl.constexpr, D: tl.constexpr):
     """Store [BLOCK, D] where :func:`load_rows` loads it."""
     rows = first + tl.arange(0, BLOCK)
     places = start + rows[:, None] * D + tl.arange(0, D)[None, :]
-    tl.store(places, values.to(start.dtype.element_ty), mask=rows[:, None] < length)
+    tl.store(places, narrow(values, start.dtype.element_ty), mask=rows[:, None] < length)

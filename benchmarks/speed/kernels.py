@@ -2,7 +2,8 @@
 
 One command, under 10 minutes on one GPU; lines are written as they are measured, and what no time
 is left for is a skipped line. Without a GPU it compares eager attention with SDPA, in time and in
-bytes kept for the backward pass, and says what was skipped.
+bytes kept for the backward pass, and says what was skipped. It exits with 1 if a kernel of ours
+failed.
 
     python -m benchmarks.speed.kernels [--out FILE] [--figure PNG] [--minutes M]
 """
@@ -12,10 +13,10 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,13 +26,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from attention import get
 from attention.api import BACKENDS
 from attention.spec import AttnSpec
-from benchmarks.speed import eager, lines
+from benchmarks.speed import eager, kernel_report, lines
 
-VARIANTS = ("softmax", "lssa", "lssar", "elastic")
-MODES = ("forward", "training")  # without a gradient; forward and backward
+VARIANTS = ("lssar", "lssa", "elastic", "softmax")
+MODES = ("training", "forward", "backward")
+"""Forward and backward; forward without a gradient; backward alone, of a graph that is kept."""
 TOKENS = 16_384  # per measurement on a GPU: the batch shrinks as sequences grow
 HEADS = 12
-FLOORS = ("sdpa flash", "sdpa cudnn")
+LONGEST_SQUARE = 4096
+"""Up to this length a matrix of weights is held in memory."""
+MINUTES = 5.5
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 PEERS = {
@@ -45,14 +49,16 @@ PEERS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, print a table, write JSON lines and a figure."""
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print a table, write JSON lines and a figure; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.kernels", description="Time the attention kernels."
     )
     parser.add_argument("--out", type=Path, help="file of JSON lines to write")
     parser.add_argument("--figure", type=Path, help="picture of the ratios")
-    parser.add_argument("--minutes", type=float, default=8.0, help="start nothing after this")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help=f"start nothing after this ({MINUTES})"
+    )
     parser.add_argument("--lengths", type=int, nargs="+", help="sequence lengths")
     options = parser.parse_args(arguments)
     if not options.minutes > 0:
@@ -66,31 +72,40 @@ def main(arguments: list[str] | None = None) -> None:
     )
     deadline = time.monotonic() + 60 * options.minutes
     config = {"lengths": lengths, "minutes": options.minutes}
-    rows = lines.measure_all("speed/kernels", _cases(device, lengths), config, deadline, device,
-                             options.out)  # fmt: skip
-    print("\n" + table(rows))
+    rows = lines.measure_all(
+        "speed/kernels", cases(device, lengths), kernel_report.bases, config, deadline, device,
+        options.out,
+    )  # fmt: skip
+    print("\n" + kernel_report.table(rows))
     print("\n".join(f"{name:11s} {what}" for name, what in PEERS.items()))
     if options.figure:
-        lines.save_figure(options.figure, draw(rows))
+        lines.save_figure(options.figure, kernel_report.draw(rows))
+    return lines.exit_code(rows, "peer")
 
 
-def _cases(device: str, lengths: list[int]) -> Iterator[lines.Case]:
-    """Yield what to measure, the most wanted first; floors before what is divided by them."""
+def cases(device: str, lengths: list[int]) -> Iterator[lines.Case]:
+    """Yield what to measure, the most wanted first; what others are divided by before them."""
     wanted = sorted(lengths, key=lambda length: abs(length - 4096))
     shapes = list(itertools.product(wanted, (64, 128) if device == "cuda" else (64,)))
-    floors = FLOORS if device == "cuda" else ("sdpa",)
     for (length, dim), mode in itertools.product(shapes, MODES):
-        for peer in floors:
+        for peer in kernel_report.FLOORS[device]:
             yield _case(peer, "softmax", length, dim, mode, device)
         for variant in VARIANTS:
             yield _case("triton", variant, length, dim, mode, device)
-    for (length, dim), peer in itertools.product(shapes, ("eager", "flex", "compiled")):
-        # One length for what takes a minute to compile, up to 4096 for what is O(L^2) in memory.
-        if length > 4096 or (peer != "eager" and length != wanted[0]):
-            continue
-        for variant, mode in itertools.product(VARIANTS, MODES):
-            if peer != "flex" or variant != "softmax":
-                yield _case(peer, variant, length, dim, mode, device)
+    for peers in (("eager",), ("flex", "compiled")):
+        for (length, dim), mode in itertools.product(shapes, MODES):
+            for peer, variant in itertools.product(peers, VARIANTS):
+                row, measure = _case(peer, variant, length, dim, mode, device)
+                yield row, _left_out(peer, length, wanted[0]) or measure
+
+
+def _left_out(peer: str, length: int, wanted: int) -> str | None:
+    """Return why a peer is not measured at a length, or None."""
+    if peer != "flex" and length > LONGEST_SQUARE:
+        return "O(L^2) memory"
+    if peer != "eager" and length != wanted:
+        return "a minute to compile; one length"
+    return None
 
 
 def _case(peer: str, variant: str, length: int, dim: int, mode: str, device: str) -> lines.Case:
@@ -101,38 +116,71 @@ def _case(peer: str, variant: str, length: int, dim: int, mode: str, device: str
         "batch": batch, "heads": heads, "dtype": str(dtype).removeprefix("torch."),
     }  # fmt: skip
     if device == "cpu" and peer not in ("sdpa", "eager"):
-        return row, None
+        return row, lines.NEEDS_GPU
     shape = (batch, heads, length, dim)
-    return row, functools.partial(_measure, peer, get(variant), shape, dtype, device, mode)
+    return row, functools.partial(measure, peer, get(variant), shape, dtype, device, mode)
 
 
-def _measure(
+def measure(
     peer: str, spec: AttnSpec, shape: tuple[int, ...], dtype: torch.dtype, device: str, mode: str
-) -> dict[str, Any]:
+) -> lines.Row:
+    """Time one kind of call.
+
+    Args:
+        peer: A key of ``PEERS``.
+        spec: The variant.
+        shape: [B, H, L, D] of q, k and v.
+        dtype: Theirs.
+        device: ``cuda`` or ``cpu``.
+        mode: One of ``MODES``.
+
+    Returns:
+        ``seconds`` with quantiles, see :func:`lines.times`; ``bytes``: on a GPU the peak above the
+        inputs, the graph included, on a CPU what autograd keeps beside the inputs; and of peers
+        whose ``products`` are known ``flops_per_s``.
+    """
     generator = torch.Generator(device).manual_seed(0)
     q, k, v, grad = (
         torch.randn(shape, generator=generator, device=device, dtype=dtype) for _ in range(4)
     )
     parameters = {"tau": torch.ones(shape[1], device=device)} if spec.name == "elastic" else {}
     attend = _attend(peer, spec, parameters)
-    trained = mode == "training"
+    trained = mode != "forward"
     leaves = [x.requires_grad_(trained) for x in (q, k, v, *parameters.values())]
 
-    def call() -> None:
+    def forward() -> Tensor:
         with torch.set_grad_enabled(trained):
-            out = attend(q, k, v)
-            if trained:
-                torch.autograd.grad(out, leaves, grad)
+            return attend(q, k, v)
+
+    def gradients(out: Tensor, keep: bool = False) -> None:
+        torch.autograd.grad(out, leaves, grad, retain_graph=keep)
+
+    def training() -> None:
+        gradients(forward())
 
     # Else the graphs of other cases count, and past a limit torch stops compiling, silently.
     torch._dynamo.reset()
-    with torch._dynamo.config.patch(fail_on_recompile_limit_hit=True):
+    with (
+        torch._dynamo.config.patch(fail_on_recompile_limit_hit=True),
+        # A compiled backward pass may else overwrite the graph, which then cannot be kept.
+        torch._functorch.config.patch(donated_buffer=mode != "backward"),
+    ):
+        call: Callable[[], object] = training if trained else forward
         call()  # compiles
-    batch, heads, length, dim = shape
-    products = _products(spec, trained)
-    found = {"products": products, **lines.timed(call, device)}
-    # Halved: causal tiles above the diagonal are nobody's work.
-    found["flops_per_s"] = products * batch * heads * length**2 * dim / found["seconds"]
+        before = torch.cuda.memory_allocated() if device == "cuda" else 0
+        if mode == "backward":
+            call = functools.partial(gradients, forward(), keep=True)
+        if device == "cuda":
+            used = lines.peak_bytes(call) - before
+        else:
+            used = lines.kept_bytes(forward, leaves)
+        found: lines.Row = {**lines.times(call, device), "bytes": used}
+    count = products(peer, spec, mode)
+    if count is not None:
+        batch, heads, length, dim = shape
+        # Halved: causal tiles above the diagonal are nobody's work.
+        work = count * batch * heads * length**2 * dim
+        found |= {"products": count, "flops_per_s": work / found["seconds"]}
     return found
 
 
@@ -156,76 +204,24 @@ def _attend(peer: str, spec: AttnSpec, parameters: dict[str, Tensor]) -> Attend:
     return lambda q, k, v: plain(q, k, v, spec, parameters.get("tau"))
 
 
-def _products(spec: AttnSpec, trained: bool) -> int:
-    """Return how many products of 2 L^2 d our kernels take; 7 backward, as dq is made apart."""
-    forward = 2 if spec.sharpen == "none" else 3
-    return forward + (7 + (spec.sharpen != "none") if trained else 0)
+def products(peer: str, spec: AttnSpec, mode: str) -> int | None:
+    """Return how many products of 2 L^2 d a peer's algorithm takes, or None if it is not known.
 
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """Return the measured rows with their ratios to the floors of the same shape."""
-    text = [
-        f"{'peer':11s}{'variant':9s}{'mode':9s}{'L':>6s}{'d':>5s}{'ms':>10s}{'20%..80%':>18s}"
-        f"{'x flash':>9s}{'x cudnn':>9s}{'MiB':>9s}{'roofline':>10s}"
-    ]
-    for row in rows:
-        place = (
-            f"{row['peer']:11s}{row['variant']:9s}{row['mode']:9s}"
-            f"{row['length']:6d}{row['head_dim']:5d}"
-        )
-        if row["status"] != "measured":
-            text.append(f"{place}  {row['status']}")
-            continue
-        low, high = (1e3 * row[key] for key in ("seconds_20", "seconds_80"))
-        ratios = "".join(f"{_or_dash(ratio(row, rows, floor)):>9s}" for floor in FLOORS)
-        if row["device"] == "cpu":
-            ratios = f"{_or_dash(ratio(row, rows, 'sdpa')):>9s}{'(sdpa)':>9s}"
-        share = row.get("roofline")
-        text.append(
-            f"{place}{1e3 * row['seconds']:10.3f}{f'{low:.3f}..{high:.3f}':>18s}{ratios}"
-            f"{row['bytes'] / 2**20:9.1f}{_or_dash(share):>10s}"
-        )
-    return "\n".join(text)
-
-
-def ratio(row: dict[str, Any], rows: list[dict[str, Any]], floor: str) -> float | None:
-    """Return a row's time over that of a floor of the same shape and mode, or None."""
-    same = ("length", "head_dim", "mode")
-    for other in rows:
-        if other["peer"] == floor and all(other[key] == row[key] for key in same):
-            return row["seconds"] / other["seconds"] if "seconds" in other else None
-    return None
-
-
-def draw(rows: list[dict[str, Any]]) -> Any:
-    """Return a figure: time over SDPA by length, a panel per head dim, a line per variant."""
-    from matplotlib.figure import Figure
-
-    measured = [row for row in rows if row["status"] == "measured" and row["mode"] == "training"]
-    floor = "sdpa flash" if any(row["peer"] == "sdpa flash" for row in measured) else "sdpa"
-    dims = sorted({row["head_dim"] for row in measured})
-    figure = Figure(figsize=(4.2 * max(1, len(dims)), 3.4), layout="constrained")
-    for axis, dim in zip(
-        figure.subplots(1, max(1, len(dims)), squeeze=False)[0], dims, strict=False
-    ):
-        groups: dict[str, list[tuple[int, float]]] = {}
-        for row in measured:
-            times = ratio(row, measured, floor)
-            if row["head_dim"] == dim and times is not None and row["peer"] != floor:
-                name = f"{row['variant']}, {row['peer']}"
-                groups.setdefault(name, []).append((row["length"], times))
-        for name, points in sorted(groups.items()):
-            axis.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
-        axis.axhline(1, color="0.6", linewidth=1)
-        axis.set(xscale="log", yscale="log", xlabel="sequence length", title=f"head dim {dim}")
-        axis.set_ylabel(f"forward + backward, times {floor}")
-        axis.legend(fontsize=6)
-    return figure
-
-
-def _or_dash(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    SDPA's (FlashAttention-2, cuDNN, the CPU's) take QK and AV forward, 5 backward: QK and dO V
+    again, then dV, dQ and dK. Ours take 7 backward, as dq is made in a pass of its own; with a
+    second stage a third one forward, QK for the first stage's sums, and a fourth where a backward
+    pass will follow, which it spares another. Of the others, what a compiler makes of plain
+    operations and how much of it lies above the diagonal cannot be read off here.
+    """
+    sharpened = spec.sharpen != "none"
+    if peer.startswith("sdpa"):
+        forward, saved, backward = 2, 0, 5
+    elif peer == "triton":
+        forward, saved, backward = 2 + sharpened, int(sharpened), 7
+    else:
+        return None
+    return {"forward": forward, "training": forward + saved + backward, "backward": backward}[mode]
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,8 +2,9 @@
 
 LSSAR (2026), Table A7 (batch 4, bfloat16) and ZeroS (2025), Table 7 (batch 8, float32), measured
 by :mod:`benchmarks.speed.gpt2`. Without a GPU a single small block in float32 stands in: its
-ratios are those of one layer, and no time of it is GPT-2's. Rounds follow each other, each over
-all variants, so that a machine's drift meets all of them alike.
+ratios are those of one layer, and no time of it is GPT-2's; run it on a quiet machine with one
+thread (``OMP_NUM_THREADS=1``), as its seconds are those of the clock on the wall. Rounds follow
+each other, each over all variants, so that a machine's drift meets all of them alike.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ PRESETS = {
 METRICS = {
     "latency": Metric("lower", "s", "median seconds of a step"),
     "throughput": Metric("higher", "tokens per s", "tokens of a step by its seconds"),
-    "memory": Metric("lower", "bytes", "peak of a step on a GPU; kept by autograd on a CPU"),
+    "memory": Metric("lower", "bytes", "absolute peak on a GPU; kept by autograd on a CPU"),
 }
 
 
@@ -63,7 +64,7 @@ class CostTask(Task):
     """Time and memory."""
 
     name = "cost"
-    version = 1
+    version = 2
     about = "What do attention variants cost in time and memory, training and evaluating?"
     metrics = METRICS
     presets = PRESETS

@@ -66,6 +66,25 @@ def test_dead_rows_are_zero(name):
     assert out[..., 3:, :].abs().max() < 1e-15
 
 
+@pytest.mark.parametrize(("width", "few"), [(32, 16), (8, 8)])
+@pytest.mark.parametrize("name", ["lssar", "elastic"])
+def test_the_first_of_two_calls_reads_as_few_values_as_it_may(name, width, few, monkeypatch):
+    shapes = []
+    plain = flex._eager
+
+    def call(q, k, v, **options):
+        shapes.append((q.shape[-1], v.shape[-1], v.requires_grad))
+        return plain(q, k, v, **options)
+
+    monkeypatch.setattr(flex, "_eager", call)
+    spec = next(s for s in CATALOGUE if s.name == name)
+    q, k, v = torch.randn(3, 1, 3, 21, width, dtype=torch.float64)
+    parameters = {n: torch.ones(3, dtype=torch.float64) for n in spec.learned}
+    out = flex.attend(q, k, v, spec, parameters)
+    assert shapes == [(width, few, False), (width, width, False)]
+    torch.testing.assert_close(out, reference.attend(q, k, v, spec, parameters))
+
+
 def test_it_says_why_it_does_not_serve():
     q, k, v = tensors(dtype=torch.float32)
     assert "no logarithm" in explain("raw", q).refused["flex"]

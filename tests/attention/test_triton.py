@@ -6,82 +6,24 @@ import pytest
 import torch
 from torch import library
 
-from attention import attend, build, explain, get, names, reference
+from attention import attend, build, explain, get, reference
 from attention.triton import backend, tiles
-from benchmarks.speed import eager
+from tests.attention.fused import (
+    DEVICE,
+    SERVED,
+    SHARPENED,
+    check,
+    errors,
+    learned,
+    run,
+    specification,
+    tensors,
+)
 
 pytestmark = [
     pytest.mark.skipif(backend.ops is None, reason="triton is not installed (Linux only)"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter's own numpy
 ]
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # on a GPU, without the interpreter
-SIZES = {"length": 70, "max_distance": 37}
-SHARPENED = ("lssar", "softmax_reweighted", "sigmoid_reweighted")
-
-
-def specification(name, **changes):
-    takes = get(name).arguments
-    return get(name, **{key: x for key, x in {**SIZES, **changes}.items() if key in takes})
-
-
-SERVED = [
-    name
-    for name in names()
-    if not backend.plan.refuses(specification(name), torch.zeros(1, 1, 1, 32))
-]
-
-
-def tensors(queries, keys=None, *, heads=2, dim=32, seed=0, dtype=torch.float32, batch=1):
-    """Return q, k, v and the gradient of the output, [B, H, L, D]."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = (queries, keys or queries, keys or queries, queries)
-    return [
-        torch.randn(batch, heads, length, dim, generator=generator).to(DEVICE, dtype)
-        for length in lengths
-    ]
-
-
-def learned(spec, heads=2):
-    generator = torch.Generator().manual_seed(1)
-    found = {}
-    for name, dims in spec.learned.items():
-        sizes = [{"head": heads, "distance": spec.max_distance}[d] for d in dims]
-        found[name] = torch.randn(sizes, generator=generator).to(DEVICE)
-    if "tau" in found:  # one positive, one negative offset, in units of a weight near 1 / 35
-        scale = {"elastic_row": 1.0, "elastic_length": 2.0, "elastic": 0.03}[spec.sharpen]
-        found["tau"] = torch.tensor([1.2, -0.3], device=DEVICE)[:heads] * scale
-    return found
-
-
-def run(function, inputs, spec, parameters, dtype):
-    """Return the output and every gradient in the order q, k, v, parameters."""
-    *given, upstream = (x.detach().to(dtype) for x in inputs)
-    leaves = [x.clone().requires_grad_() for x in given]
-    numbers = {
-        name: x.to(torch.promote_types(dtype, torch.float32)).requires_grad_()
-        for name, x in parameters.items()
-    }
-    out = function(*leaves, spec, numbers)
-    out.backward(upstream)
-    return [out.detach(), *(x.grad for x in (*leaves, *numbers.values()))]
-
-
-def errors(found, expected, floor=0.0):
-    """Return the RMS error of each tensor over its RMS (over ``floor`` if that is larger)."""
-    ratios = []
-    for ours, theirs in zip(found, expected, strict=True):
-        assert torch.isfinite(ours).all()
-        size = theirs.square().mean().sqrt().clamp_min(floor)
-        error = (ours.double() - theirs).square().mean().sqrt()
-        ratios.append(float(error / size) if size > 0 else float(error))
-    return ratios
-
-
-def check(spec, inputs, allowed=1e-5, floor=0.0):
-    parameters = learned(spec, inputs[0].shape[1])
-    expected = run(reference.attend, inputs, spec, parameters, torch.float64)
-    found = run(backend.attend, inputs, spec, parameters, torch.float32)
-    assert max(errors(found, expected, floor)) <= allowed
 
 
 def test_it_serves_the_variants_it_is_for():
@@ -100,17 +42,22 @@ def test_values_and_every_gradient(name):
 
 
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
-@pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128])
+@pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128, 200])
 def test_any_length_and_power(length, p):
     # p = 50 leaves short rows one key, where the true gradient vanishes and p times the rounding of
     # dP - dO.o is left: the error is taken relative to gradients that do not vanish.
     check(get("lssar", p=p), tensors(length, heads=1), floor=0.5 if p == 50 else 0.0)
 
 
-@pytest.mark.parametrize("length", [200, pytest.param(513, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["lssar", "lazy"])
-def test_more_blocks(name, length):
-    check(specification(name, p=3), tensors(length, heads=1))
+@pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
+def test_many_blocks(p, monkeypatch):
+    if DEVICE == "cpu":  # the interpreter's time goes by tiles
+        monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
+    check(get("lssar", p=p), tensors(513, heads=1), floor=0.5 if p == 50 else 0.0)
+
+
+def test_more_blocks_under_a_table_of_biases():
+    check(specification("lazy"), tensors(200, heads=1))
 
 
 @pytest.mark.parametrize("name", SHARPENED)
@@ -191,11 +138,23 @@ def test_identical_tokens_give_dead_rows_and_no_gradient(name):
 
 
 @pytest.mark.parametrize("name", SERVED)
-def test_zero_vectors_give_finite_results(name):
+def test_zero_vectors(name):
     spec = specification(name)
     inputs = [torch.zeros_like(x) for x in tensors(40)[:2]] + tensors(40)[2:]
     expected = run(reference.attend, inputs, spec, learned(spec), torch.float64)
-    errors(run(backend.attend, inputs, spec, learned(spec), torch.float32), expected)
+    found = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    assert max(errors(found, expected)) <= 1e-5
+
+
+@pytest.mark.parametrize("name", SHARPENED)
+def test_dead_rows_among_others(name):
+    spec, inputs = get(name, p=3), tensors(40, heads=1)
+    for x in inputs[:2]:
+        x[:, :, :20] = x[:, :, :1]  # rows 4 to 20 see equal scores, later ones do not
+    expected = run(reference.attend, inputs, spec, {}, torch.float64)
+    assert torch.all(expected[0][:, :, 3:20] == 0)
+    assert torch.all(expected[0][:, :, 20:] != 0)
+    assert max(errors(run(backend.attend, inputs, spec, {}, torch.float32), expected)) <= 1e-5
 
 
 def test_a_row_without_positive_scores_is_zero():
@@ -203,22 +162,6 @@ def test_a_row_without_positive_scores_is_zero():
     q, k = torch.ones_like(q), -torch.ones_like(k)
     for found in run(backend.attend, [q, k, v, upstream], get("relu_li"), {}, torch.float32):
         assert torch.all(found == 0)
-
-
-def plain(q, k, v, spec, parameters):
-    """The equations as a user writes them, every operation in the dtype of q."""
-    return eager.attend(q, k, v, spec, parameters.get("tau"))
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", eager.NAMES)
-def test_half_precision_is_no_worse_than_twice_eager(name, dtype):
-    spec, inputs = get(name), tensors(100, heads=1, dim=64, dtype=dtype)
-    parameters = learned(spec, 1)
-    expected = run(reference.attend, inputs, spec, parameters, torch.float64)
-    ours = errors(run(backend.attend, inputs, spec, parameters, dtype), expected)
-    theirs = errors(run(plain, inputs, spec, parameters, dtype), expected)
-    assert all(x <= 2 * y for x, y in zip(ours, theirs, strict=True)), (ours, theirs)
 
 
 @pytest.mark.parametrize("name", ["lssar", "elastic", "softmax"])
@@ -251,33 +194,43 @@ def test_no_queries():
     q, k, v, _ = tensors(0, 5)
     assert attend(q, k, v, "lssar", backend="triton").shape == (1, 2, 0, 32)
     assert attend(q, q, q, "lssar").shape == (1, 2, 0, 32)
+    leaves = [x.requires_grad_() for x in (q, k, v[..., :16])]
+    out = attend(*leaves, "lssar")
+    assert out.shape == (1, 2, 0, 16)
+    for gradient in torch.autograd.grad(out.sum(), leaves):
+        assert torch.all(gradient == 0)
+
+
+def saved(name, length, dtype=torch.float32):
+    """Return the bytes that are kept for the backward pass."""
+    kept = []
+    q, k, v, _ = (x.requires_grad_() for x in tensors(length, heads=1, dim=64, dtype=dtype))
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        backend.attend(q, k, v, get(name), learned(get(name), 1))
+    return sum(
+        {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() for x in kept}.values()
+    )
 
 
 @pytest.mark.parametrize("name", ["lssar", "elastic", "softmax"])
 def test_memory_for_the_backward_pass_is_linear(name):
-    def saved(length):
-        total = 0
+    assert saved(name, 128) <= 2.1 * saved(name, 64)
 
-        def count(x):
-            nonlocal total
-            total += x.numel() * x.element_size()
-            return x
 
-        q, k, v, _ = (x.requires_grad_() for x in tensors(length, heads=1))
-        with torch.autograd.graph.saved_tensors_hooks(count, lambda x: x):
-            backend.attend(q, k, v, get(name), learned(get(name), 1))
-        return total
-
-    assert saved(128) <= 2.1 * saved(64)
+@pytest.mark.parametrize(("name", "more"), [("lssa", 0), ("lssar", 1), ("elastic", 1)])
+def test_a_second_stage_keeps_one_more_tensor_of_values(name, more):
+    length = 128
+    values, row = 64 * length * 2, 4 * length
+    usual = saved("softmax", length, torch.bfloat16)  # q, k, v, the output and two numbers a row
+    assert usual <= 4 * values + 2 * row
+    assert saved(name, length, torch.bfloat16) <= usual + more * values + 4 * row
 
 
 def test_nothing_is_saved_without_a_gradient():
     q, k, v, _ = tensors(10)
-    _, rows, extra = backend.ops.attention_forward(
-        q, k, v, None, None, False, "softplus", True, "reweight", "none",
-        backend.plan.make(get("lssar"), 32).numbers,
-    )  # fmt: skip
-    assert rows.numel() == extra.numel() == 0
+    choices = backend.plan.make(get("lssar"), 32).choices
+    _, *saved = backend.ops.attention_forward(q, k, v, None, None, False, *choices)
+    assert all(x.numel() == 0 for x in saved)
 
 
 @pytest.mark.parametrize("name", ["softmax", "lssar", "lazy"])
@@ -288,15 +241,14 @@ def test_the_operators_are_registered_as_torch_expects(name):
     parameters = learned(spec, 1)
     tau = parameters["tau"].requires_grad_() if "tau" in parameters else None
     bias = backend.plan.bias_table(spec, q, parameters)
-    choices = plan.phi, plan.l1, plan.sharpen, plan.bias, plan.numbers
-    library.opcheck(backend.ops.attention_forward, (q, k, v, tau, bias, True, *choices))
-    saved = backend.ops.attention_forward(q, k, v, tau, bias, True, *choices)
-    out, rows, extra = (x.detach() for x in saved)
-    tensors_ = [None if x is None else x.detach() for x in (q, k, v, tau, bias)]
-    library.opcheck(
-        backend.ops.attention_backward,
-        (torch.randn_like(out), *tensors_, out, rows, extra, *choices),
-    )
+    given = (q, k, v, tau, bias, True, *plan.choices)
+    library.opcheck(backend.ops.attention_forward, given)
+    results = [x.detach() for x in backend.ops.attention_forward(*given)]
+    out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = results
+    keys = (directions_q, directions_k) if plan.unit else (q, k)
+    read = [None if x is None else x.detach() for x in (*keys, v, tau, bias)]
+    saved = (*read, out, rows, extra, inverse_q, inverse_k)
+    library.opcheck(backend.ops.attention_backward, (torch.randn_like(out), *saved, *plan.choices))
 
 
 @pytest.mark.parametrize("name", ["lssar", "lazy"])
@@ -307,6 +259,15 @@ def test_it_compiles_as_one_graph(name):
     found = run(compiled, inputs, spec, learned(spec), torch.float32)
     plain = run(backend.attend, inputs, spec, learned(spec), torch.float32)
     assert max(errors(found, [x.double() for x in plain])) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["lssar", "alibi"])
+def test_the_public_call_compiles_as_one_graph(name):
+    torch._dynamo.reset()
+    q, k, v, _ = tensors(20)
+    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    found = compiled(q, k, v, name, backend="triton")
+    torch.testing.assert_close(found, attend(q, k, v, name, backend="triton"))
 
 
 @pytest.mark.parametrize("name", ["lssar", "lazy", "elastic_head"])
@@ -337,10 +298,46 @@ def test_reasons():
             attend(other, other, other, "lssar", backend="triton")
     assert "overflow" in explain("phi_relu2", q.half()).refused["triton"]
     assert "unbounded" in explain("lssar", q.half(), p=0.5).refused["triton"]
-    long = torch.zeros(1, 1, 70_000, 32, dtype=torch.float16)
+    long = torch.zeros(1, 1, 70_000, 32, dtype=torch.float16, device=DEVICE)
     assert "overflows float16" in explain("elastic", long).refused["triton"]
     refuse = dataclasses.replace(get("lazy"), beyond="refuse")
     assert "refuse" in backend.refuses(refuse, q)
+
+
+def test_reasons_of_a_device(monkeypatch):
+    monkeypatch.setattr(backend, "INTERPRETED", False)
+    q = torch.zeros(1, 1, 8, 32)
+    assert "need a CUDA device" in explain("lssar", q).refused["triton"]
+    with pytest.raises(ValueError, match="need a CUDA device"):
+        attend(q, q, q, "lssar", backend="triton")
+
+
+@pytest.mark.parametrize(
+    ("capability", "hip", "reason"),
+    [
+        ((9, 0), None, None),
+        ((8, 0), None, None),
+        ((8, 6), None, "compute capability 8.6 has less than the 160 KiB"),
+        ((9, 0), "6.2", "NVIDIA"),
+    ],
+)
+def test_reasons_of_a_gpu(capability, hip, reason, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(torch.version, "hip", hip)
+    found = backend._lacks.__wrapped__(0)
+    assert found is None if reason is None else reason in found
+
+
+@pytest.mark.parametrize("width", [16, 64])
+def test_values_of_another_width_are_left_to_others(width):
+    q, k, v, _ = tensors(20)
+    wide = torch.cat([v, v], dim=-1)[..., :width]
+    expected = reference.attend(q, k, wide, get("lssar"))
+    torch.testing.assert_close(attend(q, k, wide, "lssar"), expected)
+    reason = f"values of {width} channels"
+    assert reason in explain("lssar", q, v=wide).refused["triton"]
+    with pytest.raises(ValueError, match=reason):
+        attend(q, k, wide, "lssar", backend="triton")
 
 
 def test_tensors_on_two_devices():
