@@ -9,6 +9,7 @@ be known of speed without a GPU: at these head dims the kernels are bound by ins
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import subprocess
 import sys
@@ -38,7 +39,9 @@ KINDS = {
         {"PHI": "exp"}, {"PHI": "exp", "BIAS": "alibi"}, {"PHI": "sigmoid", "L1": False},
         {"PHI": "sigmoid"}, {"PHI": "relu"}, {"PHI": "relu2"}, {"PHI": "relu6"}, {"SAVE": False},
     ),
-    "reweight": ({"PHI": "exp"}, {"PHI": "sigmoid"}, {"P": 0}, {"P": 3}, {"SAVE": False}),
+    "reweight": (
+        {"PHI": "exp"}, {"PHI": "sigmoid"}, {"P": 0}, {"P": 3}, {"EXACT": True}, {"SAVE": False},
+    ),
     "elastic": ({"SAVE": False},),
     "biased": ({"BIAS": "last"}, {"SHARPEN": "none"}, {"SAVE": False}),
 }  # fmt: skip
@@ -50,6 +53,7 @@ BUDGET = {
     "forward": {"none": 16, "reweight": 27, "elastic": 11, "biased": 11},
     "dq": {"none": 20, "reweight": 30, "elastic": 14, "biased": 14, "BIAS=last": 17},
     "dkdv": {"none": 28, "reweight": 40, "elastic": 26, "biased": 26},
+    "means": {"reweight": 42},
 }
 """Instructions per element of the unmasked inner loop for 16 bits at head dim 64."""
 
@@ -118,10 +122,12 @@ def shipped() -> Iterator[tuple[str, str, int, int]]:
 
 def kinds() -> Iterator[tuple[str, str, int, int, None, Mapping[str, object]]]:
     """Yield what :func:`build` takes for what else the tiles serve."""
+    for head_dim, bits in itertools.product((64, 128), (16, 32)):
+        yield "means", "reweight", head_dim, bits, None, {}
     for kernel, family, head_dim, bits in shipped():
         for changes in KINDS[family] if (head_dim, bits) == (64, 16) else ():
-            seen = {"stats": {"PHI", "BIAS"}, "forward": {*changes}}
-            if seen.get(kernel, {*changes} - {"SAVE"}) >= {*changes}:
+            read = {"stats": {"PHI", "BIAS"}, "forward": {*changes} - {"EXACT"}}
+            if read.get(kernel, {*changes} - {"SAVE"}) >= {*changes}:
                 yield kernel, family, head_dim, bits, None, changes
 
 
@@ -136,7 +142,7 @@ def build(
     """Compile one kernel for sm_90 and return what the assembler says of it.
 
     Args:
-        kernel: One of ``tiles.KERNELS``.
+        kernel: One of ``tiles.KERNELS``, or ``means``, which takes the tiles of ``dq``.
         family: One of ``tiles.FAMILIES``.
         head_dim: 32, 64 or 128.
         bits: Bits of an element: 16 (bfloat16) or 32.
@@ -148,12 +154,13 @@ def build(
     from triton.compiler import ASTSource
 
     function = _kernels()[kernel]
-    tile = tile or tiles.tile(kernel, family, head_dim, bits, f"sm_{ARCHITECTURE}")
+    table = "dq" if kernel == "means" else kernel
+    tile = tile or tiles.tile(table, family, head_dim, bits, f"sm_{ARCHITECTURE}")
     phi, sharpen, bias = BUILT_WITH[family]
     choices = {
         "UNIT": phi == "softplus", "PHI": phi, "L1": True, "SHARPEN": sharpen, "BIAS": bias,
-        "P": 15, "SAVE": True, "PRECISE": bits == 32, "D": head_dim,
-        "ROWS": tile.rows, "KEYS": tile.keys,
+        "P": 15, "EXACT": sharpen == "reweight" and bits == 32, "SAVE": True,
+        "PRECISE": bits == 32, "D": head_dim, "ROWS": tile.rows, "KEYS": tile.keys,
         **(changes or {}),
     }  # fmt: skip
     # What a call leaves out is passed as None, and compiled as that.
@@ -197,13 +204,14 @@ def build(
 def _kernels():
     from attention.triton.backward import dkdv_kernel, dq_kernel
     from attention.triton.forward import forward_kernel
+    from attention.triton.means import means_kernel
     from attention.triton.primitives import INTERPRETED
     from attention.triton.stats import stats_kernel
 
     if INTERPRETED:
         raise ValueError("TRITON_INTERPRET is set; unset it to compile the kernels")
     kernels = stats_kernel, forward_kernel, dq_kernel, dkdv_kernel
-    return dict(zip(tiles.KERNELS, kernels, strict=True))
+    return {"means": means_kernel, **dict(zip(tiles.KERNELS, kernels, strict=True))}
 
 
 def _inspect(cubin: bytes) -> tuple[str, str]:

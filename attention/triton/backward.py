@@ -6,7 +6,8 @@ With delta = dO . o and dP_j = dO . v_j, the gradient of u is
 
 where e is the slope of stage 2 and k1, d, k2 are numbers of the row. k2 holds the l1 norms'
 share; for re-weighting it needs sum_j a_j da_j, which collapses to dO . G because the power and
-the second norm are together homogeneous of degree 0.
+the second norm are together homogeneous of degree 0. With ``EXACT`` d comes in two parts and both
+from ``means``.
 """
 
 import triton
@@ -84,7 +85,7 @@ def dq_kernel(
     q, k, v, grad, inverse, bias, rows, row_grads, dq, dbias,
     sizes, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
-    UNIT: tl.constexpr,
+    UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """One program per block of rows; the gradient of a learned bias is summed here too.
@@ -100,7 +101,7 @@ def dq_kernel(
     row = start + tl.arange(0, ROWS)
     place = row + (total_length - length)
     number, gradient = _load_numbers(
-        rows, row_grads, n_rows, head * length, row, length, place, scale0, scale1, SHARPEN
+        rows, row_grads, n_rows, head * length, row, length, place, scale0, scale1, SHARPEN, EXACT
     )
     if BIAS != "none":
         bias += head % heads * longest
@@ -120,20 +121,20 @@ def dq_kernel(
         total = _add_to_dq(
             total, block, upstream, k, v, key, place, number, gradient, p,
             bias, dbias, total_length, longest,
-            PHI, SHARPEN, far_bias(BIAS), P, PRECISE, D, KEYS, False,
+            PHI, SHARPEN, far_bias(BIAS), P, EXACT, PRECISE, D, KEYS, False,
         )  # fmt: skip
     if has_table(BIAS):
         for key in tl.range(far, unmasked, KEYS, num_stages=1):
             total = _add_to_dq(
                 total, block, upstream, k, v, key, place, number, gradient, p,
                 bias, dbias, total_length, longest,
-                PHI, SHARPEN, BIAS, P, PRECISE, D, KEYS, False,
+                PHI, SHARPEN, BIAS, P, EXACT, PRECISE, D, KEYS, False,
             )  # fmt: skip
     for key in tl.range(unmasked, tl.minimum(first_place + ROWS, total_length), KEYS):
         total = _add_to_dq(
             total, block, upstream, k, v, key, place, number, gradient, p,
             bias, dbias, total_length, longest,
-            PHI, SHARPEN, BIAS, P, PRECISE, D, KEYS, True,
+            PHI, SHARPEN, BIAS, P, EXACT, PRECISE, D, KEYS, True,
         )  # fmt: skip
     total *= number[0][:, None]
     if UNIT:
@@ -147,7 +148,7 @@ def dkdv_kernel(
     q, k, v, grad, inverse, bias, rows, row_grads, dk, dv,
     sizes, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
-    P: tl.constexpr, UNIT: tl.constexpr,
+    P: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """One program per block of keys; ``UNIT`` and ``inverse`` as in dq_kernel, of the keys."""
@@ -173,7 +174,7 @@ def dkdv_kernel(
         sum_k, sum_v = _add_to_dkdv(
             sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
             head * length, length, lead, scale0, scale1, p, bias, longest,
-            PHI, L1, SHARPEN, BIAS, P, PRECISE, D, ROWS, True,
+            PHI, L1, SHARPEN, BIAS, P, EXACT, PRECISE, D, ROWS, True,
         )  # fmt: skip
     far = seen_by_all
     if has_table(BIAS):
@@ -182,13 +183,13 @@ def dkdv_kernel(
             sum_k, sum_v = _add_to_dkdv(
                 sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
                 head * length, length, lead, scale0, scale1, p, bias, longest,
-                PHI, L1, SHARPEN, BIAS, P, PRECISE, D, ROWS, False,
+                PHI, L1, SHARPEN, BIAS, P, EXACT, PRECISE, D, ROWS, False,
             )  # fmt: skip
     for start in tl.range(far, length, ROWS):
         sum_k, sum_v = _add_to_dkdv(
             sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
             head * length, length, lead, scale0, scale1, p, bias, longest,
-            PHI, L1, SHARPEN, far_bias(BIAS), P, PRECISE, D, ROWS, False,
+            PHI, L1, SHARPEN, far_bias(BIAS), P, EXACT, PRECISE, D, ROWS, False,
         )  # fmt: skip
     if UNIT:
         factors = inverse + head * total_length
@@ -199,9 +200,10 @@ def dkdv_kernel(
 
 @triton.jit
 def _load_numbers(
-    rows, row_grads, n_rows, first, row, length, place, scale0, scale1, SHARPEN: tl.constexpr
-):
-    """Load a block's (scale, shift, stretch, offset), and its (k1, d, k2, gain).
+    rows, row_grads, n_rows, first, row, length, place, scale0, scale1,
+    SHARPEN: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
+    """Load a block's (scale, shift, stretch, offset), and its (k1, d, rest of d, k2, gain).
 
     Past the end they make those rows contribute zero.
     """
@@ -218,8 +220,11 @@ def _load_numbers(
         offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
     k1 = tl.load(row_grads, mask=inside, other=0.0)
     d = tl.load(row_grads + n_rows, mask=inside, other=0.0)
+    rest = d  # not used
+    if EXACT:
+        rest = tl.load(row_grads + 3 * n_rows, mask=inside, other=0.0)
     k2 = tl.load(row_grads + 2 * n_rows, mask=inside, other=0.0)
-    return (scale, shift, stretch, offset), (k1, d, k2, gain)
+    return (scale, shift, stretch, offset), (k1, d, rest, k2, gain)
 
 
 @triton.jit
@@ -237,10 +242,12 @@ def _weight_and_slopes(
 
 
 @triton.jit
-def _du(dp, slope, lower, k1, d, k2, SHARPEN: tl.constexpr):
+def _du(dp, slope, lower, k1, d, rest, k2, SHARPEN: tl.constexpr, EXACT: tl.constexpr):
     """Return the gradient of a tile's u."""
     if SHARPEN == "reweight":
         dp -= d[:, None]
+        if EXACT:
+            dp -= rest[:, None]
     if SHARPEN != "none":
         dp *= lower
     return slope * (k1[:, None] * dp - k2[:, None])
@@ -251,11 +258,12 @@ def _add_to_dq(
     total, block, upstream, k, v, key, place, number, gradient, p,
     bias, dbias, total_length, longest,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
-    PRECISE: tl.constexpr, D: tl.constexpr, KEYS: tl.constexpr, MASKED: tl.constexpr,
+    EXACT: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr, KEYS: tl.constexpr,
+    MASKED: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of keys to the sum of du_j k_j of a block of rows."""
     scale, shift, _, _ = number
-    k1, d, k2, _ = gradient
+    k1, d, rest, k2, _ = gradient
     keys = key + tl.arange(0, KEYS)
     end = total_length if MASKED else key + KEYS
     tile = load_rows(k, key, end, KEYS, D)
@@ -268,7 +276,7 @@ def _add_to_dq(
     if BIAS != "none":
         u -= distance_bias(bias, distance, longest, BIAS)
     _, slope, lower = _weight_and_slopes(u, number, p, PHI, SHARPEN, P, PRECISE)
-    du = _du(dp, slope, lower, k1, d, k2, SHARPEN)
+    du = _du(dp, slope, lower, k1, d, rest, k2, SHARPEN, EXACT)
     if MASKED:
         du = tl.where(distance >= 0, du, 0.0)
     if BIAS == "end":
@@ -283,17 +291,17 @@ def _add_to_dkdv(
     sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
     first, length, lead, scale0, scale1, p, bias, longest,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
-    P: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr,
-    MASKED: tl.constexpr,
+    P: tl.constexpr, EXACT: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr,
+    ROWS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of rows to the sums of scale_i du_i q_i and of gain_i w_i dO_i of some keys."""
     row = start + tl.arange(0, ROWS)
     place = row + lead
     number, gradient = _load_numbers(
-        rows, row_grads, n_rows, first, row, length, place, scale0, scale1, SHARPEN
+        rows, row_grads, n_rows, first, row, length, place, scale0, scale1, SHARPEN, EXACT
     )
     scale, shift, _, _ = number
-    k1, d, k2, gain = gradient
+    k1, d, rest, k2, gain = gradient
     block = load_rows(q, start, length, ROWS, D)
     upstream = load_rows(grad, start, length, ROWS, D)
     empty = tl.zeros([ROWS, tile.shape[0]], tl.float32)
@@ -310,7 +318,7 @@ def _add_to_dkdv(
     if MASKED:
         weight = tl.where(distance >= 0, weight, 0.0)
     sum_v = dot(tl.trans(narrow(weight, grad.dtype.element_ty)), upstream, sum_v)
-    du = _du(dp, slope, lower, k1 * scale, d, k2 * scale, SHARPEN)
+    du = _du(dp, slope, lower, k1 * scale, d, rest, k2 * scale, SHARPEN, EXACT)
     if MASKED:
         du = tl.where(distance >= 0, du, 0.0)
     sum_k = dot(tl.trans(narrow(du, q.dtype.element_ty)), block, sum_k)

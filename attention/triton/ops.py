@@ -15,11 +15,14 @@ from torch import Tensor, library
 from attention.triton import tiles
 from attention.triton.backward import dkdv_kernel, dq_kernel, pre_kernel
 from attention.triton.forward import forward_kernel
+from attention.triton.means import means_kernel
 from attention.triton.plan import Plan
 from attention.triton.primitives import INTERPRETED
 from attention.triton.stats import stats_kernel
 from attention.triton.unit import unit_kernel
 
+LARGEST_P = 20
+"""Up to this power half precision takes the row means of the gradient from the rounded output."""
 ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 
 
@@ -115,6 +118,8 @@ def attention_backward(
         q, k, v, grad = q.contiguous(), k.contiguous(), v.contiguous(), grad.contiguous()
         call.launch(pre_kernel, "pre", out, grad, extra, rows, row_grads)
         given = q, k, v, grad
+        if call.choices["EXACT"]:
+            call.launch(means_kernel, "dq", *given, bias, rows, row_grads)
         call.launch(dq_kernel, "dq", *given, inverse_q, bias, rows, row_grads, dq, dbias)
         call.launch(dkdv_kernel, "dkdv", *given, inverse_k, bias, rows, row_grads, dk, dv)
     elif k.numel():
@@ -188,6 +193,7 @@ class _Call:
             "SHARPEN": sharpen,
             "BIAS": kind,
             "P": int(p) if p == int(p) and p < 1024 else 0,
+            "EXACT": sharpen == "reweight" and (q.dtype == torch.float32 or p > LARGEST_P),
             "PRECISE": q.dtype == torch.float32,
             "D": q.shape[3],
         }

@@ -44,16 +44,14 @@ def test_values_and_every_gradient(name):
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
 @pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128, 200])
 def test_any_length_and_power(length, p):
-    # p = 50 leaves short rows one key, where the true gradient vanishes and p times the rounding of
-    # dP - dO.o is left: the error is taken relative to gradients that do not vanish.
-    check(get("lssar", p=p), tensors(length, heads=1), floor=0.5 if p == 50 else 0.0)
+    check(get("lssar", p=p), tensors(length, heads=1))
 
 
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
 def test_many_blocks(p, monkeypatch):
     if DEVICE == "cpu":  # the interpreter's time goes by tiles
         monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
-    check(get("lssar", p=p), tensors(513, heads=1), floor=0.5 if p == 50 else 0.0)
+    check(get("lssar", p=p), tensors(513, heads=1))
 
 
 def test_more_blocks_under_a_table_of_biases():

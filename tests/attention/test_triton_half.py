@@ -4,9 +4,18 @@ import pytest
 import torch
 
 from attention import get, reference
-from attention.triton import backend
+from attention.triton import backend, tiles
 from benchmarks.speed import eager
-from tests.attention.fused import SERVED, errors, learned, plain, run, specification, tensors
+from tests.attention.fused import (
+    DEVICE,
+    SERVED,
+    errors,
+    learned,
+    plain,
+    run,
+    specification,
+    tensors,
+)
 
 pytestmark = [
     pytest.mark.skipif(backend.ops is None, reason="triton is not installed (Linux only)"),
@@ -15,11 +24,11 @@ pytestmark = [
 DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 
 
-def check(spec, inputs, dtype, theirs=plain, floor=0.0):
+def check(spec, inputs, dtype, theirs=plain):
     parameters = learned(spec, inputs[0].shape[1])
     expected = run(reference.attend, inputs, spec, parameters, torch.float64)
-    ours = errors(run(backend.attend, inputs, spec, parameters, dtype), expected, floor)
-    others = errors(run(theirs, inputs, spec, parameters, dtype), expected, floor)
+    ours = errors(run(backend.attend, inputs, spec, parameters, dtype), expected)
+    others = errors(run(theirs, inputs, spec, parameters, dtype), expected)
     assert all(x <= 2 * y for x, y in zip(ours, others, strict=True)), (ours, others)
 
 
@@ -44,11 +53,11 @@ def test_what_is_timed_as_eager(name, dtype):
 
 @DTYPES
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
-@pytest.mark.parametrize("length", [1, 3, 4, 63])
-def test_any_length_and_power(length, p, dtype):
-    # With p = 50 the gradients of short rows vanish, see test_triton.py.
-    floor = 0.5 if p == 50 else 0.0
-    check(get("lssar", p=p), tensors(length, heads=1, dtype=dtype), dtype, floor=floor)
+@pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128, 200, 513])
+def test_any_length_and_power(length, p, dtype, monkeypatch):
+    if DEVICE == "cpu" and length > 100:  # the interpreter's time goes by tiles
+        monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
+    check(get("lssar", p=p), tensors(length, heads=1, dtype=dtype), dtype)
 
 
 @DTYPES

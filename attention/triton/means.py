@@ -1,0 +1,82 @@
+"""The row means of re-weighting's gradient where dO . o would be too far off.
+
+Where one key holds nearly all of a row (a high p, a short row), its dP and the mean of dP agree to
+more digits than float32 has, and their difference is the gradient. dO . o, which ``pre`` takes for
+the mean, has been rounded on another way than dP. So in float32, and for a high p, the mean is
+taken from the dP of the tiles themselves, as a base (dP of the largest weight) and the small mean
+distance from it: one more pass.
+"""
+
+import triton
+import triton.language as tl
+
+from attention import reference
+from attention.triton.primitives import distance_bias, dot, load_rows, phi, sharpen
+
+UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
+
+
+@triton.jit
+def means_kernel(
+    q, k, v, grad, bias, rows, row_grads,
+    sizes, numbers,
+    PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
+    PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
+):  # fmt: skip
+    """One program per block of rows; writes base, k2, distance to ``row_grads`` [1] to [3]."""
+    heads, n_rows, length, total_length, longest = sizes
+    scale0, scale1, _, _, _, _, _, _, slope, p = numbers
+    blocks = tl.cdiv(length, ROWS)
+    head = (tl.program_id(0) // blocks).to(tl.int64)
+    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS
+    row = start + tl.arange(0, ROWS)
+    inside = row < length
+    place = row + (total_length - length)
+    count = (place + 1).to(tl.float32)
+    scale = scale0 + scale1 * tl.log2(count)
+    rows += head * length + row
+    row_grads += head * length + row
+    shift = tl.load(rows, mask=inside, other=float("-inf"))
+    stretch = tl.load(rows + 2 * n_rows, mask=inside, other=0.0)
+    offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
+    if BIAS != "none":
+        bias += head % heads * longest
+    block = load_rows(q + head * length * D, start, length, ROWS, D)
+    upstream = load_rows(grad + head * length * D, start, length, ROWS, D)
+    k += head * total_length * D
+    v += head * total_length * D
+    empty = tl.zeros([ROWS, KEYS], tl.float32)
+    top = tl.zeros([ROWS], tl.float32)
+    base, total, away, lower_total, lower_away = top, top, top, top, top
+    for key in tl.range(0, tl.minimum(start + total_length - length + ROWS, total_length), KEYS):
+        keys = key + tl.arange(0, KEYS)
+        distance = place[:, None] - keys[None, :]
+        s = dot(block, tl.trans(load_rows(k, key, total_length, KEYS, D)), empty)
+        dp = dot(upstream, tl.trans(load_rows(v, key, total_length, KEYS, D)), empty)
+        u = tl.fma(s, scale[:, None], shift[:, None])
+        if BIAS != "none":
+            u -= distance_bias(bias, distance, longest, BIAS)
+        g = phi(u, PHI, PRECISE)
+        weight, lower = sharpen(g, stretch[:, None], offset[:, None], p, SHARPEN, P)
+        weight = tl.where(distance >= 0, weight, 0.0)
+        lower = tl.where(distance >= 0, lower, 0.0)
+
+        best = tl.max(weight, axis=1)
+        at_best = tl.where(weight == best[:, None], 1.0, 0.0)
+        found = tl.sum(at_best * dp, axis=1) / tl.sum(at_best, axis=1)
+        moved = tl.where(best > top, found, base)
+        away += total * (base - moved)
+        lower_away += lower_total * (base - moved)
+        base, top = moved, tl.maximum(top, best)
+        step = dp - base[:, None]
+        total += tl.sum(weight, axis=1)
+        away += tl.sum(weight * step, axis=1)
+        lower_total += tl.sum(lower, axis=1)
+        lower_away += tl.sum(lower * step, axis=1)
+    gain = tl.where(total > 0, 1 / total, 0.0)
+    mean = away * gain
+    along = (lower_away - lower_total * mean) * gain
+    k2 = tl.where(count > UNTOUCHED_ROWS, slope * p * stretch / count * along, 0.0)
+    tl.store(row_grads + n_rows, base, mask=inside)
+    tl.store(row_grads + 2 * n_rows, k2, mask=inside)
+    tl.store(row_grads + 3 * n_rows, mean, mask=inside)
