@@ -24,6 +24,12 @@ pytestmark = [
 DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 
 
+@pytest.fixture(autouse=True)
+def large_tiles(monkeypatch):
+    if DEVICE == "cpu":  # the interpreter's time goes by tiles; small ones are test_triton's
+        monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
+
+
 def check(spec, inputs, dtype, theirs=plain):
     parameters = learned(spec, inputs[0].shape[1])
     expected = run(reference.attend, inputs, spec, parameters, torch.float64)
@@ -54,9 +60,7 @@ def test_what_is_timed_as_eager(name, dtype):
 @DTYPES
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
 @pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128, 200, 513])
-def test_any_length_and_power(length, p, dtype, monkeypatch):
-    if DEVICE == "cpu" and length > 100:  # the interpreter's time goes by tiles
-        monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
+def test_any_length_and_power(length, p, dtype):
     check(get("lssar", p=p), tensors(length, heads=1, dtype=dtype), dtype)
 
 

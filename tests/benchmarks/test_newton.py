@@ -282,7 +282,7 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
 
 def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
     out = tmp_path / "out"
-    world = ("--law", "power_1_5", "--elsewhere", "newton", "--attention", "softmax")
+    world = ("--jobs", "1", "--law", "power_1_5", "--elsewhere", "newton", "--attention", "softmax")
     subprocess.run(command(out, *world), cwd=ROOT, check=True, capture_output=True)
     main(["report", str(out)])
     text = capsys.readouterr().out

@@ -73,7 +73,7 @@ def test_labels_leak_two_by_two_and_in_one_world():
 
 def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(tmp_path, capsys):
     out = tmp_path / "out"
-    asked = ("--label-leak", "2", "--labels", "30", "--attention", "softmax")
+    asked = ("--jobs", "1", "--label-leak", "2", "--labels", "30", "--attention", "softmax")
     main(["run", "newton", "--preset", "tiny", "--engines", "powerlaw", "--out", str(out), *asked])
     lines, manifest = results.load(out)
     assert all(line["status"] == "ok" for line in lines)
