@@ -110,7 +110,7 @@ def attend(
         q: Queries [B, H, Lq, D]. They are the last Lq of the Lk positions, so that decoding with
             a cache sees the right row numbers.
         k: Keys [B, H, Lk, D], Lk >= Lq. Position encodings are the caller's.
-        v: Values [B, H, Lk, D].
+        v: Values [B, H, Lk, Dv].
         name: A name of :func:`attention.names`.
         backend: ``auto``, or a backend to insist on.
         parameters: The learned numbers of a variant that has some, see
@@ -118,7 +118,7 @@ def attend(
         **args: Arguments of the variant, for example ``p=15``.
 
     Returns:
-        [B, H, Lq, D] in the dtype of ``q``.
+        [B, H, Lq, Dv] in the dtype of ``q``.
 
     Raises:
         ValueError: Unknown variant or backend, mismatched shapes, a missing parameter or length,
@@ -172,7 +172,7 @@ def explain(
         name: A name of :func:`attention.names`.
         q: Queries, [B, H, L, D].
         backend: ``auto``, or a backend to insist on.
-        v: Values; None where they are as wide as the queries.
+        v: Values, [B, H, L, Dv]; None where they are as wide as the queries.
         **args: Arguments of the variant.
 
     Raises:
