@@ -67,6 +67,8 @@ def _report(options: argparse.Namespace) -> None:
 
         print(task_report(tasks.get(benchmark), out))
         return
+    if benchmark != "newton":
+        raise ValueError(f"{out} holds a symreg run ({benchmark}); use python -m symreg show {out}")
     from benchmarks.report import report
 
     print(report(out))

@@ -76,6 +76,7 @@ def _probe(arguments: list[str]) -> None:
     parser.add_argument("--steps", type=int, help="fine-tuning steps (default: each probe's own)")
     parser.add_argument("--labels", type=int, help="labelled sequences to train on (1000)")
     parser.add_argument("--datasets", type=int, help="white-noise datasets (100)")
+    parser.add_argument("--white-noise", help="their targets: projection (default) or random")
     parser.add_argument(
         "--no-scratch", action="store_true", help="no force heads trained from scratch"
     )
@@ -85,7 +86,7 @@ def _probe(arguments: list[str]) -> None:
         help="take a folder of another run: shared answers are kept, the report is of this one",
     )
     options = parser.parse_args(arguments)
-    given = ("law", "n_sequences", "steps", "labels", "datasets")
+    given = ("law", "n_sequences", "steps", "labels", "datasets", "white_noise")
     changes = {name: value for name in given if (value := getattr(options, name)) is not None}
     if options.no_scratch:
         changes["scratch"] = False

@@ -30,6 +30,7 @@ SCHEMA = 1
 VERSION = 3
 """Raised when answers computed by older code must not be reused."""
 CLAIM, LINES = "probe.json", "results.jsonl"
+WHITE_NOISE = ("projection", "random")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Settings:
         seeds: Seeds of whatever a probe trains or draws.
         steps: Fine-tuning steps; None for each probe's own number.
         datasets: White-noise datasets of the inductive-bias probe.
+        white_noise: What they label. ``projection``, a linear function of the state: what Vafa
+            et al. draw in physics. ``random``, a bit per state: what they draw in discrete
+            worlds, where a state has many sequences. States of orbits do not recur, so nobody can
+            extrapolate such bits; what remains is whether equal states are treated alike.
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: The force law of the world that is asked about; None for the checkpoint's own.
@@ -52,6 +57,7 @@ class Settings:
     seeds: tuple[int, ...] = (0, 1, 2)
     steps: int | None = None
     datasets: int = 100
+    white_noise: str = "projection"
     labels: int = 1000
     data_seed: int = 0
     law: str | None = None
@@ -63,6 +69,10 @@ class Settings:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"steps must be at least 1, got {self.steps}")
+        if self.white_noise not in WHITE_NOISE:
+            raise ValueError(
+                f"unknown white noise {self.white_noise!r}; choose from {', '.join(WHITE_NOISE)}"
+            )
         if len(set(self.seeds)) != len(self.seeds) or min(self.seeds, default=-1) < 0:
             raise ValueError(f"seeds must be different numbers from 0 on, got {self.seeds}")
         if len(self.seeds) != 1 and len(self.seeds) < MINIMUM_SEEDS:

@@ -15,13 +15,15 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
-    distance_bias,
+    block_of_rows,
     dot,
     far_bias,
     has_table,
+    load_numbers,
     load_rows,
     narrow,
     phi_and_slope,
+    scores_and_products,
     sharpen,
     store_rows,
     through_unit,
@@ -95,12 +97,8 @@ def dq_kernel(
     """
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
-    blocks = tl.cdiv(length, ROWS)
-    head = (tl.program_id(0) // blocks).to(tl.int64)
-    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS
-    row = start + tl.arange(0, ROWS)
-    place = row + (total_length - length)
-    number, gradient = _load_numbers(
+    head, start, row, place = block_of_rows(length, total_length, ROWS)
+    number, gradient = _load_numbers_and_gradients(
         rows, row_grads, n_rows, head * length, row, length, place, scale0, scale1, SHARPEN, EXACT
     )
     if BIAS != "none":
@@ -199,32 +197,23 @@ def dkdv_kernel(
 
 
 @triton.jit
-def _load_numbers(
+def _load_numbers_and_gradients(
     rows, row_grads, n_rows, first, row, length, place, scale0, scale1,
     SHARPEN: tl.constexpr, EXACT: tl.constexpr,
 ):  # fmt: skip
-    """Load a block's (scale, shift, stretch, offset), and its (k1, d, rest of d, k2, gain).
-
-    Past the end they make those rows contribute zero.
-    """
+    """Load a block's (scale, shift, stretch, offset), and its (k1, d, rest of d, k2, gain)."""
     inside = row < length
     rows += first + row
     row_grads += first + row
-    scale = scale0 + scale1 * tl.log2((place + 1).to(tl.float32))
-    # u = -inf is weight and slope 0, whatever is added to it.
-    shift = tl.load(rows, mask=inside, other=float("-inf"))
+    number = load_numbers(rows, n_rows, inside, place, scale0, scale1, SHARPEN)
     gain = tl.load(rows + n_rows, mask=inside, other=0.0)
-    stretch, offset = shift, shift  # not used
-    if SHARPEN != "none":
-        stretch = tl.load(rows + 2 * n_rows, mask=inside, other=0.0)
-        offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
     k1 = tl.load(row_grads, mask=inside, other=0.0)
     d = tl.load(row_grads + n_rows, mask=inside, other=0.0)
     rest = d  # not used
     if EXACT:
         rest = tl.load(row_grads + 3 * n_rows, mask=inside, other=0.0)
     k2 = tl.load(row_grads + 2 * n_rows, mask=inside, other=0.0)
-    return (scale, shift, stretch, offset), (k1, d, rest, k2, gain)
+    return number, (k1, d, rest, k2, gain)
 
 
 @triton.jit
@@ -262,19 +251,14 @@ def _add_to_dq(
     MASKED: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of keys to the sum of du_j k_j of a block of rows."""
-    scale, shift, _, _ = number
     k1, d, rest, k2, _ = gradient
     keys = key + tl.arange(0, KEYS)
     end = total_length if MASKED else key + KEYS
     tile = load_rows(k, key, end, KEYS, D)
     values = load_rows(v, key, end, KEYS, D)
-    empty = tl.zeros([block.shape[0], KEYS], tl.float32)
-    s = dot(block, tl.trans(tile), empty)
-    dp = dot(upstream, tl.trans(values), empty)
-    distance = place[:, None] - keys[None, :]
-    u = tl.fma(s, scale[:, None], shift[:, None])
-    if BIAS != "none":
-        u -= distance_bias(bias, distance, longest, BIAS)
+    u, dp, distance = scores_and_products(
+        block, upstream, tile, values, place, keys, number, bias, longest, BIAS
+    )
     _, slope, lower = _weight_and_slopes(u, number, p, PHI, SHARPEN, P, PRECISE)
     du = _du(dp, slope, lower, k1, d, rest, k2, SHARPEN, EXACT)
     if MASKED:
@@ -297,20 +281,16 @@ def _add_to_dkdv(
     """Add a tile of rows to the sums of scale_i du_i q_i and of gain_i w_i dO_i of some keys."""
     row = start + tl.arange(0, ROWS)
     place = row + lead
-    number, gradient = _load_numbers(
+    number, gradient = _load_numbers_and_gradients(
         rows, row_grads, n_rows, first, row, length, place, scale0, scale1, SHARPEN, EXACT
     )
-    scale, shift, _, _ = number
+    scale, _, _, _ = number
     k1, d, rest, k2, gain = gradient
     block = load_rows(q, start, length, ROWS, D)
     upstream = load_rows(grad, start, length, ROWS, D)
-    empty = tl.zeros([ROWS, tile.shape[0]], tl.float32)
-    s = dot(block, tl.trans(tile), empty)
-    dp = dot(upstream, tl.trans(values), empty)
-    distance = place[:, None] - keys[None, :]
-    u = tl.fma(s, scale[:, None], shift[:, None])
-    if BIAS != "none":
-        u -= distance_bias(bias, distance, longest, BIAS)
+    u, dp, distance = scores_and_products(
+        block, upstream, tile, values, place, keys, number, bias, longest, BIAS
+    )
     weight, slope, lower = _weight_and_slopes(u, number, p, PHI, SHARPEN, P, PRECISE)
     # Softmax has its gain inside the shift.
     if not (PHI == "exp" and SHARPEN == "none" and L1):

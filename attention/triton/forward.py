@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from attention.triton.primitives import (
+    block_of_rows,
     distance_bias,
     dot,
     far_bias,
@@ -33,18 +34,14 @@ def forward_kernel(
     """
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, norm0, norm1, _, _, _, p = numbers
-    blocks = tl.cdiv(length, ROWS)
-    head = (tl.program_id(0) // blocks).to(tl.int64)
-    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows first
+    head, start, row, place = block_of_rows(length, total_length, ROWS)
     q += head * length * D
     k += head * total_length * D
     v += head * total_length * D
     if BIAS != "none":
         bias += head % heads * longest
-    row = start + tl.arange(0, ROWS)
     inside = row < length
     rows += head * length + row
-    place = row + (total_length - length)
     count = (place + 1).to(tl.float32)
     scale = scale0 + scale1 * tl.log2(count)
     if SHARPEN == "none":

@@ -11,7 +11,14 @@ import triton
 import triton.language as tl
 
 from attention import reference
-from attention.triton.primitives import distance_bias, dot, load_rows, phi, sharpen
+from attention.triton.primitives import (
+    block_of_rows,
+    load_numbers,
+    load_rows,
+    phi,
+    scores_and_products,
+    sharpen,
+)
 
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
@@ -26,36 +33,28 @@ def means_kernel(
     """One program per block of rows; writes base, k2, distance to ``row_grads`` [1] to [3]."""
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, slope, p = numbers
-    blocks = tl.cdiv(length, ROWS)
-    head = (tl.program_id(0) // blocks).to(tl.int64)
-    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS
-    row = start + tl.arange(0, ROWS)
+    head, start, row, place = block_of_rows(length, total_length, ROWS)
     inside = row < length
-    place = row + (total_length - length)
     count = (place + 1).to(tl.float32)
-    scale = scale0 + scale1 * tl.log2(count)
     rows += head * length + row
     row_grads += head * length + row
-    shift = tl.load(rows, mask=inside, other=float("-inf"))
-    stretch = tl.load(rows + 2 * n_rows, mask=inside, other=0.0)
-    offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
+    number = load_numbers(rows, n_rows, inside, place, scale0, scale1, SHARPEN)
+    _, _, stretch, offset = number
     if BIAS != "none":
         bias += head % heads * longest
     block = load_rows(q + head * length * D, start, length, ROWS, D)
     upstream = load_rows(grad + head * length * D, start, length, ROWS, D)
     k += head * total_length * D
     v += head * total_length * D
-    empty = tl.zeros([ROWS, KEYS], tl.float32)
     top = tl.zeros([ROWS], tl.float32)
     base, total, away, lower_total, lower_away = top, top, top, top, top
     for key in tl.range(0, tl.minimum(start + total_length - length + ROWS, total_length), KEYS):
         keys = key + tl.arange(0, KEYS)
-        distance = place[:, None] - keys[None, :]
-        s = dot(block, tl.trans(load_rows(k, key, total_length, KEYS, D)), empty)
-        dp = dot(upstream, tl.trans(load_rows(v, key, total_length, KEYS, D)), empty)
-        u = tl.fma(s, scale[:, None], shift[:, None])
-        if BIAS != "none":
-            u -= distance_bias(bias, distance, longest, BIAS)
+        tile = load_rows(k, key, total_length, KEYS, D)
+        values = load_rows(v, key, total_length, KEYS, D)
+        u, dp, distance = scores_and_products(
+            block, upstream, tile, values, place, keys, number, bias, longest, BIAS
+        )
         g = phi(u, PHI, PRECISE)
         weight, lower = sharpen(g, stretch[:, None], offset[:, None], p, SHARPEN, P)
         weight = tl.where(distance >= 0, weight, 0.0)

@@ -22,7 +22,8 @@ from attention.triton.stats import stats_kernel
 from attention.triton.unit import unit_kernel
 
 LARGEST_P = 20
-"""Up to this power half precision takes the row means of the gradient from the rounded output."""
+"""Up to this power half precision takes the row means of the gradient from the rounded output: at
+p = 15 that errs at most twice as much as eager, at 50 more."""
 ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 
 

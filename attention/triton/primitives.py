@@ -205,6 +205,48 @@ def load_rows(start, first, length, BLOCK: tl.constexpr, D: tl.constexpr):
 
 
 @triton.jit
+def block_of_rows(length, total_length, ROWS: tl.constexpr):
+    """Return this program's head, its first row, its rows and their places among the keys.
+
+    The longest rows come first.
+    """
+    blocks = tl.cdiv(length, ROWS)
+    head = (tl.program_id(0) // blocks).to(tl.int64)
+    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS
+    row = start + tl.arange(0, ROWS)
+    return head, start, row, row + (total_length - length)
+
+
+@triton.jit
+def load_numbers(rows, n_rows, inside, place, scale0, scale1, SHARPEN: tl.constexpr):
+    """Load the (scale, shift, stretch, offset) at ``rows``; those not inside contribute zero."""
+    scale = scale0 + scale1 * tl.log2((place + 1).to(tl.float32))
+    # u = -inf is weight and slope 0, whatever is added to it.
+    shift = tl.load(rows, mask=inside, other=float("-inf"))
+    stretch, offset = shift, shift  # not used
+    if SHARPEN != "none":
+        stretch = tl.load(rows + 2 * n_rows, mask=inside, other=0.0)
+        offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
+    return scale, shift, stretch, offset
+
+
+@triton.jit
+def scores_and_products(
+    block, upstream, tile, values, place, keys, number, bias, longest, BIAS: tl.constexpr
+):
+    """Return u, dP = dO . v and the distance of a tile."""
+    scale, shift, _, _ = number
+    empty = tl.zeros([block.shape[0], tile.shape[0]], tl.float32)
+    s = dot(block, tl.trans(tile), empty)
+    dp = dot(upstream, tl.trans(values), empty)
+    distance = place[:, None] - keys[None, :]
+    u = tl.fma(s, scale[:, None], shift[:, None])
+    if BIAS != "none":
+        u -= distance_bias(bias, distance, longest, BIAS)
+    return u, dp, distance
+
+
+@triton.jit
 def through_unit(
     gradient, directions, inverse, first, length, BLOCK: tl.constexpr, D: tl.constexpr
 ):

@@ -15,6 +15,7 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
+    block_of_rows,
     distance_bias,
     dot,
     far_bias,
@@ -37,15 +38,11 @@ def stats_kernel(
     """One program per block of rows; ``rows`` is [4, B H, Lq], q [B H, Lq, D], k [B H, Lk, D]."""
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, _, _, tau0, tau1, _, _ = numbers
-    blocks = tl.cdiv(length, ROWS)
-    head = (tl.program_id(0) // blocks).to(tl.int64)
-    start = (blocks - 1 - tl.program_id(0) % blocks) * ROWS  # the longest rows first
+    head, start, row, place = block_of_rows(length, total_length, ROWS)
     q += head * length * D
     k += head * total_length * D
     if BIAS != "none":
         bias += head % heads * longest
-    row = start + tl.arange(0, ROWS)
-    place = row + (total_length - length)
     count = (place + 1).to(tl.float32)
     scale = scale0 + scale1 * tl.log2(count)
     shift = shift0 + shift1 * tl.log2(count)

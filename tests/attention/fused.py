@@ -2,11 +2,16 @@
 
 from unittest import mock
 
+import pytest
 import torch
 
 from attention import get, names, reference
 from attention.triton import backend
 
+MARKS = [
+    pytest.mark.skipif(backend.ops is None, reason="triton is not installed (Linux only)"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter's own numpy
+]
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # on a GPU, without the interpreter
 SIZES = {"length": 70, "max_distance": 37}
 SHARPENED = ("lssar", "softmax_reweighted", "sigmoid_reweighted")

@@ -8,6 +8,7 @@ from attention.triton import backend, tiles
 from benchmarks.speed import eager
 from tests.attention.fused import (
     DEVICE,
+    MARKS,
     SERVED,
     errors,
     learned,
@@ -17,10 +18,7 @@ from tests.attention.fused import (
     tensors,
 )
 
-pytestmark = [
-    pytest.mark.skipif(backend.ops is None, reason="triton is not installed (Linux only)"),
-    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter's own numpy
-]
+pytestmark = MARKS
 DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 
 

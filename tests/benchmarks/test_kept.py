@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from symreg import results
+from symreg.__main__ import main as symreg
 from worldmodel.probe_report import report
 
 KEPT = Path(results.__file__).parents[1] / "benchmarks" / "results"
@@ -25,6 +26,15 @@ def test_a_kept_table_is_made_again_from_its_lines(name, tmp_path):
         shutil.copy(table.parent / file, tmp_path)
     main(["report", str(tmp_path)])
     assert (tmp_path / table.name).read_text() == table.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.parent.name for path in KEPT.glob("law-layer/*/leaderboard.md"))
+)
+def test_a_kept_leaderboard_of_the_law_layer_is_made_again_from_its_lines(name, capsys):
+    folder = KEPT / "law-layer" / name
+    symreg(["show", str(folder), "--markdown"])
+    assert capsys.readouterr().out == (folder / "leaderboard.md").read_text()
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob("*/probe.json")))

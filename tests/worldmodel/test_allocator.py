@@ -1,9 +1,13 @@
 """Freed memory stays with the process: the next step's tensors fault no pages in."""
 
+import functools
 import subprocess
 import sys
 
 import pytest
+
+import worldmodel.__main__
+from worldmodel import allocator, cli
 
 FAULTS = """
 import resource
@@ -44,8 +48,6 @@ def test_blocks_of_a_few_megabytes_are_kept():
 
 
 def test_other_c_libraries_are_left_as_they_are(monkeypatch):
-    from worldmodel import allocator
-
     def no_library(name):
         raise OSError(name)
 
@@ -54,3 +56,17 @@ def test_other_c_libraries_are_left_as_they_are(monkeypatch):
 
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
     assert not allocator.keep_freed_memory()
+
+
+def test_what_trains_keeps_freed_memory(monkeypatch):
+    told = []
+    keep = functools.partial(told.append, None)
+    monkeypatch.setattr(allocator, "keep_freed_memory", keep)
+    monkeypatch.setattr(cli, "keep_freed_memory", keep)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert len(told) == 1
+    monkeypatch.setattr(sys, "argv", ["worldmodel", "probe", "nothing.ckpt"])
+    with pytest.raises(SystemExit):
+        worldmodel.__main__.main()
+    assert len(told) == 2

@@ -169,6 +169,7 @@ def test_a_probe_that_cannot_ask_says_why(checkpoint, counting, tmp_path):
         ({"n_sequences": 1}, "n_sequences must be at least 2, got 1"),
         ({"datasets": 0}, "datasets must be at least 2"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"white_noise": "pink"}, "unknown white noise 'pink'; choose from projection, random"),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):
@@ -186,6 +187,7 @@ def test_impossible_settings_are_refused(changes, message):
         (["README.md", "--probes", "rollouts"], "did you mean rollout"),
         (["README.md", "--seeds", "0,1"], "at least 3 seeds"),
         (["README.md", "--seeds", "a"], "whole numbers"),
+        (["README.md", "--white-noise", "pink"], "choose from projection, random"),
         (["README.md", "--frobnicate"], "unrecognized arguments: --frobnicate"),
     ],
 )

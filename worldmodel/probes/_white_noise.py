@@ -20,7 +20,6 @@ from worldmodel.probes._bias_histories import Array, Histories
 from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import BACKBONE, SHAPE, OrbitTask
 
-TARGETS = ("projection", "random")
 LABELS = 2
 """Labelled rows per sequence."""
 STEPS = 100

@@ -13,7 +13,6 @@ number in common; the definition averages over functions for given inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +25,6 @@ from worldmodel.probes._bias_histories import Array, Histories, histories
 from worldmodel.probes._bias_measures import Calibration, extrapolation, state_bias
 from worldmodel.probes._white_noise import (
     STEPS,
-    TARGETS,
     draw_labels,
     draw_targets,
     extrapolate,
@@ -43,22 +41,12 @@ ORACLES = ("linear", "mlp")
 WHO = ("checkpoint", "untrained", *ORACLES)
 
 
-@dataclass(frozen=True)
 class InductiveBias:
-    """The probe.
-
-    Attributes:
-        target: ``projection``, a linear function of the state: what the paper draws in physics,
-            and the default. ``random``, a bit per state: what it draws in its discrete worlds,
-            where a state has many sequences. States of orbits do not recur, so a model cannot
-            extrapolate such bits; what remains is whether it treats equal states alike.
-    """
-
-    target: str = "projection"
+    """The probe."""
 
     name = "inductive_bias"
     about = "does a model that learns a new function of the state extrapolate by the state?"
-    uses = ("n_sequences", "seeds", "steps", "datasets", "data_seed")
+    uses = ("n_sequences", "seeds", "steps", "datasets", "white_noise", "data_seed")
     trains = True
     captions: ClassVar[Mapping[str, str]] = {
         "calibration": (
@@ -76,10 +64,6 @@ class InductiveBias:
         ),
     }
 
-    def __post_init__(self) -> None:
-        if self.target not in TARGETS:
-            raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
-
     def refusal(self, subject: Subject, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems, and who saw labels of those asked."""
         if subject.leaks:
@@ -93,7 +77,7 @@ class InductiveBias:
         made = histories(subject.protocol, settings.data_seed, min(SEQUENCES, settings.n_sequences))
         steps = settings.steps or STEPS
         setting = {
-            "target": self.target,
+            "target": settings.white_noise,
             "steps": steps,
             "interval": f"over {settings.datasets} datasets",
         }
@@ -122,8 +106,8 @@ class InductiveBias:
         }
         datasets = []
         for number in store.progress(range(settings.datasets), "white-noise datasets"):
-            piece = {"target": self.target, "dataset": number}
-            noise = store.arrays(piece, partial(self._noise, made, settings.seeds[0], number))
+            piece = {"target": settings.white_noise, "dataset": number}
+            noise = store.arrays(piece, partial(_noise, made, settings, number))
             dataset = dict(noise)
             for who, tasks in starts.items():
                 start = tasks[number % len(tasks)]
@@ -135,18 +119,6 @@ class InductiveBias:
             datasets.append(dataset)
         return datasets
 
-    def _noise(self, made: Histories, seed: int, number: int) -> dict[str, Array]:
-        """Return the labels of a dataset and what the oracles make of them."""
-        rng = np.random.default_rng((seed, number))
-        targets = draw_targets(self.target, made.states[: made.n_systems], rng)
-        labels = draw_labels(targets, rng)
-        return {
-            "targets": targets,
-            "labels": labels,
-            "linear": linear_oracle(made.states, labels),
-            "mlp": mlp_oracle(made.states, labels, seed=number),
-        }
-
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw the calibration curves and the plane of R-IB and D-IB."""
         figures: dict[str, Callable[..., Any]] = {
@@ -157,6 +129,19 @@ class InductiveBias:
         for name, figure in figures.items():
             figure(lines, paths[name])
         return paths
+
+
+def _noise(made: Histories, settings: Settings, number: int) -> dict[str, Array]:
+    """Return the labels of a dataset and what the oracles make of them."""
+    rng = np.random.default_rng((settings.seeds[0], number))
+    targets = draw_targets(settings.white_noise, made.states[: made.n_systems], rng)
+    labels = draw_labels(targets, rng)
+    return {
+        "targets": targets,
+        "labels": labels,
+        "linear": linear_oracle(made.states, labels),
+        "mlp": mlp_oracle(made.states, labels, seed=number),
+    }
 
 
 def _tuned(
