@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import training
+from benchmarks.newton_options import FORCE_SEED_OFFSET
 from benchmarks.training import CHECKPOINT, CURVES
 from orbits import artefacts
 from orbits.best_observer import best_observer
@@ -33,8 +34,6 @@ from worldmodel.probes import rollout
 from worldmodel.tasks import ForceTask, NextTokenTask, central_columns, load_task
 
 PREDICTIONS = "predictions.npz"
-FORCE_SEED_OFFSET = 1000
-"""Fine-tuning starts from another random state than pre-training with the same seed."""
 
 
 def initialise() -> None:

@@ -105,6 +105,7 @@ def _preset(options: argparse.Namespace) -> presets.Preset:
         changes["labels"] = _budgets(options, "labels")
     if options.exponents is not None:
         changes["exponents"] = tuple(_positive(item) for item in _names(options.exponents))
+        _check_exponents(changes.get("attentions", preset.attentions))
     if options.images is not None:
         changes["images"] = options.images
     if options.seeds is not None:
@@ -115,6 +116,12 @@ def _preset(options: argparse.Namespace) -> presets.Preset:
             raise ValueError(f"--law-seeds must be at least 1, got {options.law_seeds}")
         changes["law_seeds"] = options.law_seeds
     return dataclasses.replace(preset, **changes)
+
+
+def _check_exponents(attentions: tuple[str, ...]) -> None:
+    from benchmarks import variants  # PyTorch, which --help does not wait for
+
+    variants.check_re_weighted("--exponents", attentions)
 
 
 def _engine(name: str) -> str:

@@ -13,6 +13,10 @@ from orbits.motion import NEWTON
 from symreg import engines
 from symreg.result_rows import MINIMUM_SEEDS
 
+FORCE_SEED_OFFSET = 1000
+"""Fine-tuning starts from another random state than pre-training with the same seed."""
+LARGEST_SEED = 2**32 - 1 - FORCE_SEED_OFFSET
+"""What PyTorch, NumPy and Lightning take as a seed is below 2^32."""
 UNDECIDING = ("about", "protocol", "jobs")
 """Fields of a preset that determine no result, or that an option repeats."""
 
@@ -60,6 +64,9 @@ class Options:
                 f"an interval over seeds needs at least {MINIMUM_SEEDS} of them, got "
                 f"{len(preset.seeds)}; give one or {MINIMUM_SEEDS}"
             )
+        if max(preset.seeds, default=0) > LARGEST_SEED:
+            raise ValueError(f"seeds must be at most {LARGEST_SEED}, got {max(preset.seeds)}")
+        self.world().check_seeds([0, *preset.seeds])  # all share the held-out sequences of 0
         if self.law in self.elsewhere:
             raise ValueError(f"elsewhere must not name {self.law!r}, the law of the world itself")
         unknown = [x for x in self.law_labels or () if x not in preset.labels]

@@ -25,7 +25,8 @@ def take(grid: Sequence[Cell], sources: Sequence[Path], out: Path) -> None:
     """Copy the finished cells of results folders to another one that lacks them.
 
     Kept results have lines alone. A line does for a cell whose files no cell reads that is still
-    to be computed; it then names no files, so figures that are drawn from them go without.
+    to be computed; it then names no files, so figures that are drawn from them go without. Where
+    a later run computes one that reads them, such a cell is computed after all.
 
     Args:
         grid: The cells of the run, each after those it needs.
@@ -40,13 +41,16 @@ def take(grid: Sequence[Cell], sources: Sequence[Path], out: Path) -> None:
         lines |= _lines(source)
     read: set[str] = set()
     for cell in reversed(grid):  # who reads a cell is known before it is its turn
-        if _good(cell, out):
+        files = cell.key in read
+        if _good(cell, out, files):
             continue
-        if holders := [source for source in sources if _good(cell, source)]:
+        if holders := [source for source in sources if _good(cell, source, files)]:
             _copy(cell, holders[0], out)
-        elif cell.key in lines and cell.key not in read:
+        elif cell.key in lines and not files:
             cells.adopt(cell, lines[cell.key], out)
         else:
+            if _good(cell, out, files=False):  # a line without the files that are read now
+                shutil.rmtree(cell.folder(out))
             read |= {need.key for need in cell.needs.values()}
 
 
@@ -66,7 +70,12 @@ def _lines(source: Path) -> dict[str, dict[str, Any]]:
     return {x["cell"]: {**x, "files": {}} for x in found if x["status"] == "ok"}
 
 
-def _good(cell: Cell, folder: Path) -> bool:
-    """Tell whether a results folder has a cell's result, under its own address."""
+def _good(cell: Cell, folder: Path, files: bool) -> bool:
+    """Tell whether a results folder has a cell's result, and its files if they are asked for."""
     record = cell.record(folder)
-    return record is not None and cells.succeeded(record) and record["line"]["cell"] == cell.key
+    return (
+        record is not None
+        and cells.succeeded(record)
+        and record["line"]["cell"] == cell.key
+        and not (files and record.get("adopted"))
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +88,19 @@ class Variant:
         return {**fixed, **({} if self.p is None else {"p": self.p})}
 
 
+def check_re_weighted(what: str, attentions: Iterable[str]) -> None:
+    """Refuse something that is for re-weighted variants where none is asked for.
+
+    Raises:
+        ValueError: The message lists them.
+    """
+    if not any("p" in attention.arguments(Variant(name).attention) for name in attentions):
+        known = ", ".join(n for n in attention.names() if "p" in attention.arguments(n))
+        raise ValueError(f"{what} needs a re-weighted variant: {known}")
+
+
 def variants(
-    attentions: Iterable[str], exponents: tuple[float, ...] = (), sharpen_after: int = 0
+    attentions: Sequence[str], exponents: tuple[float, ...] = (), sharpen_after: int = 0
 ) -> list[Variant]:
     """Return the attention rows of a run, in order, each once.
 
@@ -110,9 +121,6 @@ def variants(
             powers = exponents or (attention.get(name).p,)
         found += [Variant(name, p) for p in powers]
     if sharpen_after:
-        later = [Variant(v.name, v.p, sharpen_after) for v in found if v.p is not None]
-        if not later:
-            known = ", ".join(n for n in attention.names() if "p" in attention.arguments(n))
-            raise ValueError(f"sharpen_after needs a re-weighted variant: {known}")
-        found += later
+        check_re_weighted("sharpen_after", attentions)
+        found += [Variant(v.name, v.p, sharpen_after) for v in found if v.p is not None]
     return list(dict.fromkeys(found))

@@ -13,6 +13,8 @@ with numbers the published run did not use.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -45,8 +47,7 @@ def trajectory_seeds(seed: int, stream: int, indices: npt.ArrayLike) -> npt.NDAr
         ValueError: There is no such seed or trajectory.
     """
     index = address(seed, indices)
-    if seed > LARGEST_SEED:
-        raise ValueError(f"seed must be at most {LARGEST_SEED} in the paper's protocol, got {seed}")
+    check_seeds([seed])
     first, length = PUBLISHED[stream]
     if index.size and index.max() >= length + _ROOM:
         raise ValueError(
@@ -55,6 +56,29 @@ def trajectory_seeds(seed: int, stream: int, indices: npt.ArrayLike) -> npt.NDAr
         )
     beyond = _FIRST_UNUSED + stream * _ROOM - length
     return seed + _SEED_STEP * (index + np.where(index < length, first, beyond))
+
+
+def check_seeds(seeds: Iterable[int]) -> None:
+    """Refuse a seed that is too large, and seeds of which two share trajectories.
+
+    Trajectory t of a seed is made of the number seed + 20 t, so seeds that differ by a multiple of
+    20 have the same trajectories, one's training set those of the other's test set among them.
+
+    Raises:
+        ValueError: The message names the seeds.
+    """
+    first: dict[int, int] = {}
+    for seed in seeds:
+        if seed > LARGEST_SEED:
+            raise ValueError(
+                f"seed must be at most {LARGEST_SEED} in the paper's protocol, got {seed}"
+            )
+        other = first.setdefault(seed % _SEED_STEP, seed)
+        if other != seed:
+            raise ValueError(
+                f"seeds {other} and {seed} share trajectories in the paper's protocol (they differ "
+                f"by a multiple of {_SEED_STEP}); take seeds from 0 to {_SEED_STEP - 1}"
+            )
 
 
 def published(

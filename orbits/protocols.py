@@ -17,7 +17,7 @@ nbody          Hill-stable systems whose planets pull on each other; no labels.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,15 @@ class Protocol:
     def config(self) -> dict[str, Any]:
         """Return what determines the data, as plain JSON values."""
         return {**dataclasses.asdict(self), "dts": list(self.dts)}
+
+    def check_seeds(self, seeds: Iterable[int]) -> None:
+        """Refuse seeds that cannot stand beside each other as draws of their own.
+
+        Raises:
+            ValueError: One is too large, or two share trajectories; only those of ``paper`` can.
+        """
+        if self.sampler == "published":
+            paper.check_seeds(seeds)
 
     def systems(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"

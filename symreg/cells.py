@@ -167,7 +167,7 @@ def adopt(cell: Cell, line: Mapping[str, Any], out: Path) -> None:
     folder = cell.folder(out)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _save(cell, out, line)
+    _save(cell, out, line, adopted=True)
 
 
 def fail(cell: Cell, out: Path, error: str) -> dict[str, Any]:
@@ -236,9 +236,12 @@ def _finish(
     return _save(cell, out, line)
 
 
-def _save(cell: Cell, out: Path, line: Mapping[str, Any]) -> dict[str, Any]:
+def _save(
+    cell: Cell, out: Path, line: Mapping[str, Any], *, adopted: bool = False
+) -> dict[str, Any]:
     folder = cell.folder(out)
     record = {
+        "adopted": adopted,
         "kind": cell.kind,
         "line": dict(line),
         "sha256": {

@@ -27,7 +27,8 @@ def check(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool
 
     The same configuration continues. Another one is refused unless ``resume`` (keep the cells
     the two share) or ``overwrite`` (start again) is set; that of another benchmark has no cell
-    to keep, so it is refused with ``resume`` too.
+    to keep, so it is refused with ``resume`` too. So are kept results: lines whose cells are gone
+    would be discarded and nothing continued.
 
     Raises:
         ValueError: The folder holds another configuration, or files that are not results.
@@ -47,6 +48,11 @@ def check(out: Path, config: Mapping[str, Any], *, resume: bool, overwrite: bool
         raise ValueError(
             f"{out} holds results of schema {held}, and this version writes schema {SCHEMA}; "
             "use --overwrite to start again, or another --out"
+        )
+    if (out / LINES).is_file() and not (out / "cells").is_dir():
+        raise ValueError(
+            f"{out} holds kept results, lines without the cells that made them; choose another "
+            "--out (a benchmark takes them there by --reuse), or --overwrite to discard them"
         )
     held = record["config"]
     if held.get("benchmark") != config.get("benchmark"):

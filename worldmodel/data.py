@@ -304,6 +304,7 @@ class OrbitData(SequenceData):
         self.save_hyperparameters()
         self.check_sizes()
         self.protocol = protocols.get(protocol, protocol_args)
+        self.protocol.check_seeds([seed, self.train_seed])
         self.n_train = n_train
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         if images and population != "force":

@@ -152,10 +152,16 @@ class ForceTask(OrbitTask):
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: It is not a checkpoint, or holds another variant, protocol or shape.
+            ValueError: It is not a checkpoint, holds another variant, protocol or shape, or has
+                seen leaked labels of test sequences that this model is not said to have seen.
         """
         checkpoint = read_checkpoint(path)
         self.check_backbone(path, checkpoint, any_law)
+        if (leak := _learnt_leak(checkpoint)) not in (0, _label_leak(self.hparams)):
+            raise ValueError(
+                f"{path}: trained with label_leak={leak} on labels of test sequences; set "
+                f"protocol_args.label_leak={leak}, or take another backbone"
+            )
         for part in ("gpt", "embedding"):
             prefix = f"{part}."
             state = {
@@ -229,6 +235,16 @@ def load_task(path: str | Path) -> GPTTask:
 def read_rows(batch: dict[str, Tensor]) -> Tensor:
     """Return a mask [B, T] of the rows where a force is asked, which is where one is given."""
     return batch["force"].isfinite().all(dim=-1)
+
+
+def _learnt_leak(checkpoint: Mapping[str, Any]) -> int:
+    """Return how many labels of each test sequence a checkpoint's backbone was trained on."""
+    has_force_head = "head.std" in checkpoint["state_dict"]  # nothing else learns from labels
+    return _label_leak(checkpoint["hyper_parameters"]) if has_force_head else 0
+
+
+def _label_leak(hyper_parameters: Mapping[str, Any]) -> int:
+    return (hyper_parameters.get("protocol_args") or {}).get("label_leak", 0)
 
 
 def _seen(hyper_parameter: Any, unseen: Set[str]) -> Any:

@@ -198,3 +198,31 @@ def test_damaged_lines_are_refused(tmp_path):
     path.write_text(path.read_text().replace("9", "8"))
     with pytest.raises(CorruptArtefact, match=r"results\.jsonl"):
         take([CELL], [source], out)
+
+
+def test_a_taken_line_is_computed_after_all_where_a_later_run_reads_its_files(tmp_path):
+    source, out, last = tmp_path / "source", tmp_path / "out", tmp_path / "last"
+    keep([CELL, CUBE], source)
+    take([CELL, CUBE], [source], out)
+    take([CELL, CUBE], [], out)
+    assert CELL.record(out)["line"]["metrics"] == {"square": 9}
+    again = Cell("cube", {"n": 3, "again": 1, "row": {"n": 3}}, needs={"square": CELL})
+    take([CELL, CUBE, again], [out], last)
+    assert CUBE.record(last)
+    assert CELL.record(last) is None
+    take([CELL, CUBE, again], [], out)
+    assert CUBE.record(out)
+    assert CELL.record(out) is None
+    compute(CELL, out)
+    take([CELL, CUBE, again], [], out)
+    assert CELL.record(out)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_kept_results_are_not_discarded_unasked(tmp_path, resume):
+    keep([CELL], tmp_path)
+    config = {"benchmark": "squares"}
+    with pytest.raises(ValueError, match=r"kept results.*--reuse"):
+        results.check(tmp_path, config, resume=resume, overwrite=False)
+    assert results.load(tmp_path)
+    results.check(tmp_path, config, resume=resume, overwrite=True)

@@ -124,3 +124,14 @@ def test_seeds_beyond_the_legacy_generator_are_refused():
     for seed in (paper.LARGEST_SEED + 1, 2**63, -1):
         with pytest.raises(ValueError, match="seed"):
             PROTOCOL.systems(seed, "test", [], "force")
+
+
+def test_seeds_that_share_trajectories_are_refused():
+    """One's training set holds the other's test sequence, which is why."""
+    train = PROTOCOL.systems(20, "train", [8999], "force")
+    test = PROTOCOL.systems(0, "test", [0], "force")
+    assert all(np.array_equal(one, other) for one, other in zip(train, test, strict=True))
+    with pytest.raises(ValueError, match="seeds 0 and 20 share trajectories"):
+        PROTOCOL.check_seeds([0, 1, 20])
+    PROTOCOL.check_seeds(range(20))
+    protocols.get("identifiable").check_seeds([0, 20, 40])

@@ -225,6 +225,7 @@ def test_the_cpu_time_counts_children(tmp_path):
 def test_a_claim_removes_the_tables_of_the_run_before(tmp_path):
     config = {"benchmark": "one", "size": 1}
     results.claim(tmp_path, config, resume=False, overwrite=False)
+    (tmp_path / "cells").mkdir()
     stale = [tmp_path / name for name in ("results.jsonl", "leaderboard.md", "report.html")]
     for path in stale:
         path.touch()

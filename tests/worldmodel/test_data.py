@@ -134,6 +134,24 @@ def test_a_backbone_serves_every_way_of_labelling(tmp_path):
         )
 
 
+def test_a_backbone_that_learnt_leaked_labels_is_no_honest_one(tmp_path):
+    """A force model can be a backbone too; one that saw labels of test sequences says so."""
+    size = {"protocol": "paper", "n_layer": 1, "n_head": 2, "head_dim": 8}
+    tasks = {
+        leak: ForceTask(protocol_args={"n_points": 60, "label_leak": leak}, **size)
+        for leak in (0, 2)
+    }
+    run = lightning.Trainer(accelerator="cpu", logger=False, max_steps=1)
+    for leak, task in tasks.items():
+        run.strategy.connect(task)
+        run.save_checkpoint(tmp_path / f"{leak}.ckpt", weights_only=True)
+    tasks[0].load_backbone(tmp_path / "0.ckpt")
+    tasks[2].load_backbone(tmp_path / "0.ckpt")
+    tasks[2].load_backbone(tmp_path / "2.ckpt")
+    with pytest.raises(ValueError, match="trained with label_leak=2 on labels of test sequences"):
+        tasks[0].load_backbone(tmp_path / "2.ckpt")
+
+
 def test_another_law_moves_the_bodies():
     one, other = (OrbitData(protocol_args={"law": law}, n_test=5) for law in ("newton", "harmonic"))
     a, b = (next(iter(d.test_dataloader()))["tokens"] for d in (one, other))
@@ -153,6 +171,8 @@ def test_another_law_moves_the_bodies():
         ({"protocol_args": {"bins": 3}}, "n_bins"),
         ({"protocol_args": {"law": "newtn"}}, "yukawa"),
         ({"protocol_args": {"label_leak": 1}}, "label_leak"),
+        ({"protocol": "paper", "train_seed": 40}, "seeds 0 and 40 share trajectories"),
+        ({"protocol": "paper", "train_seed": 600_000_000}, "seed must be at most"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
