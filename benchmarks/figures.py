@@ -258,11 +258,13 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
 def _look(number: int, arm: str) -> dict[str, Any]:
     """Return the look of a curve of one of the models, as arguments of matplotlib."""
     colour = COLOURS[number % len(COLOURS)]
+    elsewhere = arm not in ("pretraining", *ARM_STYLE)
     return {
         "color": colour,
-        "linestyle": ARM_STYLE.get(arm, "-"),
+        "linestyle": ":" if elsewhere else ARM_STYLE.get(arm, "-"),
         "marker": MARKERS[number % len(MARKERS)],
         "markerfacecolor": "white" if arm == "scratch" else colour,
+        "fillstyle": "left" if elsewhere else "full",
     }
 
 

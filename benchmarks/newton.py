@@ -124,7 +124,8 @@ class _Grid:
         for seed in range(self.preset.law_seeds):
             for predictor in predictors:
                 budget = predictor.config["row"]["labels"]
-                if chosen is not None and budget not in (*chosen, None, 0):
+                control = predictor.config["row"]["arm"] == "control"
+                if chosen is not None and budget not in (*chosen, 0) and not control:
                     continue
                 for engine in self.preset.engines:
                     row = predictor.config["row"]

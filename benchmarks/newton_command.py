@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="train force heads on images of labelled sequences (default: the preset's)",
     )
     parser.add_argument(
-        "--law-labels", help="comma-separated budgets whose predictions are searched (all)"
+        "--law-labels",
+        help="comma-separated budgets of models whose predictions are searched, beside controls "
+        "(default: all, and read-outs)",
     )
     parser.add_argument(
         "--label-leak",

@@ -33,8 +33,8 @@ class Options:
         law: The force law of the world.
         elsewhere: Other laws. A backbone pre-trained in each of their worlds is fine-tuned in this
             one, and one with its force head from there is asked here without a label.
-        law_labels: Label budgets whose predictions are searched for formulas, beside those of
-            predictors that need no label; None for all.
+        law_labels: Label budgets of models whose predictions are searched for formulas, beside
+            controls and models that need no label; None for all, read-outs too.
         label_leak: How many labels of every test sequence are among those that rows learn from:
             0, or 2 as published.
     """

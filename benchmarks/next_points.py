@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -25,6 +26,7 @@ class NextPoint:
     Attributes:
         model: The model, or the reference.
         seeds: Trainings; 0 for a reference.
+        failed: Trainings that failed, or were never asked because of that.
         nll: Nats of a row's two bins together, [value, low, high], or [value] with too few seeds;
             None for a reference.
         planet_error: AU, likewise.
@@ -33,6 +35,7 @@ class NextPoint:
 
     model: str
     seeds: int
+    failed: int
     nll: list[float] | None
     planet_error: list[float]
     star_error: list[float]
@@ -40,7 +43,9 @@ class NextPoint:
 
 def rows(lines: Iterable[Mapping[str, Any]]) -> list[NextPoint]:
     """Return models in order of their likelihood, then references in order of their error."""
-    asked = [x for x in lines if x["kind"] == "next point" and x["status"] == "ok"]
+    lines = [line for line in lines if line["kind"] == "next point"]
+    asked = [line for line in lines if line["status"] == "ok"]
+    failed = Counter(line["row"]["model"] for line in lines if line["status"] == "failed")
     trained: dict[str, list[Mapping[str, list[float]]]] = {}
     references: dict[str, dict[str, list[float]]] = {}
     for line in asked:
@@ -54,12 +59,13 @@ def rows(lines: Iterable[Mapping[str, Any]]) -> list[NextPoint]:
         NextPoint(
             name,
             len(found),
+            failed[name],
             *(_mean([m[k][0] for m in found]) for k in ("nll", "planet_error", "star_error")),
         )
         for name, found in trained.items()
     ]
     known = [
-        NextPoint(name, 0, None, found["planet_error"], found["star_error"])
+        NextPoint(name, 0, 0, None, found["planet_error"], found["star_error"])
         for name, found in references.items()
     ]
     return [
@@ -74,7 +80,7 @@ def table(found: Iterable[NextPoint]) -> Table:
     body = [
         [
             row.model,
-            str(row.seeds or "reference"),
+            str(row.seeds or "reference") + (f", {row.failed} failed" if row.failed else ""),
             *(
                 "" if value is None else mean_with_interval(value, ".3g")
                 for value in (row.nll, row.planet_error, row.star_error)

@@ -54,6 +54,7 @@ def report(out: Path) -> str:
         *leaks(manifest["config"]),
         *answers(table, law),
         *heads_elsewhere(lines),
+        *mixed_backbones(here),
         *comparisons(table),
     ]
     pictures = figures.draw_all(out, here, table, law)
@@ -91,8 +92,9 @@ def answers(table: list[Row], law: str) -> list[str]:
         found = ", ".join(f"{entry.engine} {entry.found} of {entry.total}" for entry in row.laws)
         dropped = f" on the {1 - row.dropped:.0%} that are positive" if row.dropped else ""
         sentences.append(
-            f"{_name(row)} ({_seeds(row)}): R² of log F {row.r2_log[0]:.3f}{dropped}; exponents "
-            f"{fitted}; {constant}; the law was found by {found} searches{_elsewhere(row)}."
+            f"{_name(row)} ({columns.seeds(row)}): R² of log F {row.r2_log[0]:.3f}{dropped}; "
+            f"exponents {fitted}; {constant}; the law was found by {found} searches"
+            f"{_elsewhere(row)}."
         )
     return sentences
 
@@ -119,33 +121,73 @@ def heads_elsewhere(lines: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def comparisons(table: list[Row]) -> list[str]:
-    """Say which pairs of attentions, trained alike, the intervals tell apart, and which not.
+def mixed_backbones(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say whose lines are of several trainings of one world model, as lines of other runs may be.
 
-    With n seeds a side and no difference, all of one side lie above or below the other in
-    2 / C(2n, n) of the cases, for each metric looked at; the sentence gives that chance.
+    A world model is determined by its configuration and seed up to rounding, which changes with
+    the code, the libraries and the machine.
     """
-    sentences = []
-    trained = [row for row in table if row.arm in ARMS]
-    trained.sort(key=lambda row: (row.arm, _budget(row)))
-    for _, group in itertools.groupby(trained, key=lambda row: (row.arm, row.labels)):
-        for one, other in itertools.combinations(sorted(group, key=lambda r: r.model), 2):
-            apart = [metric for metric in COMPARED if separated(one, other, metric)]
-            pair = f"{one.model} and {other.model}, {one.arm}, {one.labels} labels"
-            seeds = f"{_seeds(one)} and {_seeds(other)}"
-            if min(one.seeds, other.seeds) < MINIMUM_SEEDS:
-                verdict = f"no claim ({seeds}; training varies between seeds)"
-            elif apart:
-                chance = 2 / math.comb(one.seeds + other.seeds, one.seeds)
-                verdict = (
-                    f"intervals are disjoint in {', '.join(apart)} ({seeds}; seeds alone would "
-                    f"separate a metric in {chance:.0%} of comparisons, and {len(COMPARED)} "
-                    "were made)"
-                )
-            else:
-                verdict = f"no difference is shown ({seeds}; all intervals overlap)"
-            sentences.append(f"{pair}: {verdict}.")
+    backbones: dict[tuple[str, int], set[str]] = {}
+    for line in lines:
+        row, digest = line["row"], line["manifest"].get("inputs", {}).get("pretrained")
+        if digest and row["arm"] in ("world model", "pretrained"):
+            backbones.setdefault((row["model"], row["seed"]), set()).add(digest)
+    models = dict.fromkeys(model for (model, _), digests in backbones.items() if len(digests) > 1)
+    if not models:
+        return []
+    return [
+        f"The lines of {', '.join(models)} are of more than one training of the same "
+        "configuration and seed: some were taken from another run (--reuse)."
+    ]
+
+
+def comparisons(table: list[Row]) -> list[str]:
+    """Say which pairs of rows the intervals tell apart, and which not.
+
+    Pairs are a model's two arms at one budget, and two attentions that were trained alike. With n
+    seeds a side and no difference, all of one side lie above or below the other in 2 / C(2n, n)
+    of the cases, for each metric looked at; sentences give that chance, and the last one how many
+    comparisons there were.
+    """
+    trained = sorted((x for x in table if x.arm in ARMS), key=lambda x: (_budget(x), x.model))
+    pairs = [
+        (f"{one.model}, {one.labels} labels, {one.arm} and {other.arm}", one, other)
+        for one, other in itertools.combinations(sorted(trained, key=lambda x: x.arm), 2)
+        if (one.model, one.labels) == (other.model, other.labels)
+    ]
+    pairs += [
+        (f"{one.model} and {other.model}, {one.arm}, {one.labels} labels", one, other)
+        for arm in ARMS
+        for one, other in itertools.combinations([x for x in trained if x.arm == arm], 2)
+        if one.labels == other.labels
+    ]
+    sentences = [f"{pair}: {_compared(one, other)}." for pair, one, other in pairs]
+    made = len(COMPARED) * sum(_is_comparable(one, other) for _, one, other in pairs)
+    if made:
+        sentences.append(
+            f"Comparisons made: {made}, of {', '.join(COMPARED)}; where many are made, some "
+            "intervals are disjoint by chance."
+        )
     return sentences
+
+
+def _compared(one: Row, other: Row) -> str:
+    seeds = f"{columns.seeds(one)} and {columns.seeds(other)}"
+    if one.failed or other.failed:
+        return f"no claim ({seeds}; trainings that did not fail are not a sample of all)"
+    if not _is_comparable(one, other):
+        return f"no claim ({seeds}; training varies between seeds)"
+    if not (apart := [metric for metric in COMPARED if separated(one, other, metric)]):
+        return f"no difference is shown ({seeds}; all intervals overlap)"
+    chance = 2 / math.comb(one.seeds + other.seeds, one.seeds)
+    return (
+        f"intervals are disjoint in {', '.join(apart)} ({seeds}; seeds alone would separate a "
+        f"metric in {chance:.0%} of comparisons)"
+    )
+
+
+def _is_comparable(one: Row, other: Row) -> bool:
+    return min(one.seeds, other.seeds) >= MINIMUM_SEEDS and not (one.failed or other.failed)
 
 
 def _render(
@@ -208,7 +250,3 @@ def _budget(row: Row) -> float:
 
 def _name(row: Row) -> str:
     return f"{row.model}, {row.arm}, {row.labels} labels"
-
-
-def _seeds(row: Row) -> str:
-    return "1 seed" if row.seeds == 1 else f"{row.seeds} seeds"

@@ -45,6 +45,7 @@ class Row:
         dropped: Mean share of unusable predictions, which the exponents, the constant, R2 of ln F
             and the fidelity of formulas leave out.
         r2_log: (mean, smallest, largest) R2 of ln force over seeds; None if none succeeded.
+        cosine: Likewise, mean cosine between predicted and true force vectors; None without any.
         exponents: For each variable the mean over seeds, and the lowest and highest end of the
             seeds' 95% intervals.
         constant: The fitted constant, likewise.
@@ -65,6 +66,7 @@ class Row:
     failed: int
     dropped: float
     r2_log: Interval | None
+    cosine: Interval | None
     exponents: Mapping[str, Interval]
     constant: Interval | None
     law_exponents: Mapping[str, float]
@@ -219,7 +221,6 @@ def _row(
     predictors = [line for line in lines if line["kind"] == "predictor"]
     metrics = [line["metrics"] for line in predictors if line["status"] == "ok"]
     seeds = {line["row"]["seed"] for line in predictors if line["status"] == "ok"} - {None}
-    r2 = [entry["r2_log"] for entry in metrics if entry["r2_log"] is not None]
     fits = [entry["exponents"] or {} for entry in metrics]
     constants = [entry["constant"] for entry in metrics if entry["constant"] is not None]
     variables = sorted({name for fit in fits for name in fit})
@@ -242,7 +243,8 @@ def _row(
         seeds=len(seeds),
         failed=sum(line["status"] == "failed" for line in predictors),
         dropped=fmean([entry.get("dropped", 0.0) for entry in metrics] or [0.0]),
-        r2_log=(fmean(r2), min(r2), max(r2)) if r2 else None,
+        r2_log=_spread([entry["r2_log"] for entry in metrics]),
+        cosine=_spread([entry.get("cosine") for entry in metrics]),
         exponents={x: _envelope([fit[x] for fit in fits if x in fit]) for x in variables},
         constant=_envelope(constants) if constants else None,
         law_exponents={x: fmean([target[x] for target in targets]) for x in sorted(truths)},
@@ -253,6 +255,12 @@ def _row(
         ),
         alike=tuple(sorted({law for entry in metrics for law in entry.get("alike", ())})),
     )
+
+
+def _spread(values: Sequence[float | None]) -> Interval | None:
+    """Return the mean, the smallest and the largest of the values that there are."""
+    there = [value for value in values if value is not None]
+    return (fmean(there), min(there), max(there)) if there else None
 
 
 def _envelope(intervals: Sequence[Sequence[float]]) -> Interval:

@@ -118,13 +118,16 @@ def _exponent(name: str) -> Column[Row]:
     )
 
 
-def _r2(row: Row) -> Cell:
-    if row.r2_log is None:
+def _spread(value: Interval | None, row: Row, remark: str = "") -> Cell:
+    if value is None:
         return NOTHING
-    mean, low, high = row.r2_log
-    parts = [f"({low:.4f}..{high:.4f})"] if row.seeds > 1 else []
-    parts += [f"{100 * row.dropped:.2g}% dropped"] if row.dropped else []
-    return Cell(f"{mean:.4f}", ", ".join(parts), order=mean)
+    mean, low, high = value
+    spread = f"({low:.4f}..{high:.4f})" if row.seeds > 1 else ""
+    return Cell(f"{mean:.4f}", ", ".join(filter(None, (spread, remark))), order=mean)
+
+
+def _r2(row: Row) -> Cell:
+    return _spread(row.r2_log, row, f"{100 * row.dropped:.2g}% dropped" if row.dropped else "")
 
 
 def _law_found(entry: LawRate) -> Cell:
@@ -186,6 +189,12 @@ MEASURES: tuple[Column[Row], ...] = (
         "Dropped predictions are zero, negative or not finite; the exponents, the constant and "
         "this column leave them out.",
         _r2,
+    ),
+    Column(
+        "cosine",
+        "between predicted and true force vectors, where there are vectors: mean over seeds "
+        "(smallest..largest).",
+        lambda row: _spread(row.cosine, row),
     ),
     Column(
         "not told from",

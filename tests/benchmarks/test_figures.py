@@ -28,6 +28,13 @@ def test_no_colour_is_the_only_sign_of_a_model_or_an_arm():
     plt.close(figure)
 
 
+def test_a_training_of_another_world_looks_different():
+    arms = ("pretraining", "scratch", "pretrained on power_1_5", "head, power_1_5")
+    looks = [tuple(figures._look(0, arm).values()) for arm in arms]
+    assert len(set(looks)) == 3
+    assert looks[2] == looks[3]
+
+
 def test_losses_of_models_have_markers(tmp_path):
     lines = []
     for model in ("softmax", "lssar"):

@@ -87,8 +87,10 @@ def test_models_from_elsewhere_keep_their_world_until_they_are_asked_here():
 
 def test_searches_can_be_kept_to_some_budgets():
     away = newton.Options("identifiable", presets.get("small"), law_labels=(300,))
-    labels = {c.config["row"]["labels"] for c in newton.cells(away) if c.kind == "law"}
-    assert labels == {300, None}
+    rows = [c.config["row"] for c in newton.cells(away) if c.kind == "law"]
+    assert {x["labels"] for x in rows if x["arm"] != "control"} == {300}
+    controls = {x["model"] for x in rows if x["arm"] == "control"}
+    assert controls == {"true force", "ceiling", "k-NN oracle", "power law"}
 
 
 @pytest.mark.parametrize("labels", [(300, "unlimited"), ("unlimited", 300)])
