@@ -1,4 +1,4 @@
-"""Callbacks: the prediction file, and the schedule of the re-weighting."""
+"""Callbacks: the last checkpoint, the prediction file, and the schedule of the re-weighting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import lightning
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import BasePredictionWriter, Callback
+from lightning.pytorch.callbacks import BasePredictionWriter, Callback, ModelCheckpoint
 
 import attention
 from attention.layer import Attention
@@ -27,6 +27,21 @@ def save_predictions(
         {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arrays.items()},
         record,
     )
+
+
+class SaveLastStep(Callback):
+    """Save the last step of a training as the last checkpoint.
+
+    Lightning's ``ModelCheckpoint`` with ``save_last`` keeps the last multiple of its interval.
+    """
+
+    def on_train_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Write the model once more, where its last checkpoint is."""
+        for callback in trainer.checkpoint_callbacks:
+            if isinstance(callback, ModelCheckpoint) and callback.last_model_path:
+                trainer.save_checkpoint(callback.last_model_path, callback.save_weights_only)
 
 
 class PredictionWriter(BasePredictionWriter):

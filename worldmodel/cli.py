@@ -15,6 +15,7 @@ from lightning.pytorch.cli import (
 )
 
 from worldmodel.allocator import keep_freed_memory
+from worldmodel.callbacks import SaveLastStep
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
@@ -139,7 +140,8 @@ class WorldModelCLI(LightningCLI):
             config["weights_only"] = True
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Make orbits the default data, and give the model what must not differ from its data."""
+        """Save the last step, take orbits by default, and let model and data agree."""
+        parser.add_lightning_class_args(SaveLastStep, "save_last_step")
         parser.set_defaults({"data": {"class_path": "worldmodel.data.OrbitData"}})
         for key in ("protocol", "protocol_args", "tokenizer"):
             parser.link_arguments(f"data.init_args.{key}", f"model.init_args.{key}")

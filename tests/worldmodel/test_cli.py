@@ -67,6 +67,19 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
     assert rate == [2, 4], "the schedule goes on where it stood"
 
 
+def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
+    often = "--trainer.callbacks.every_n_train_steps=2"
+    run("fit", "pretrain.yaml", tmp_path, often, "--trainer.max_steps=5")
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    checkpoint = torch.load(last, weights_only=True)
+    assert checkpoint["global_step"] == 5
+    rate = checkpoint["lr_schedulers"][0]
+    assert rate["last_epoch"] == 5, "all of its state is that of the last step"
+    run("fit", "pretrain.yaml", tmp_path, often, "--trainer.max_steps=7", f"--ckpt_path={last}")
+    resumed = last.parents[2] / "version_1" / "checkpoints" / "last.ckpt"
+    assert torch.load(resumed, weights_only=True)["global_step"] == 7
+
+
 @pytest.mark.parametrize(
     ("argument", "choice"),
     [
