@@ -98,7 +98,7 @@ class OrbitTask(GPTTask):
         if any_law:
             unseen.add("law")
         for name in (*BACKBONE, *SHAPE):
-            if _seen(theirs.get(name), unseen) != _seen(self.hparams[name], unseen):
+            if _seen(theirs, name, unseen) != _seen(self.hparams, name, unseen):
                 raise ValueError(
                     f"{path}: trained with {name}={theirs.get(name)!r}, "
                     f"this model has {name}={self.hparams[name]!r}"
@@ -247,11 +247,14 @@ def _label_leak(hyper_parameters: Mapping[str, Any]) -> int:
     return (hyper_parameters.get("protocol_args") or {}).get("label_leak", 0)
 
 
-def _seen(hyper_parameter: Any, unseen: Set[str]) -> Any:
+def _seen(hyper_parameters: Mapping[str, Any], name: str, unseen: Set[str]) -> Any:
     """Return what a backbone depends on of a hyper-parameter; empty counts as not given."""
-    if isinstance(hyper_parameter, dict):
-        hyper_parameter = {k: v for k, v in hyper_parameter.items() if k not in unseen}
-    return hyper_parameter or None
+    value = hyper_parameters.get(name)
+    if name == "protocol_args":
+        given = value or {}
+        defaults = protocols.get(hyper_parameters["protocol"]).config() if given else {}
+        value = {k: v for k, v in given.items() if k not in unseen and v != defaults.get(k)}
+    return value or None
 
 
 def prediction_columns(

@@ -128,6 +128,8 @@ def test_a_backbone_serves_every_way_of_labelling(tmp_path):
     run.save_checkpoint(tmp_path / "x.ckpt", weights_only=True)
     labelled = {"n_points": 60, "label_leak": 2, "target": "log"}
     ForceTask(protocol_args=labelled, **size).load_backbone(tmp_path / "x.ckpt")
+    named = {**labelled, "law": "newton", "n_bins": 7000}  # the defaults
+    ForceTask(protocol_args=named, **size).load_backbone(tmp_path / "x.ckpt")
     with pytest.raises(ValueError, match="protocol_args"):
         ForceTask(protocol_args={**labelled, "law": "mond"}, **size).load_backbone(
             tmp_path / "x.ckpt"
