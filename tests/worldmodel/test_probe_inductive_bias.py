@@ -271,6 +271,46 @@ def test_lines_of_every_task_and_resume(tmp_path, monkeypatch, kind, law, target
         assert path.stat().st_size > 10_000
 
 
+def test_checkpoints_of_one_world_share_datasets_and_an_untrained_twin(tmp_path, monkeypatch):
+    asked = {"noise": 0, "answers": 0}
+
+    def noise(made, settings, number):
+        asked["noise"] += 1
+        return {"labels": np.full((6, len(made.rows)), float(number))}
+
+    def answer(task, made, labels, steps, seed):
+        asked["answers"] += 1
+        weight = next(task.gpt.parameters()).sum().item()
+        return np.full((12, len(made.rows)), weight)
+
+    monkeypatch.setattr(inductive_bias, "_noise", noise)
+    monkeypatch.setattr(inductive_bias, "extrapolate", answer)
+
+    def ask(one, seeds=(0,)):
+        settings = Settings(n_sequences=6, datasets=3, seeds=seeds)
+        store = Store(tmp_path, {"probe": "bias", "checkpoint": id(one), "seeds": seeds})
+        made = histories(one.protocol, 0, 6)
+        return get("inductive_bias")._answered(made, one, settings, 2, store)
+
+    orbits, state = subject(tmp_path), subject(tmp_path, StateTask)
+    next(state.task.gpt.parameters()).data += 1
+    first = ask(orbits)
+    assert asked == {"noise": 3, "answers": 6}
+    second = ask(state)
+    assert asked == {"noise": 3, "answers": 9}  # its own answers alone
+    for one, two in zip(first, second, strict=True):
+        assert np.array_equal(one["untrained"], two["untrained"])
+        assert not np.array_equal(one["checkpoint"], two["checkpoint"])
+    ask(subject(tmp_path, law="power_1_5"))  # another world
+    assert asked == {"noise": 6, "answers": 15}
+    ask(subject(tmp_path, attention="lssar", attention_args={"p": 3.0}))
+    assert asked == {"noise": 6, "answers": 21}
+    ask(subject(tmp_path, attention="lssar", attention_args={"p": 5.0}))  # of the same weights
+    assert asked == {"noise": 6, "answers": 27}
+    ask(orbits, (1,))
+    assert asked == {"noise": 9, "answers": 33}
+
+
 def test_a_world_without_states_is_refused(tmp_path):
     one = subject(tmp_path, protocol="nbody")
     assert "no two-body states" in get("inductive_bias").refusal(one, Settings())

@@ -12,6 +12,8 @@ number in common; the definition averages over functions for given inputs.
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,7 +33,7 @@ from worldmodel.probes._white_noise import (
     linear_oracle,
     mlp_oracle,
 )
-from worldmodel.tasks import OrbitTask
+from worldmodel.tasks import BACKBONE, SHAPE, OrbitTask
 
 if TYPE_CHECKING:
     from worldmodel.probing import Settings, Store, Subject
@@ -104,16 +106,16 @@ class InductiveBias:
             "checkpoint": [subject.task],
             "untrained": [subject.untrained(seed) for seed in settings.seeds],
         }
-        datasets = []
+        kept, datasets = _shared(store, subject), []
+        weights = {who: [_weights(task) for task in tasks] for who, tasks in starts.items()}
         for number in store.progress(range(settings.datasets), "white-noise datasets"):
-            piece = {"target": settings.white_noise, "dataset": number}
-            noise = store.arrays(piece, partial(_noise, made, settings, number))
+            noise = kept.arrays({"dataset": number}, partial(_noise, made, settings, number))
             dataset = dict(noise)
             for who, tasks in starts.items():
-                start = tasks[number % len(tasks)]
-                found = store.arrays(
-                    {**piece, "who": who},
-                    partial(_tuned, start, made, noise["labels"], steps, number),
+                turn = number % len(tasks)
+                found = kept.arrays(
+                    {"dataset": number, "start": weights[who][turn]},
+                    partial(_tuned, tasks[turn], made, noise["labels"], steps, number),
                 )
                 dataset[who] = found["output"]
             datasets.append(dataset)
@@ -129,6 +131,27 @@ class InductiveBias:
         for name, figure in figures.items():
             figure(lines, paths[name])
         return paths
+
+
+def _shared(store: Store, subject: Subject) -> Store:
+    """Return where answers are kept by what they depend on: the world and the weights.
+
+    Checkpoints of one world share its datasets, and those of one shape and seed their twin.
+    """
+    config = {k: v for k, v in store.config.items() if k not in ("checkpoint", "named")}
+    return type(store)(store.out, {**config, "world": dataclasses.asdict(subject.protocol)})
+
+
+def _weights(task: OrbitTask) -> dict[str, Any]:
+    """Return what tells one start of a fine-tuning from another."""
+    digest = hashlib.sha256()
+    for module in (task.embedding, task.gpt):
+        for name, value in module.state_dict().items():
+            digest.update(name.encode() + value.cpu().numpy().tobytes())
+    return {
+        **{name: task.hparams[name] for name in (*BACKBONE, *SHAPE)},
+        "weights": digest.hexdigest(),
+    }
 
 
 def _noise(made: Histories, settings: Settings, number: int) -> dict[str, Array]:
