@@ -101,6 +101,12 @@ class Settings:
         Raises:
             ValueError: One was given.
         """
+        from benchmarks.variants import check_re_weighted
+
+        for name in ("exponents", "warm_up"):
+            given = getattr(self, name, None)
+            if given and given != getattr(preset, name):
+                check_re_weighted(f"--{name.replace('_', '-')}", self.attentions)  # type: ignore[attr-defined]
 
     def trainings(self) -> list[Training]:
         """Return how models are trained, where any are."""

@@ -122,6 +122,7 @@ class LanguageModels(Settings):
                 raise ValueError(
                     f"with checkpoints nothing is trained, so {name} changes nothing: leave it"
                 )
+        super().check_given(preset)
 
     def models(self) -> Iterator[tuple[Variant, int]]:
         """Yield every variant with every seed."""

@@ -102,6 +102,7 @@ class Passkeys(Settings):
         other = ASKED if self.form == TRAINED else TRAINED
         if getattr(self, other) != getattr(preset, other):
             raise ValueError(f"with form {self.form!r}, --{other}. changes nothing: leave it")
+        super().check_given(preset)
         getattr(self, self.form).check_given(getattr(preset, self.form))
 
     def trainings(self) -> list[Training]:

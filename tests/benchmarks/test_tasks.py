@@ -206,6 +206,10 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["mqar", "--stop-at", "99"], "stop_at must be in (0, 1], got 99"),
         (["mqar", "--min-lr-ratio", "7"], "min_lr_ratio must be in [0, 1], got 7"),
         (["mqar", "--lrs", "inf"], "lrs must be finite"),
+        (["mqar", "--attentions", "softmax", "--exponents", "3"], "needs a re-weighted variant"),
+        (["mqar", "--attentions", "softmax", "--warm-up", "0.5"], "--warm-up needs a re-weighted"),
+        (["sink", "--attentions", "lazy", "--exponents", "3"], "--exponents needs a re-weighted"),
+        (["passkey", "--attentions", "lssa", "--exponents", "3"], "needs a re-weighted variant"),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
