@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,9 @@ def loss_curves(out: Path, lines: Sequence[Line]) -> Figure | None:
         axis.set_title(title, fontsize=9)
         axis.set_xlabel("step", fontsize=8)
         axis.grid(alpha=0.3)
+    shown = (zip(*axis.get_legend_handles_labels()[::-1], strict=True) for axis in axes.flat)
+    named = dict(itertools.chain(*shown))
+    figure.legend(named.values(), named, loc="outside lower center", ncols=6, fontsize=7)
     return figure
 
 
@@ -240,7 +244,8 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
     for line in lines:
         row = line["row"]
         look = _look(models.index(row["model"]), row["arm"])
-        label = row["model"] if row["arm"] == "pretraining" else f"{row['model']}, {row['arm']}"
+        arm = "pretrained" if row["arm"] == "pretraining" else row["arm"]  # they look alike
+        label = f"{row['model']}, {arm}"
         curves = _curves(out / line["files"]["curves"])
         axis.plot(*curves["train_loss"], lw=0.5, alpha=0.4, **{**look, "marker": None})
         shown = None if label in seen else label
@@ -251,7 +256,6 @@ def _loss_panel(axis: Any, out: Path, lines: Sequence[Line], models: list[str]) 
     axis.set_yscale("log")
     if np.isfinite(lowest):
         axis.set_ylim(bottom=lowest / 3)  # memorised labels go to zero and say nothing more
-    axis.legend(fontsize=7)
     axis.tick_params(labelsize=7, which="both")
 
 

@@ -26,14 +26,13 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import CSVLogger
-from lightning.pytorch.plugins import TorchCheckpointIO
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
 from benchmarks import learners
 from benchmarks.presets import Training
-from orbits import artefacts
 from symreg.cells import Progress
+from worldmodel.atomic_checkpoints import AtomicCheckpoints
 from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
 from worldmodel.data import OrbitData
 from worldmodel.gpt_task import GPTTask
@@ -179,16 +178,6 @@ class _AfterValidation(Callback):
             trainer.save_checkpoint(self.path)
 
 
-class _AtomicCheckpoints(TorchCheckpointIO):
-    """Replace a checkpoint in one step: Lightning copies it in, where /tmp is another disk."""
-
-    def save_checkpoint(
-        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
-    ) -> None:
-        with artefacts.replacing(path) as file:
-            torch.save(checkpoint, file)
-
-
 def _fit(
     config: Mapping[str, Any], kept: Path, progress: Progress, seed: int, pretrained: Path | None
 ) -> None:
@@ -235,7 +224,7 @@ def _fit(
             *more,
             *([_AfterValidation(checkpoint, training.checkpoint_steps)] if more else []),
         ],
-        plugins=[_AtomicCheckpoints(), LightningEnvironment()],
+        plugins=[AtomicCheckpoints(), LightningEnvironment()],
         enable_progress_bar=False,
         enable_model_summary=False,
         deterministic="warn",

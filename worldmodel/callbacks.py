@@ -39,9 +39,13 @@ class SaveLastStep(Callback):
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
         """Write the model once more, where its last checkpoint is."""
-        for callback in trainer.checkpoint_callbacks:
-            if isinstance(callback, ModelCheckpoint) and callback.last_model_path:
-                trainer.save_checkpoint(callback.last_model_path, callback.save_weights_only)
+        _save_last(trainer)
+
+
+def _save_last(trainer: lightning.Trainer) -> None:
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, ModelCheckpoint) and callback.last_model_path:
+            trainer.save_checkpoint(callback.last_model_path, callback.save_weights_only)
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -104,7 +108,8 @@ class SharpenWhen(Callback):
     """Train without re-weighting until a validation metric has passed a threshold.
 
     What re-weighting cannot learn from scratch it keeps once it is learned: the schedule waits
-    for the learning, not for a step.
+    for the learning, not for a step. The last checkpoint is written again once it has decided, as
+    Lightning writes it before the validation and does not repeat that when it resumes.
 
     Args:
         metric: A logged name that rises, for example ``val_accuracy``.
@@ -125,8 +130,10 @@ class SharpenWhen(Callback):
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
         """Switch it on for good once the metric is there."""
-        if float(trainer.callback_metrics[self.metric]) > self.above:
+        reached = float(trainer.callback_metrics[self.metric]) > self.above
+        if reached and sharpened(pl_module) < 1 and not trainer.sanity_checking:
             _set_sharpen(pl_module, 1.0)
+            _save_last(trainer)
 
 
 class SharpenAfter(Callback):

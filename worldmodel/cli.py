@@ -7,6 +7,7 @@ import sys
 from typing import Any, NoReturn
 
 import lightning
+from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import (
     ArgsType,
     LightningArgumentParser,
@@ -15,7 +16,8 @@ from lightning.pytorch.cli import (
 )
 
 from worldmodel.allocator import keep_freed_memory
-from worldmodel.callbacks import SaveLastStep
+from worldmodel.atomic_checkpoints import AtomicCheckpoints
+from worldmodel.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
@@ -26,6 +28,10 @@ from worldmodel.text_task import TextTask
 
 KEYWORDS = ("best", "last", "hpc", "registry")
 """What Lightning takes as ``ckpt_path`` beside a path."""
+TRAINING = ("fit", "finetune")
+"""Commands that start or resume a training; the others ask a trained model."""
+LINKED = ("protocol", "protocol_args", "tokenizer")
+"""Arguments of the data that the model takes from them."""
 TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
 DATA = (OrbitData, TextData, ShardData)
 CLASSES = {
@@ -49,7 +55,8 @@ class Trainer(lightning.Trainer):
         Args:
             model: A ForceTask with the variant and shape of the checkpoint.
             datamodule: Labelled sequences (population: force).
-            pretrained: Checkpoint of a NextTokenTask; leave it out to train from scratch.
+            pretrained: Checkpoint of a NextTokenTask; without it that of ``model.pretrained``,
+                or random weights.
             ckpt_path: Checkpoint of an interrupted fine-tuning run, to resume it.
 
         Raises:
@@ -66,12 +73,21 @@ class Trainer(lightning.Trainer):
 
 
 class SaveConfig(SaveConfigCallback):
-    """Save the resolved configuration in a form that every command can read back."""
+    """Save the resolved configuration of a training in a form that every command can read back."""
 
     def __init__(self, parser: Any, config: Any, *args: Any, **kwargs: Any) -> None:
         config = config.clone()
-        config.pop("pretrained", None)  # an argument of finetune alone
+        pretrained = config.pop("pretrained", None)  # an argument of finetune alone
+        if pretrained:
+            config["model"]["init_args"]["pretrained"] = pretrained
         super().__init__(parser, config, *args, **kwargs)
+
+    def setup(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
+    ) -> None:
+        """Save it in the logger's folder: what has none is nobody's to write to."""
+        if stage == "fit" and trainer.logger is not None:
+            super().setup(trainer, pl_module, stage)
 
 
 class Parser(LightningArgumentParser):
@@ -129,9 +145,14 @@ class WorldModelCLI(LightningCLI):
 
     def _parse_ckpt_path(self) -> None:
         """Take the model from a checkpoint that names its class, as those of this CLI do."""
-        path = self.config[self.config["subcommand"]].get("ckpt_path")
-        if path in (None, *KEYWORDS) or "_class_path" in read_checkpoint(path)["hyper_parameters"]:
+        command = self.config["subcommand"]
+        path = self.config[command].get("ckpt_path")
+        if path in (None, *KEYWORDS):
+            return
+        if "_class_path" in read_checkpoint(path)["hyper_parameters"]:
+            asked = self.config[command]["model"]
             super()._parse_ckpt_path()
+            _compare(asked, self.config[command]["model"], path, resumes=command in TRAINING)
 
     def before_instantiate_classes(self) -> None:
         """Load checkpoints as plain data unless told otherwise."""
@@ -139,20 +160,29 @@ class WorldModelCLI(LightningCLI):
         if config.get("weights_only", True) is None:
             config["weights_only"] = True
 
+    def instantiate_trainer(self, **kwargs: Any) -> lightning.Trainer:
+        """Write checkpoints in one step, unless a plugin of one's own writes them."""
+        plugins = self._get(self.config_init, "trainer.plugins") or []
+        plugins = plugins if isinstance(plugins, list) else [plugins]
+        if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
+            plugins = [*plugins, AtomicCheckpoints()]
+        return super().instantiate_trainer(plugins=plugins, **kwargs)
+
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Save the last step, take orbits by default, and let model and data agree."""
         parser.add_lightning_class_args(SaveLastStep, "save_last_step")
         parser.set_defaults({"data": {"class_path": "worldmodel.data.OrbitData"}})
-        for key in ("protocol", "protocol_args", "tokenizer"):
+        for key in LINKED:
             parser.link_arguments(f"data.init_args.{key}", f"model.init_args.{key}")
 
     def after_instantiate_classes(self) -> None:
-        """Refuse a task that cannot read its data or checkpoint, or that predicts no forces.
+        """Refuse a task that cannot read its data or checkpoint, or that cannot be asked.
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: An orbit task on text, a text task on orbits, predict without a
-                ForceTask, or a checkpoint of another variant, protocol or shape.
+            ValueError: An orbit task on text, a text task on orbits, predict without a ForceTask
+                or a writer, an answer asked of no checkpoint, or a checkpoint of another variant,
+                protocol or shape.
         """
         model, data = type(self.model), type(self.datamodule)
         if issubclass(model, TextTask) != issubclass(data, CorpusData):
@@ -162,10 +192,18 @@ class WorldModelCLI(LightningCLI):
             )
         if self.subcommand == "predict" and not issubclass(model, ForceTask):
             raise ValueError(f"predict writes the forces of a ForceTask, got {model.__name__}")
+        callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
+        writes = any(isinstance(callback, PredictionWriter) for callback in callbacks)
+        if self.subcommand == "predict" and not writes:
+            raise ValueError(
+                "predict writes no file without a PredictionWriter: put one into "
+                "trainer.callbacks, as worldmodel/configs/force.yaml does"
+            )
         checkpoint = self.config[self.subcommand].get("ckpt_path")
-        if isinstance(self.model, OrbitTask) and checkpoint not in (None, *KEYWORDS):
-            held = read_checkpoint(checkpoint)
-            self.model.check_backbone(checkpoint, held, with_head=True)
+        if checkpoint is None and self.subcommand not in TRAINING:
+            raise ValueError(f"{self.subcommand} asks a trained model: set ckpt_path")
+        if checkpoint not in (None, *KEYWORDS):
+            self.model.check_checkpoint(checkpoint, read_checkpoint(checkpoint))
 
 
 def main(args: ArgsType = None) -> None:
@@ -181,6 +219,27 @@ def main(args: ArgsType = None) -> None:
     except FloatingPointError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _compare(asked: Any, held: Any, path: str, resumes: bool) -> None:
+    """Say which hyper-parameters are a checkpoint's and not the configuration's.
+
+    Raises:
+        ValueError: Training would go on with others than were asked for.
+    """
+    asked, held = (x.get("init_args") or {} for x in (asked, held))
+    changed = [
+        f"{name} {held[name]!r} (configured: {asked[name]!r})"
+        for name in sorted(vars(held))
+        if name in asked and asked[name] != held[name] and name not in (*LINKED, "pretrained")
+    ]
+    if changed and resumes:
+        raise ValueError(
+            f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
+            "started with, so configure the same"
+        )
+    if changed:
+        print(f"taken from {path}: {', '.join(changed)}", file=sys.stderr)
 
 
 def _fail(message: str) -> NoReturn:

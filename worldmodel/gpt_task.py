@@ -7,7 +7,9 @@ variant and checkpoints load with ``weights_only=True``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import lightning
 import torch
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 else:
     # The choices of the command line: the catalogue and the linear mixers.
     AttentionName = Literal[attention_variants.all_names()]
+
+
+EARLIER = {"mlp": "gelu", "norm": "layer"}
+"""Hyper-parameters of checkpoints from before there were others."""
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -44,7 +50,7 @@ class GPTTask(lightning.LightningModule, ABC):
         optimizer: ``muon`` (on block matrices, AdamW on the rest) or ``adamw``.
         lr: Largest learning rate; a cosine takes it to its minimum at ``trainer.max_steps``.
         min_lr_ratio: The minimum, as a share of ``lr``.
-        weight_decay: Decoupled weight decay.
+        weight_decay: Decoupled weight decay, of matrices alone.
         warmup_steps: Steps of linear warm-up.
 
     Raises:
@@ -73,6 +79,29 @@ class GPTTask(lightning.LightningModule, ABC):
             raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)
 
+    same: ClassVar[tuple[str, ...]] = (
+        "attention", "attention_args", "n_layer", "n_head", "head_dim", "mlp", "norm",
+    )  # fmt: skip
+    """Hyper-parameters without which the same weights are another model."""
+
+    def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+        """Refuse the checkpoint of another model than this one, even if its weights would fit.
+
+        Args:
+            path: Where it is, for the message.
+            checkpoint: Of :func:`worldmodel.tasks.read_checkpoint`.
+
+        Raises:
+            ValueError: It holds another variant, shape or tokeniser.
+        """
+        theirs = {**EARLIER, **checkpoint["hyper_parameters"]}
+        for name in self.same:
+            if (theirs.get(name) or None) != (self.hparams[name] or None):
+                raise ValueError(
+                    f"{path}: trained with {name}={theirs.get(name)!r}, "
+                    f"this model has {name}={self.hparams[name]!r}"
+                )
+
     @abstractmethod
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width]."""
@@ -89,26 +118,37 @@ class GPTTask(lightning.LightningModule, ABC):
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``val_loss``."""
-        self.log("val_loss", self._loss(batch), prog_bar=True, batch_size=len(batch["tokens"]))
+        self.log_mean("val_loss", self._loss(batch), len(batch["tokens"]), prog_bar=True)
 
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``test_loss``."""
-        self.log("test_loss", self._loss(batch), batch_size=len(batch["tokens"]))
+        self.log_mean("test_loss", self._loss(batch), len(batch["tokens"]))
+
+    def log_mean(self, name: str, value: Tensor, n: int, prog_bar: bool = False) -> None:
+        """Log a mean over n examples; the epoch's is over those of all devices."""
+        self.log(name, value, prog_bar=prog_bar, batch_size=n, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Say on how many devices it was trained: a batch is one device's share."""
+        """Say how many batches made a step: one on each device, or several."""
         several = distributed.is_available() and distributed.is_initialized()
         checkpoint["world_size"] = distributed.get_world_size() if several else 1
+        at_once = self._trainer.accumulate_grad_batches if self._trainer is not None else 1
+        checkpoint["accumulate_grad_batches"] = at_once
 
     def configure_model(self) -> None:
         """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2).
 
         Raises:
-            ValueError: The optimiser is not ``adamw``.
+            ValueError: The optimiser is not ``adamw``, or tensors are to be parallel too.
         """
         mesh = self.device_mesh
         if mesh is None or isinstance(self, FSDPModule):  # fit and test call it once each
             return
+        if (parallel := mesh["tensor_parallel"].size()) > 1:  # Lightning's default
+            raise ValueError(
+                f"tensor_parallel_size must be 1, got {parallel}: set trainer.strategy."
+                f"data_parallel_size={mesh.size()} and trainer.strategy.tensor_parallel_size=1"
+            )
         if self.hparams["optimizer"] != "adamw":
             raise ValueError("FSDP2 cannot save the state of Muon: set optimizer to adamw")
         for module in (*self.gpt.blocks, self):
@@ -134,9 +174,13 @@ class GPTTask(lightning.LightningModule, ABC):
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Stop before a gradient that is not finite reaches the weights and a checkpoint.
 
+        With ``16-mixed`` the gradient scaler skips such a step, and lowers its scale.
+
         Raises:
             NonFiniteLoss: A gradient is NaN or infinite.
         """
+        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+            return
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
         if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
             raise NonFiniteLoss(

@@ -15,9 +15,11 @@ from torch import nn
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from attention.layer import Attention
 from worldmodel.muon import BatchedMuon
 
 OptimizerName = Literal["muon", "adamw"]
+Parameters = list[nn.Parameter] | list[dict[str, Any]]
 
 
 class MuonAdamW(Optimizer):
@@ -25,15 +27,15 @@ class MuonAdamW(Optimizer):
 
     Args:
         matrices: Two-dimensional weights of the blocks, for Muon.
-        others: Everything else, for AdamW.
+        others: Everything else, for AdamW: parameters or groups of them.
         lr: Learning rate of both; Muon's update is rescaled to AdamW's size (``match_rms_adamw``).
-        weight_decay: Decoupled weight decay of both.
+        weight_decay: Decoupled weight decay, where a group has none of its own.
     """
 
     def __init__(
         self,
         matrices: list[nn.Parameter],
-        others: list[nn.Parameter],
+        others: Parameters,
         lr: float,
         weight_decay: float,
     ) -> None:
@@ -96,7 +98,8 @@ def configure(
         module: What is trained; parameters that need no gradient are left out.
         name: ``muon`` or ``adamw``.
         lr: Largest learning rate.
-        weight_decay: Decoupled weight decay.
+        weight_decay: Decoupled weight decay. As in GPT-2's recipes (Karpathy, llm.c) gains, biases
+            and a variant's learned numbers have none.
         warmup_steps: Steps of linear warm-up.
         total_steps: Step at which the learning rate reaches its minimum.
         min_lr_ratio: The minimum, as a share of ``lr``.
@@ -117,9 +120,10 @@ def configure(
     others = [p for p in trained if id(p) not in hidden]
     optimizer: Optimizer
     if name == "muon" and matrices:
-        optimizer = MuonAdamW(matrices, others, lr, weight_decay)
+        optimizer = MuonAdamW(matrices, _groups(module, others, weight_decay), lr, weight_decay)
     else:
-        optimizer = AdamW(matrices + others, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
+        groups = _groups(module, matrices + others, weight_decay)
+        optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
 
     def factor(step: int) -> float:
         if step < warmup_steps:
@@ -129,3 +133,21 @@ def configure(
         return min_lr_ratio + (1 - min_lr_ratio) * cosine
 
     return optimizer, LambdaLR(optimizer, factor)
+
+
+def _groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) -> Parameters:
+    """Return parameters in groups, with and without decay; as they are where there is none."""
+    if not weight_decay:
+        return trained
+    learned = {
+        id(number)
+        for layer in module.modules()
+        if isinstance(layer, Attention)
+        for number in layer.learned.values()
+    }
+    plain = learned | {id(p) for p in trained if p.dim() < 2}
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in trained if id(p) not in plain]},
+        {"params": [p for p in trained if id(p) in plain], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,8 @@ class Subject:
         batch_size: Sequences of each step, on all devices; None if it does not tell.
         label: Its name in tables; None for that of its variant.
         labels: Labelled sequences of a force model; None where they were unlimited.
+        scratch: A force model whose backbone started from random weights. Checkpoints from before
+            they told it count as pre-trained.
     """
 
     path: Path
@@ -42,6 +45,7 @@ class Subject:
     batch_size: int | None = None
     label: str | None = None
     labels: int | None = None
+    scratch: bool = False
 
     @classmethod
     def load(cls, given: str | Path, law: str | None = None) -> Subject:
@@ -75,10 +79,12 @@ class Subject:
             task=task.eval(),
             seed=int(seed),
             steps=int(checkpoint.get("global_step", 0)),
-            batch_size=batch_size and batch_size * checkpoint.get("world_size", 1),
+            batch_size=batch_size and batch_size * _batches_a_step(checkpoint),
             law=world.law,
             label=label,
             labels=data.get("n_train") if isinstance(task, ForceTask) else None,
+            scratch=isinstance(task, ForceTask)
+            and checkpoint["hyper_parameters"].get("pretrained", "unknown") is None,
         )
 
     @cached_property
@@ -109,7 +115,7 @@ class Subject:
         """What tells its lines from those of others: the world, the model and the training."""
         arms = {
             "NextTokenTask": "pretrained",
-            "ForceTask": "force head",
+            "ForceTask": "force head, scratch" if self.scratch else "force head",
             "StateTask": "state-trained",
         }
         return {
@@ -146,3 +152,7 @@ class Subject:
         """Return a model of the same class, variant and shape with random weights."""
         lightning.seed_everything(self.control_seed(seed), verbose=False)
         return type(self.task)(**dict(self.task.hparams)).eval()
+
+
+def _batches_a_step(checkpoint: Mapping[str, Any]) -> int:
+    return checkpoint.get("world_size", 1) * checkpoint.get("accumulate_grad_batches", 1)

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from orbits import protocols
 from worldmodel.embedding import OrbitEmbedding, OrbitInput
-from worldmodel.gpt_task import GPTTask, NonFiniteLoss
+from worldmodel.gpt_task import EARLIER, GPTTask, NonFiniteLoss
 from worldmodel.heads import ForceHead, NextTokenHead
 from worldmodel.text_task import TextTask
 from worldmodel.token_task import TokenTask
@@ -74,6 +74,14 @@ class OrbitTask(GPTTask):
         """Return the backbone's final hidden states, [B, T, width]."""
         return self.gpt(self.embedding(batch["tokens"], batch["coordinates"]))
 
+    def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+        """Refuse the checkpoint of another variant, shape, protocol or target.
+
+        Raises:
+            ValueError: It is one.
+        """
+        self.check_backbone(path, checkpoint, with_head=True)
+
     def check_backbone(
         self,
         path: str | Path,
@@ -92,8 +100,7 @@ class OrbitTask(GPTTask):
         Raises:
             ValueError: It holds another variant, protocol or shape.
         """
-        # Checkpoints from before there were others do not name these two.
-        theirs = {"mlp": "gelu", "norm": "layer", **checkpoint["hyper_parameters"]}
+        theirs = {**EARLIER, **checkpoint["hyper_parameters"]}
         unseen = {"label_leak"} if with_head else set(LABELLING)
         if any_law:
             unseen.add("law")
@@ -128,23 +135,44 @@ class ForceTask(OrbitTask):
     Args:
         direction_weight: Weight of the direction beside the standardised magnitude.
         freeze_backbone: Train the head alone.
+        pretrained: Checkpoint whose backbone training starts from; None for scratch.
         **kwargs: As for :class:`OrbitTask`.
     """
 
     needs_labels = True
 
     def __init__(
-        self, direction_weight: float = 0.3, freeze_backbone: bool = False, **kwargs: Any
+        self,
+        direction_weight: float = 0.3,
+        freeze_backbone: bool = False,
+        pretrained: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self._loaded: str | None = None
         protocol = protocols.get(self.hparams["protocol"], self.hparams["protocol_args"])
         self.head = ForceHead(self.gpt.width, protocol.target)
         if freeze_backbone:
             for part in (self.gpt, self.embedding):
                 part.requires_grad_(False)
 
+    def setup(self, stage: str) -> None:
+        """Refuse data without labels, and take the pre-trained backbone unless this is a resume.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: As :meth:`OrbitTask.setup` and :meth:`load_backbone`.
+        """
+        super().setup(stage)
+        pretrained = self.hparams["pretrained"]
+        if stage == "fit" and pretrained != self._loaded and not self.trainer.ckpt_path:
+            self.load_backbone(pretrained)
+
     def load_backbone(self, path: str | Path, any_law: bool = False) -> None:
         """Take embedding and backbone from a checkpoint of the same variant and shape.
+
+        The path is then the hyper-parameter ``pretrained``, by which checkpoints tell where their
+        backbone comes from.
 
         Args:
             path: The checkpoint.
@@ -170,6 +198,13 @@ class ForceTask(OrbitTask):
                 if key.startswith(prefix)
             }
             getattr(self, part).load_state_dict(state)
+        self.hparams["pretrained"] = self._loaded = str(path)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Remember where a resumed training's backbone came from."""
+        super().on_load_checkpoint(checkpoint)
+        held = checkpoint.get("hyper_parameters", {})
+        self.hparams["pretrained"] = held.get("pretrained", self.hparams["pretrained"])
 
     def on_fit_start(self) -> None:
         """Set the head's scale from the labelled training sequences, unless it is restored."""

@@ -17,6 +17,8 @@ class TextTask(TokenTask):
         **kwargs: As for :class:`worldmodel.token_task.TokenTask`, less ``vocab_size``.
     """
 
+    same = (*TokenTask.same, "tokenizer")
+
     def __init__(self, tokenizer: str = "bytes", **kwargs: Any) -> None:
         loaded = load_tokenizer(tokenizer)
         super().__init__(loaded.vocab_size, **kwargs)

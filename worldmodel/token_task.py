@@ -109,9 +109,9 @@ class TokenTask(GPTTask):
         logits, targets = self._asked(batch)
         size = len(batch["targets"])
         loss = functional.cross_entropy(logits, targets)
-        self.log("val_loss", loss, prog_bar=True, batch_size=size)
+        self.log_mean("val_loss", loss, size, prog_bar=True)
         right = (logits.argmax(dim=-1) == targets).float().mean()
-        self.log("val_accuracy", right, prog_bar=True, batch_size=size)
+        self.log_mean("val_accuracy", right, size, prog_bar=True)
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the mean negative log-likelihood of the asked tokens, in nats."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from worldmodel.text import CorpusData
     from worldmodel.tokenizer import Tokenizer, Tokens
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same settings would train another model."""
 
 TEXT_SEED = 0

@@ -105,7 +105,7 @@ class MADTask(Task):
     """Mechanistic architecture design."""
 
     name = "mad"
-    version = 1
+    version = 2
     about = "Which of six skills (recall, copying, compression, ...) does a mixer have?"
     metrics = METRICS
     presets = PRESETS

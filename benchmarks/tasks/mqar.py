@@ -117,7 +117,7 @@ class MQARTask(Task):
     """Multi-query associative recall."""
 
     name = "mqar"
-    version = 1
+    version = 2
     about = "Can a mixer look up what it saw: the value of each key that is asked?"
     metrics = METRICS
     presets = PRESETS

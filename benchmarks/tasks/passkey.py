@@ -162,7 +162,7 @@ class PasskeyTask(Task):
     """Passkey retrieval."""
 
     name = "passkey"
-    version = 2
+    version = 3
     about = "Does a model find a number in filler, beyond the length it was trained on?"
     metrics = METRICS
     presets = PRESETS

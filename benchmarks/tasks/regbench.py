@@ -92,7 +92,7 @@ class RegBenchTask(Task):
     """In-context language learning."""
 
     name = "regbench"
-    version = 1
+    version = 2
     about = "Does a model infer, from a few strings, which symbols may follow?"
     metrics = METRICS
     presets = PRESETS

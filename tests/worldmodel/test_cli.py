@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from worldmodel.cli import main
+from worldmodel.subject import Subject
 
 CONFIGS = Path(__file__).parents[2] / "worldmodel" / "configs"
 TINY = [
@@ -65,6 +66,69 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
     assert (first["global_step"], second["global_step"]) == (2, 4)
     rate = [state["lr_schedulers"][0]["last_epoch"] for state in (first, second)]
     assert rate == [2, 4], "the schedule goes on where it stood"
+
+
+def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path):
+    run("fit", "pretrain.yaml", tmp_path)
+    pretrained = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    run("finetune", "force.yaml", tmp_path, f"--pretrained={pretrained}")
+    saved = tmp_path / "force" / "version_0" / "config.yaml"
+    for command in ("finetune", "fit"):
+        main([command, "-c", str(saved)])
+    first, *again = (
+        saved.parents[1] / f"version_{n}" / "checkpoints" / "last.ckpt" for n in range(3)
+    )
+    expected = torch.load(first, weights_only=True)
+    assert expected["hyper_parameters"]["pretrained"] == str(pretrained)
+    for path in again:
+        found = torch.load(path, weights_only=True)["state_dict"]
+        for name, value in expected["state_dict"].items():
+            torch.testing.assert_close(found[name], value, rtol=0, atol=0)
+    assert Subject.load(first).row["arm"] == "force head"
+    more = [f"--ckpt_path={first}", "--trainer.max_steps=3"]
+    main(["finetune", "-c", str(saved), *more])
+    resumed = saved.parents[1] / "version_3" / "checkpoints" / "last.ckpt"
+    assert Subject.load(resumed).row["arm"] == "force head"
+    run("finetune", "force.yaml", tmp_path)
+    scratch = saved.parents[1] / "version_4" / "checkpoints" / "last.ckpt"
+    assert Subject.load(scratch).row["arm"] == "force head, scratch"
+
+
+def test_what_a_checkpoint_decides_is_said_and_refused_in_training(tmp_path, capsys):
+    run("fit", "pretrain.yaml", tmp_path)
+    last = f"--ckpt_path={tmp_path / 'pretrain' / 'version_0' / 'checkpoints' / 'last.ckpt'}"
+    capsys.readouterr()
+    run("validate", "pretrain.yaml", tmp_path, last, "--model.attention_args.p=5")
+    assert "attention_args {'p': 3} (configured: {'p': 5})" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as refused:
+        run("fit", "pretrain.yaml", tmp_path, last, "--model.lr=1e-5")
+    assert refused.value.code == 2
+    assert "was trained with lr 0.006 (configured: 1e-05)" in capsys.readouterr().err
+    assert not (tmp_path / "pretrain" / "version_2").exists()
+
+
+@pytest.mark.parametrize("command", ["validate", "test", "predict"])
+def test_a_model_that_was_not_trained_is_not_asked(tmp_path, capsys, command):
+    with pytest.raises(SystemExit) as refused:
+        run(command, "force.yaml", tmp_path / "out")
+    assert refused.value.code == 2
+    assert f"{command} asks a trained model: set ckpt_path" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_predict_needs_a_writer_and_nothing_is_written_where_nobody_asked(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    run("finetune", "force.yaml", tmp_path / "runs")
+    last = tmp_path / "runs" / "force" / "version_0" / "checkpoints" / "last.ckpt"
+    asked = [f"--ckpt_path={last}", "--data.n_test=4", "--trainer.logger=false"]
+    run("test", "force.yaml", tmp_path, *asked)
+    with pytest.raises(SystemExit) as refused:
+        run("predict", "force.yaml", tmp_path, *asked, "--trainer.callbacks=null")
+    assert refused.value.code == 2
+    assert "predict writes no file without a PredictionWriter" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_the_last_checkpoint_is_of_the_last_step(tmp_path):

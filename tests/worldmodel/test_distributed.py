@@ -132,6 +132,24 @@ def test_what_goes_wrong_in_a_process_is_the_error_of_the_cell(tmp_path):
     assert "FSDP2 cannot save the state of Muon" in line["error"]
 
 
+def fit(out, strategy, **options):
+    """Train on two processes by the command line."""
+    command = [sys.executable, "-m", "worldmodel", "fit", "-c", "worldmodel/configs/pretrain.yaml"]
+    size = {"max_steps": 4, "val_check_interval": 2, "accelerator": "cpu", "devices": 2}
+    size |= {"enable_progress_bar": "false", "logger.init_args.save_dir": str(out)}
+    trainer = [f"--trainer.{key}={value}" for key, value in size.items()]
+    model = ["--model.optimizer=adamw", "--model.n_layer=1", "--model.head_dim=8"]
+    data = ["--data.protocol_args={n_points: 16, n_bins: 32}", "--data.n_val=8"]
+    return subprocess.run([*command, *trainer, *strategy, *model, *data], cwd=ROOT, **options)
+
+
+def test_tensors_are_not_made_parallel_in_silence(tmp_path):
+    defaults = ["--trainer.strategy=ModelParallelStrategy"]
+    said = fit(tmp_path, defaults, capture_output=True, text=True, timeout=300)
+    assert said.returncode != 0
+    assert "set trainer.strategy.data_parallel_size=2" in said.stderr
+
+
 @pytest.mark.parametrize(
     "strategy",
     [
@@ -146,12 +164,6 @@ def test_what_goes_wrong_in_a_process_is_the_error_of_the_cell(tmp_path):
     ids=["ddp", "fsdp2"],
 )
 def test_the_command_line_trains_on_two_processes(tmp_path, strategy):
-    command = [sys.executable, "-m", "worldmodel", "fit", "-c", "worldmodel/configs/pretrain.yaml"]
-    size = {"max_steps": 4, "val_check_interval": 2, "accelerator": "cpu", "devices": 2}
-    size |= {"enable_progress_bar": "false", "logger.init_args.save_dir": str(tmp_path)}
-    trainer = [f"--trainer.{key}={value}" for key, value in size.items()]
-    model = ["--model.optimizer=adamw", "--model.n_layer=1", "--model.head_dim=8"]
-    data = ["--data.protocol_args={n_points: 16, n_bins: 32}", "--data.n_val=8"]
-    subprocess.run([*command, *trainer, *strategy, *model, *data], cwd=ROOT, check=True)
+    fit(tmp_path, strategy, check=True)
     last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
     assert torch.load(last, weights_only=True)["global_step"] == 4

@@ -138,10 +138,10 @@ def test_half_the_log_ratio_is_a_slope_of_a_half(tmp_path, monkeypatch):
     monkeypatch.setattr(_motion_questions.Force, "model", half)
     lines = probing.answer(checkpoint(tmp_path, ForceTask), PROBE, tmp_path / "out", SETTINGS)
     for changed in ("m1", "m2"):
-        found = metrics(lines, "force head", changed, "force")
+        found = metrics(lines, "force head, scratch", changed, "force")
         np.testing.assert_allclose(found["slope"], 0.5, rtol=1e-9)
         np.testing.assert_allclose(found["agreement"], 0.75, rtol=1e-9)
-        found = metrics(lines, "force head", changed, "force vector")
+        found = metrics(lines, "force head, scratch", changed, "force vector")
         np.testing.assert_allclose(found["slope"], 2, rtol=1e-9)
         np.testing.assert_allclose(found["agreement"], 0, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(metrics(lines, "oracle", changed, "force")["agreement"], 1)
@@ -175,7 +175,7 @@ def test_going_straight_on_answers_the_place_and_not_the_bend(tmp_path, monkeypa
 
 def test_random_models_do_not_agree(tmp_path):
     lines = probing.answer(checkpoint(tmp_path, ForceTask), PROBE, tmp_path / "out", SETTINGS)
-    assert metrics(lines, "force head", "m1", "force")["agreement"][0] < 0.3
+    assert metrics(lines, "force head, scratch", "m1", "force")["agreement"][0] < 0.3
     np.testing.assert_allclose(metrics(lines, "untrained", "m1", "force")["slope"], 0, atol=1e-12)
     assert set(PROBE.draw(lines, tmp_path / "out")) == {"causal_force"}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from orbits import protocols, solar_system
+from orbits import artefacts, protocols, solar_system
 from symreg import predictions as symreg_predictions
 from worldmodel.data import OrbitData
 from worldmodel.probes import _force_head, force_magnitude, force_vector, predictions
@@ -209,12 +209,16 @@ def test_a_force_model_answers_itself_and_its_fresh_sequences_never_leaked(tmp_p
         tmp_path, task=ForceTask, protocol_args={"label_leak": 2}, n_train=12, n_test=30
     )
     lines = by_name(force_magnitude.PROBE.measure(subject, SETTINGS, a_store(tmp_path)))
-    assert {arm for arm, *_ in lines} == {"force head", "untrained + ridge", "oracle", "ceiling"}
-    assert lines["force head", 2, "leaked labels"]["setting"] == {
+    scratch = "force head, scratch"
+    assert {arm for arm, *_ in lines} == {scratch, "untrained + ridge", "oracle", "ceiling"}
+    assert lines[scratch, 2, "leaked labels"]["setting"] == {
         "leak": 2, "labels": 12, "rows": "leaked labels"
     }  # fmt: skip
     columns = _force_head.own_answers(subject, SETTINGS, a_store(tmp_path))
     assert set(at(columns, "fresh sequences")["sequence_id"]) == set(range(30, 50))
+    (line,) = predictions.PROBE.measure(subject, SETTINGS, a_store(tmp_path, "predictions"))
+    written = artefacts.load_arrays(tmp_path / line["files"]["predictions"])[0]
+    assert set(written["sequence_id"]) == set(range(30, 50)), "nobody's labels leaked there"
     data = OrbitData(
         protocol_args={**SIZES["identifiable"]}, population="force", n_test=20, eval_batch_size=20
     )

@@ -117,7 +117,7 @@ def test_lines_controls_and_figure(tmp_path):
     assert [(x["name"], x["arm"]) for x in lines[::4]] == [
         ("softmax", "pretrained"),
         ("softmax", "untrained"),
-        ("shuffled labels", "control"),
+        ("shuffled labels, softmax", "control"),
         ("best observer", "ceiling"),
     ]
     assert set(lines[-1]["metrics"]) == {"r2_log_m1", "r2_log_m2", "r2_log_force"}

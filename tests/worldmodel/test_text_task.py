@@ -13,7 +13,7 @@ import worldmodel.__main__ as program
 from worldmodel import optim
 from worldmodel.attention_maps import SENTENCE, attention_maps, layer_weights
 from worldmodel.cli import main
-from worldmodel.tasks import ForceTask, NextTokenTask, load_task
+from worldmodel.tasks import ForceTask, NextTokenTask, load_task, read_checkpoint
 from worldmodel.text import TextData
 from worldmodel.text_task import TextTask
 
@@ -109,6 +109,27 @@ def test_a_checkpoint_alone_gives_the_same_logits(tmp_path, name):
     torch.testing.assert_close(again.eval()(batch), task.eval()(batch), rtol=0, atol=0)
     with pytest.raises(ValueError, match="protocol"):
         ForceTask(**SMALL).load_backbone(tmp_path / "model.ckpt")
+
+
+def test_weights_of_another_variant_or_tokeniser_are_not_taken(tmp_path, file, capsys):
+    args = {"p": 3.0}
+    save(TextTask(attention="lssar", attention_args=args, **SMALL), tmp_path / "model.ckpt")
+    held = read_checkpoint(tmp_path / "model.ckpt")
+    TextTask(attention="lssar", attention_args=args, **SMALL).check_checkpoint("x", held)
+    lssar = {"attention": "lssar", "attention_args": args}
+    for changes in ({}, {"attention": "lssar"}, {**lssar, "n_head": 4}):
+        task = TextTask(**{**SMALL, **changes})
+        with pytest.raises(ValueError, match="trained with"):
+            task.check_checkpoint("x", held)
+    held["hyper_parameters"]["tokenizer"] = "another"
+    with pytest.raises(ValueError, match="tokenizer="):
+        TextTask(attention="lssar", attention_args=args, **SMALL).check_checkpoint("x", held)
+    asked = ["--ckpt_path", str(tmp_path / "model.ckpt"), "--data.path", str(file)]
+    size = ["--model.n_layer=1", "--model.head_dim=8", "--trainer.logger=false"]
+    with pytest.raises(SystemExit) as refused:
+        main(["validate", "-c", str(CONFIG), *asked, *size, "--data.seq_len=32"])
+    assert refused.value.code == 2
+    assert "trained with attention='lssar'" in capsys.readouterr().err
 
 
 def test_logits_never_see_the_future_and_the_loss_is_theirs():

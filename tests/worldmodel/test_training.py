@@ -12,11 +12,12 @@ from lightning.pytorch.loggers import CSVLogger
 import attention
 from orbits import artefacts
 from worldmodel import optim
-from worldmodel.callbacks import PredictionWriter, SharpenAfter
+from worldmodel.callbacks import PredictionWriter, SharpenAfter, SharpenWhen
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import fit_ridge, ridge_readout
 from worldmodel.data import OrbitData
 from worldmodel.muon import BatchedMuon
+from worldmodel.subject import Subject
 from worldmodel.tasks import ForceTask, NextTokenTask, NonFiniteLoss, load_task
 
 ARGS = {"n_points": 16, "n_bins": 32}
@@ -223,8 +224,9 @@ def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
         module, "muon", lr=0.1, weight_decay=0.01, warmup_steps=2, total_steps=10
     )
     muon = BatchedMuon([twin["blocks"][0].weight], lr=0.1, weight_decay=0.01)
+    biases = [twin["blocks"][0].bias, twin["rest"].bias]
     adamw = torch.optim.AdamW(
-        [twin["blocks"][0].bias, *twin["rest"].parameters()],
+        [{"params": [twin["rest"].weight]}, {"params": biases, "weight_decay": 0.0}],
         lr=0.1,
         weight_decay=0.01,
         betas=(0.9, 0.95),
@@ -257,6 +259,60 @@ def test_muon_takes_hidden_matrices_alone():
     )
     assert len(muon) == 6
     assert (mixer.learned["bias"] == 0).all(), "initialisation leaves learned numbers alone"
+
+
+def test_a_schedule_that_waits_for_a_metric_resumes_as_it_stood(tmp_path):
+    def run(folder, callbacks, resume=None):
+        lightning.seed_everything(0, verbose=False)
+        task = NextTokenTask(attention="lssar", **SMALL)
+        keep = ModelCheckpoint(folder, save_last=True, every_n_train_steps=2)
+        steps = trainer(folder, 5, [keep, *callbacks], val_check_interval=2)
+        steps.fit(task, data(), ckpt_path=resume, weights_only=True)
+        return task.state_dict()
+
+    whole = run(tmp_path / "whole", [SharpenWhen("val_loss", above=0)])
+    with pytest.raises(_Stopped):
+        run(tmp_path / "killed", [SharpenWhen("val_loss", above=0), _StopAt(3)])
+    last = tmp_path / "killed" / "last.ckpt"
+    held = torch.load(last, weights_only=True)
+    assert held["global_step"] == 2
+    assert held["state_dict"]["gpt.blocks.0.attention.sharpen"] == 1
+    resumed = run(tmp_path / "resumed", [SharpenWhen("val_loss", above=0)], last)
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, rtol=0, atol=0, msg=name)
+
+
+def test_a_checkpoint_counts_all_sequences_of_a_step(tmp_path):
+    run = trainer(tmp_path, 2, accumulate_grad_batches=3)
+    run.fit(NextTokenTask(**SMALL), data(batch_size=4))
+    run.save_checkpoint(tmp_path / "a.ckpt")
+    subject = Subject.load(tmp_path / "a.ckpt")
+    assert (subject.steps, subject.batch_size) == (2, 12)
+
+
+@pytest.mark.parametrize("name", ["muon", "adamw"])
+def test_matrices_alone_decay(name):
+    task = NextTokenTask(attention="lazy", **SMALL)
+    options = {"lr": 0.1, "warmup_steps": 1, "total_steps": 2}
+    optimizer, _ = optim.configure(task, name, weight_decay=0.1, **options)
+    decay = {id(p): g["weight_decay"] for g in optimizer.param_groups for p in g["params"]}
+    assert len(decay) == len(list(task.parameters()))
+    for label, parameter in task.named_parameters():
+        matrix = parameter.dim() > 1 and "learned" not in label
+        assert decay[id(parameter)] == (0.1 if matrix else 0), label
+    assert task.gpt.blocks[0].attention.learned["bias"].dim() == 2
+    optimizer, _ = optim.configure(task, name, weight_decay=0.0, **options)
+    assert len(optimizer.param_groups) == (2 if name == "muon" else 1)
+
+
+def test_a_gradient_scaler_may_skip_a_step_that_overflows(tmp_path):
+    run, task = trainer(tmp_path, 1), NextTokenTask(**SMALL)
+    task.gpt.blocks[0].attention.query.weight.grad = torch.full((16, 16), torch.inf)
+    task.trainer = run
+    with pytest.raises(NonFiniteLoss, match="gradient"):
+        task.on_before_optimizer_step(None)
+    run.precision_plugin.scaler = torch.amp.GradScaler("cpu")
+    task.on_before_optimizer_step(None)
 
 
 def test_a_schedule_needs_a_number_of_steps(tmp_path):

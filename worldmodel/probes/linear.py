@@ -243,7 +243,7 @@ class Linear:
         asked = (
             (subject.model, subject.row["arm"], subject.task, False),
             (subject.model, "untrained", twin, False),
-            ("shuffled labels", "control", subject.task, True),
+            (f"shuffled labels, {subject.model}", "control", subject.task, True),
         )
         reasons = [f"{target}: {reason}" for target, reason in left_out(protocol.law).items()]
         missing = {"left_out": "; ".join(reasons)} if reasons else {}

@@ -1,7 +1,8 @@
 """Prediction files: what a checkpoint's force head answers, for ``python -m symreg leaderboard``.
 
 A force model answers itself. Of another checkpoint, a force head is fine-tuned with the first of
-the seeds and without a label leak, as :mod:`worldmodel.probes.force_magnitude` does.
+the seeds and without a label leak, as :mod:`worldmodel.probes.force_magnitude` does. A force model
+that was trained on leaked labels answers for sequences of which none leaked.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Predictions:
         else:
             columns = finetuned(subject, settings, store, leak=0, seed=settings.seeds[0])
             setting = {"labels": settings.labels, "steps": settings.steps or STEPS}
-        points = at(columns, "unlabelled")
+        points = at(columns, "fresh sequences" if subject.leaks else "unlabelled")
         row = {**subject.row, "labels": setting["labels"]}
         config = {**store.config, "row": row, **setting}
         inputs = {"checkpoint": subject.sha256}
