@@ -144,7 +144,10 @@ def fit(out, strategy, **options):
 
 
 def test_tensors_are_not_made_parallel_in_silence(tmp_path):
-    defaults = ["--trainer.strategy=ModelParallelStrategy"]
+    defaults = [
+        "--trainer.strategy=ModelParallelStrategy",
+        "--trainer.strategy.save_distributed_checkpoint=false",
+    ]
     said = fit(tmp_path, defaults, capture_output=True, text=True, timeout=300)
     assert said.returncode != 0
     assert "set trainer.strategy.data_parallel_size=2" in said.stderr
