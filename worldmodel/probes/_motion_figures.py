@@ -168,6 +168,10 @@ def _orbits(kept: Mapping[str, Arrays], world: str) -> Figure | None:
     return figure
 
 
+ROOT_TICKS = (0, 1, 5, 15, 30)
+"""Distances in AU that are marked where their square root is drawn."""
+
+
 def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
     """Return a gif of one system in motion: the truth, and how up to ``most`` models go on."""
     film = next(iter(kept.values()))
@@ -194,13 +198,20 @@ def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
     for axis, (title, places) in zip(axes.flat, panels.items(), strict=True):
         axis.set_title(textwrap.fill(title, 40), fontsize=10)
         axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        axis.tick_params(labelsize=7, labelbottom=not solar, labelleft=not solar)
+        axis.tick_params(labelsize=7)
+        if solar:
+            ticks = [*(-distance for distance in ROOT_TICKS if distance), *ROOT_TICKS]
+            places_of = np.sign(ticks) * np.sqrt(np.abs(ticks))
+            axis.set_xticks(places_of, np.abs(ticks))
+            axis.set_yticks(places_of, np.abs(ticks))
+            axis.set(xlim=(-reach, reach), ylim=(-reach, reach))
         for k, colour in enumerate(colours):
             axis.plot(*panels["true"][:, k].T, "-", color="#dddddd", lw=0.8)
             trail = axis.plot([], [], "-", color=colour, lw=1.2, animated=True)[0]
             dot = axis.plot([], [], "o", color=colour, ms=5, animated=True)[0]
             movers.append((places[:, k], trail, dot))
     title = "the Solar System" if solar else "held-out sequence 0"
+    figure.supxlabel("AU", fontsize=9)
     clock = figure.suptitle(title, fontsize=10, animated=True)
     canvas: Any = figure.canvas
     canvas.draw()
