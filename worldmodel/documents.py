@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from orbits import artefacts
 from worldmodel import corpora
 from worldmodel.corpora import PublishedCorpus
 
@@ -194,7 +195,19 @@ def tables(path: str, corpus: PublishedCorpus | None = None, column: str | None 
     else:
         raise FileNotFoundError(f"corpus {path!r}: no such file or folder")
     name = corpus.name if corpus else place.name
-    return _source(name, {"files": place.name, "column": column}, loaded, splits, column, corpus)
+    record = {"files": place.name, "sizes": _sizes(place), "column": column}
+    return _source(name, record, loaded, splits, column, corpus)
+
+
+def _sizes(place: Path) -> str:
+    """Return what changes if a file is added, removed or of another length."""
+    files = [place] if place.is_file() else place.rglob("*")
+    sizes = {
+        str(file.relative_to(place.parent)): file.stat().st_size
+        for file in files
+        if file.name.endswith(SUFFIXES)
+    }
+    return artefacts.key(sizes)
 
 
 def in_memory(name: str, record: Mapping[str, Any], texts: Mapping[str, Sequence[str]]) -> Source:

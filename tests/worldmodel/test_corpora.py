@@ -75,6 +75,23 @@ def test_local_files_of_a_hub_repository_give_their_texts_in_order(tmp_path, nam
     assert str(tmp_path.parent) not in json.dumps(dict(source.record))
 
 
+def test_other_files_are_another_source(tmp_path):
+    folder, copy = tmp_path / "a" / "texts", tmp_path / "b" / "texts"
+    for place in (folder, copy):
+        place.mkdir(parents=True)
+        write_jsonl(place / "train.jsonl", texts_of(4))
+    before = documents.source(str(folder)).record
+    assert documents.source(str(copy)).record == before
+    write_jsonl(folder / "train.jsonl", texts_of(5))
+    longer = documents.source(str(folder)).record
+    write_jsonl(folder / "validation.jsonl", texts_of(5))
+    more = documents.source(str(folder)).record
+    assert before != longer != more
+    one = documents.source(str(folder / "train.jsonl")).record
+    write_jsonl(folder / "validation.jsonl", texts_of(6))
+    assert documents.source(str(folder / "train.jsonl")).record == one
+
+
 def test_the_readme_of_a_repository_chooses_the_files(tmp_path):
     write_parquet(tmp_path / "sample/10BT/0.parquet", ["wanted"], FINEWEB)
     write_parquet(tmp_path / "data/dump/0.parquet", ["not wanted"], FINEWEB)
