@@ -229,9 +229,9 @@ def _compare(asked: Any, held: Any, path: str, resumes: bool) -> None:
     """
     asked, held = (x.get("init_args") or {} for x in (asked, held))
     changed = [
-        f"{name} {held[name]!r} (configured: {asked[name]!r})"
-        for name in sorted(vars(held))
-        if name in asked and asked[name] != held[name] and name not in (*LINKED, "pretrained")
+        f"{name} {value!r} (configured: {asked[name]!r})"
+        for name, value in sorted(held.items())
+        if name in asked and asked[name] != value and name not in (*LINKED, "pretrained")
     ]
     if changed and resumes:
         raise ValueError(
