@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from matplotlib.figure import Figure
 from orbits import laws
 from symreg import predictions, results
 from symreg.leaderboard import Row
+from worldmodel.legend import legend
 from worldmodel.palette import COLOURS, MARKERS, SUN, TRUTH
 
 Line = Mapping[str, Any]
@@ -233,9 +233,7 @@ def loss_curves(out: Path, lines: Sequence[Line]) -> Figure | None:
         axis.set_title(title, fontsize=9)
         axis.set_xlabel("step", fontsize=8)
         axis.grid(alpha=0.3)
-    shown = (zip(*axis.get_legend_handles_labels()[::-1], strict=True) for axis in axes.flat)
-    named = dict(itertools.chain(*shown))
-    figure.legend(named.values(), named, loc="outside lower center", ncols=6, fontsize=7)
+    legend(figure)
     return figure
 
 

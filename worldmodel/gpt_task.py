@@ -7,7 +7,7 @@ variant and checkpoints load with ``weights_only=True``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -28,6 +28,7 @@ else:
     AttentionName = Literal[attention_variants.all_names()]
 
 
+SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
 EARLIER = {"mlp": "gelu", "norm": "layer"}
 """Hyper-parameters of checkpoints from before there were others."""
 
@@ -79,9 +80,7 @@ class GPTTask(lightning.LightningModule, ABC):
             raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)
 
-    same: ClassVar[tuple[str, ...]] = (
-        "attention", "attention_args", "n_layer", "n_head", "head_dim", "mlp", "norm",
-    )  # fmt: skip
+    same: ClassVar[tuple[str, ...]] = ("attention", "attention_args", *SHAPE)
     """Hyper-parameters without which the same weights are another model."""
 
     def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
@@ -94,9 +93,19 @@ class GPTTask(lightning.LightningModule, ABC):
         Raises:
             ValueError: It holds another variant, shape or tokeniser.
         """
+        self._refuse_unlike(path, checkpoint, self.same, lambda held, name: held.get(name) or None)
+
+    def _refuse_unlike(
+        self,
+        path: str | Path,
+        checkpoint: Mapping[str, Any],
+        names: Iterable[str],
+        seen: Callable[[Mapping[str, Any], str], Any],
+    ) -> None:
+        """Refuse a checkpoint of which ``seen(hyper-parameters, name)`` is not as of this model."""
         theirs = {**EARLIER, **checkpoint["hyper_parameters"]}
-        for name in self.same:
-            if (theirs.get(name) or None) != (self.hparams[name] or None):
+        for name in names:
+            if seen(theirs, name) != seen(self.hparams, name):
                 raise ValueError(
                     f"{path}: trained with {name}={theirs.get(name)!r}, "
                     f"this model has {name}={self.hparams[name]!r}"

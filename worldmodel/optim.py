@@ -120,10 +120,10 @@ def configure(
     others = [p for p in trained if id(p) not in hidden]
     optimizer: Optimizer
     if name == "muon" and matrices:
-        optimizer = MuonAdamW(matrices, _groups(module, others, weight_decay), lr, weight_decay)
+        optimizer = MuonAdamW(matrices, groups(module, others, weight_decay), lr, weight_decay)
     else:
-        groups = _groups(module, matrices + others, weight_decay)
-        optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
+        everything = groups(module, matrices + others, weight_decay)
+        optimizer = AdamW(everything, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
 
     def factor(step: int) -> float:
         if step < warmup_steps:
@@ -135,8 +135,14 @@ def configure(
     return optimizer, LambdaLR(optimizer, factor)
 
 
-def _groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) -> Parameters:
-    """Return parameters in groups, with and without decay; as they are where there is none."""
+def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) -> Parameters:
+    """Return parameters in groups, with and without decay; as they are where there is none.
+
+    Args:
+        module: Whose parameters they are.
+        trained: The parameters.
+        weight_decay: Of the optimiser that gets the groups.
+    """
     if not weight_decay:
         return trained
     learned = {
@@ -146,8 +152,8 @@ def _groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float)
         for number in layer.learned.values()
     }
     plain = learned | {id(p) for p in trained if p.dim() < 2}
-    groups: list[dict[str, Any]] = [
+    both: list[dict[str, Any]] = [
         {"params": [p for p in trained if id(p) not in plain]},
         {"params": [p for p in trained if id(p) in plain], "weight_decay": 0.0},
     ]
-    return [group for group in groups if group["params"]]
+    return [group for group in both if group["params"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Set
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.nn import functional
 
 from orbits import protocols
 from worldmodel.embedding import OrbitEmbedding, OrbitInput
-from worldmodel.gpt_task import EARLIER, GPTTask, NonFiniteLoss
+from worldmodel.gpt_task import SHAPE, GPTTask, NonFiniteLoss
 from worldmodel.heads import ForceHead, NextTokenHead
 from worldmodel.text_task import TextTask
 from worldmodel.token_task import TokenTask
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 BACKBONE = ("protocol", "protocol_args", "input", "attention", "attention_args")
-SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
 LABELLING = ("target", "label_leak")
 """Overrides of the protocol that a backbone does not see; a head sees the target."""
 
@@ -100,16 +100,10 @@ class OrbitTask(GPTTask):
         Raises:
             ValueError: It holds another variant, protocol or shape.
         """
-        theirs = {**EARLIER, **checkpoint["hyper_parameters"]}
         unseen = {"label_leak"} if with_head else set(LABELLING)
         if any_law:
             unseen.add("law")
-        for name in (*BACKBONE, *SHAPE):
-            if _seen(theirs, name, unseen) != _seen(self.hparams, name, unseen):
-                raise ValueError(
-                    f"{path}: trained with {name}={theirs.get(name)!r}, "
-                    f"this model has {name}={self.hparams[name]!r}"
-                )
+        self._refuse_unlike(path, checkpoint, (*BACKBONE, *SHAPE), partial(_seen, unseen=unseen))
 
 
 class NextTokenTask(OrbitTask):

@@ -346,22 +346,6 @@ def test_a_failed_search_counts_under_the_version_of_its_engine(tmp_path):
     assert line["manifest"]["config"] == dict(law.config)
 
 
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    with (
-        artefacts.lock(tmp_path / "out"),
-        pytest.raises(ValueError, match="another run is using"),
-        artefacts.lock(tmp_path / "out"),
-    ):
-        pass
-    with artefacts.lock(tmp_path / "out"):
-        pass
-
-
-def test_a_run_killed_at_its_very_start_continues(tmp_path):
-    (tmp_path / ".run.json.123.abc").touch()
-    results.claim(tmp_path, options().config(), resume=False, overwrite=False)
-
-
 def test_seeds_draw_their_own_labels_and_share_the_test_set():
     grid = [c for c in newton.cells(options(seeds=(0, 5, 7))) if c.kind == "force"]
     drawn = {(c.config["row"]["seed"], c.config["data"]["train_seed"]) for c in grid}

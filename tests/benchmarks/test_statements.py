@@ -1,29 +1,14 @@
 """What a report says of its rows: which pairs differ, from how many seeds, from which trainings."""
 
-import itertools
-
 import pytest
 
 from benchmarks import next_points, report
 from symreg.leaderboard import rows, to_markdown
+from tests.symreg import written_lines
 
-CELL = itertools.count()
 
-
-def line(kind="predictor", model="softmax", arm="pretrained", seed=0, **more):
-    row = {"protocol": "fixed", "model": model, "arm": arm, "labels": 100, "seed": seed}
-    return {
-        "schema": 1,
-        "task": "newton",
-        "cell": f"{next(CELL):016x}",
-        "status": "ok",
-        "kind": kind,
-        "row": row,
-        "engine": None,
-        "cpu_s": 2.0,
-        "metrics": {},
-        "manifest": {"inputs": {}},
-    } | more
+def line(kind="predictor", model="softmax", **more):
+    return written_lines.line(kind, model, **{"metrics": {}, "manifest": {"inputs": {}}} | more)
 
 
 def trained(arm="pretrained", m1=1.0, seeds=(0, 1, 2), model="softmax", **more):
@@ -43,9 +28,9 @@ def test_pre_training_is_compared_with_scratch_and_all_comparisons_are_counted()
     lines = [*trained(), *trained("scratch", m1=0.7), *trained(model="lssa")]
     said = report.comparisons(rows(lines))
     assert said == [
-        "softmax, 100 labels, pretrained and scratch: intervals are disjoint in m1 (3 seeds and "
+        "softmax, 300 labels, pretrained and scratch: intervals are disjoint in m1 (3 seeds and "
         "3 seeds; seeds alone would separate a metric in 10% of comparisons).",
-        "lssa and softmax, pretrained, 100 labels: no difference is shown (3 seeds and 3 seeds; "
+        "lssa and softmax, pretrained, 300 labels: no difference is shown (3 seeds and 3 seeds; "
         "all intervals overlap).",
         "Comparisons made: 8, of m1, m2, r, constant; where many are made, some intervals are "
         "disjoint by chance.",
@@ -59,7 +44,7 @@ def test_nothing_is_claimed_from_the_trainings_that_did_not_fail(lost):
     (said,) = report.comparisons(rows(lines))
     assert f"no claim (3 seeds and 3 seeds, {lost} failed;" in said
     said = report.answers(rows(lines), "newton")
-    assert any(f"softmax, scratch, 100 labels (3 seeds, {lost} failed)" in x for x in said)
+    assert any(f"softmax, scratch, 300 labels (3 seeds, {lost} failed)" in x for x in said)
 
 
 def test_world_models_that_failed_are_counted():

@@ -231,3 +231,14 @@ def test_a_failing_write_names_the_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space") as failure:
         artefacts.write_bytes(tmp_path / "x", b"data")
     assert failure.value.filename == str(tmp_path / "x")
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with (
+        artefacts.lock(tmp_path / "out"),
+        pytest.raises(ValueError, match="another run is using"),
+        artefacts.lock(tmp_path / "out"),
+    ):
+        pass
+    with artefacts.lock(tmp_path / "out"):
+        pass

@@ -252,3 +252,8 @@ def test_the_key_follows_what_determines_the_result(tmp_path):
     below = cell(tmp_path, "b", needs={"x": a})
     assert below.key != cell(tmp_path, "b", needs={"x": cell(tmp_path, "a", value=2)}).key
     assert len(a.key) == len(artefacts.key({})) == 16
+
+
+def test_a_run_killed_at_its_very_start_continues(tmp_path):
+    (tmp_path / ".run.json.123.abc").touch()
+    results.claim(tmp_path, {"benchmark": "one"}, resume=False, overwrite=False)

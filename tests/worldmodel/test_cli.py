@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from worldmodel import atomic_checkpoints
 from worldmodel.cli import main
 from worldmodel.subject import Subject
 
@@ -129,6 +130,17 @@ def test_predict_needs_a_writer_and_nothing_is_written_where_nobody_asked(
     assert refused.value.code == 2
     assert "predict writes no file without a PredictionWriter" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_checkpoint_is_never_half_there(tmp_path, monkeypatch):
+    def full(checkpoint, file):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(atomic_checkpoints.torch, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        run("fit", "pretrain.yaml", tmp_path)
+    assert not list(tmp_path.rglob("*.ckpt*"))
 
 
 def test_the_last_checkpoint_is_of_the_last_step(tmp_path):

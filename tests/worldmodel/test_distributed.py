@@ -14,6 +14,9 @@ import torch
 from benchmarks import newton, newton_cells, presets, training
 from benchmarks.presets import Training
 from symreg import cells
+from worldmodel.data import OrbitData
+from worldmodel.quiet import quiet_trainer
+from worldmodel.tasks import load_task
 
 ROOT = Path(__file__).parents[2]
 BATCH, STEPS = 16, 12
@@ -168,5 +171,10 @@ def test_tensors_are_not_made_parallel_in_silence(tmp_path):
 )
 def test_the_command_line_trains_on_two_processes(tmp_path, strategy):
     fit(tmp_path, strategy, check=True)
-    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    folder = tmp_path / "pretrain" / "version_0"
+    last = folder / "checkpoints" / "last.ckpt"
     assert torch.load(last, weights_only=True)["global_step"] == 4
+    data = OrbitData(protocol_args={"n_points": 16, "n_bins": 32}, n_val=8)
+    (alone,) = quiet_trainer().validate(load_task(last), datamodule=data, verbose=False)
+    logged = training.last_value(folder / "metrics.csv", "val_loss")
+    assert logged == pytest.approx(alone["val_loss"], rel=1e-5), "of both processes' sequences"

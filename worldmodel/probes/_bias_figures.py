@@ -8,13 +8,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+from worldmodel.legend import legend
 from worldmodel.palette import TRUTH
 from worldmodel.probes._style import (
     Line,
     Looks,
     bare,
     bars,
-    legend,
     once,
     save,
     without_repeats,

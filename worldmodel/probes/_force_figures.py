@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 
 from orbits import artefacts, laws
 from orbits.solar_system import PLANETS
+from worldmodel.legend import legend
 from worldmodel.palette import COLOURS, CONTROL, SUN, TRUTH
-from worldmodel.probes._style import Array, Line, Looks, bars, legend, once, world_of
+from worldmodel.probes._style import Array, Line, Looks, bars, once, world_of
 
 ARROWS = 36
 """At most so many are drawn on an orbit."""

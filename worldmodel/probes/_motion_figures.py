@@ -18,8 +18,9 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from orbits import artefacts
+from worldmodel.legend import legend
 from worldmodel.palette import COLOURS, SUN, TRUTH
-from worldmodel.probes._style import Line, Looks, is_control, legend, save, world_of
+from worldmodel.probes._style import Line, Looks, is_control, save, world_of
 
 Arrays = dict[str, npt.NDArray]
 PALE = "#aaaaaa"
@@ -168,8 +169,8 @@ def _orbits(kept: Mapping[str, Arrays], world: str) -> Figure | None:
     return figure
 
 
-ROOT_TICKS = (0, 1, 5, 15, 30)
-"""Distances in AU that are marked where their square root is drawn."""
+ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)
+"""Distances in AU, to either side, that are marked where their square root is drawn."""
 
 
 def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
@@ -197,14 +198,12 @@ def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
     movers = []
     for axis, (title, places) in zip(axes.flat, panels.items(), strict=True):
         axis.set_title(textwrap.fill(title, 40), fontsize=10)
-        axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         axis.tick_params(labelsize=7)
         if solar:
-            ticks = [*(-distance for distance in ROOT_TICKS if distance), *ROOT_TICKS]
-            places_of = np.sign(ticks) * np.sqrt(np.abs(ticks))
-            axis.set_xticks(places_of, np.abs(ticks))
-            axis.set_yticks(places_of, np.abs(ticks))
-            axis.set(xlim=(-reach, reach), ylim=(-reach, reach))
+            at = np.sign(ROOT_TICKS) * np.sqrt(np.abs(ROOT_TICKS))
+            axis.set_xticks(at, np.abs(ROOT_TICKS))
+            axis.set_yticks(at, np.abs(ROOT_TICKS))
+        axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         for k, colour in enumerate(colours):
             axis.plot(*panels["true"][:, k].T, "-", color="#dddddd", lw=0.8)
             trail = axis.plot([], [], "-", color=colour, lw=1.2, animated=True)[0]

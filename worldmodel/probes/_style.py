@@ -106,32 +106,6 @@ def once(names: Sequence[str | None]) -> list[str | None]:
     return [None if name in names[:number] else name for number, name in enumerate(names)]
 
 
-def legend(figure: Figure, world: str, above: bool = False) -> None:
-    """Give a figure one legend of all its panels, in as many columns as its names leave room for.
-
-    Args:
-        figure: Whose panels have labelled artists.
-        world: Its title, see :func:`world_of`.
-        above: Put it above the panels instead of below them.
-    """
-    found = {
-        label: handle
-        for axis in figure.axes
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    letters = 16 * figure.get_figwidth()  # of a line
-    figure.legend(
-        found.values(),
-        found.keys(),
-        title=world,
-        title_fontsize=8,
-        loc="outside upper center" if above else "outside lower center",
-        ncols=max(1, min(4, int(letters / (max(map(len, found)) + 8)))),
-        fontsize=8,
-        frameon=False,
-    )
-
-
 def bars(spans: Array) -> Array:
     """Return lengths of error bars, [2, n], for rows of value, low, high."""
     # Rounding may leave a value a hair outside its interval, which matplotlib refuses.

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from worldmodel import optim
 from worldmodel.probes._bias_histories import Array, Histories
 from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import BACKBONE, SHAPE, OrbitTask
@@ -137,12 +138,9 @@ class WhiteNoiseTask(OrbitTask):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return the published optimiser."""
-        parameters = list(self.parameters())
-        groups = [
-            {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": 0.1},
-            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
-        ]
-        return torch.optim.AdamW(groups, lr=6e-4, betas=(0.9, 0.95))
+        decay = 0.1
+        groups = optim.groups(self, list(self.parameters()), decay)
+        return torch.optim.AdamW(groups, lr=6e-4, weight_decay=decay, betas=(0.9, 0.95))
 
 
 def extrapolate(task: OrbitTask, made: Histories, labels: Array, steps: int, seed: int) -> Array:

@@ -28,9 +28,10 @@ from orbits.protocols import Protocol
 from worldmodel.controls.ridge import fit_ridge
 from worldmodel.data import OrbitSequences
 from worldmodel.intervals import r_squared
+from worldmodel.legend import legend
 from worldmodel.palette import TRUTH
 from worldmodel.probes import Line
-from worldmodel.probes._style import Looks, bare, bars, legend, once, save, world_of
+from worldmodel.probes._style import Looks, bare, bars, once, save, world_of
 from worldmodel.tasks import OrbitTask, read_rows
 
 if TYPE_CHECKING:
