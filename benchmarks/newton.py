@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.newton_options import Options
+from benchmarks.observers import OBSERVERS, infers_mass
 from benchmarks.presets import UNLIMITED
 from benchmarks.variants import Variant, variants
 from symreg.cells import Cell
@@ -117,6 +118,10 @@ class _Grid:
             yield self._cell("control", self._row("k-NN oracle", "control", budget, None))
         row = self._row("power law", "control", min(int(b) for b in budgets), None)
         yield self._cell("control", row)
+        for law in filter(infers_mass, self.options.elsewhere):
+            for kind in OBSERVERS:
+                row = self._row(f"{kind}, by {law}", "control", None, None)
+                yield self._cell("control", row, control=kind, believed=law)
 
     def laws(self, predictors: Iterable[Cell]) -> Iterable[Cell]:
         """Yield the symbolic searches of the predictors, at the chosen label budgets."""

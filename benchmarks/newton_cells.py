@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch import Tensor
 
 from benchmarks import training
 from benchmarks.newton_options import FORCE_SEED_OFFSET
+from benchmarks.observers import OBSERVERS, observed_force
 from benchmarks.training import CHECKPOINT, CURVES
-from orbits import artefacts
+from orbits import artefacts, laws
 from orbits.best_observer import best_observer
 from orbits.manifest import manifest
 from orbits.protocols import Protocol
@@ -117,14 +119,15 @@ def ridge(
 def control(
     config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
 ) -> dict[str, Any]:
-    """Answer without a model: the truth, the ceiling, the k-NN oracle or a power law."""
+    """Answer without a model: the truth, the ceiling, the k-NN oracle, a power law, an observer."""
     data = OrbitData(**config["data"])
     compute = {
+        **{kind: partial(_observer, config) for kind in OBSERVERS},
         "true force": _truth,
         "ceiling": _ceiling,
         "k-NN oracle": lambda d: knn_oracle(d.labelled_dataloader(), d.test_dataloader()),
         "power law": _power_law,
-    }[config["row"]["model"]]
+    }[config.get("control", config["row"]["model"])]
     return _predictor_line(config, folder, compute(data))
 
 
@@ -163,6 +166,12 @@ def _held_out(config: dict[str, Any]) -> tuple[Protocol, Systems]:
 
 def _truth(data: OrbitData) -> dict[str, Tensor]:
     return _from_batches(data, lambda batch: batch["force"].norm(dim=-1))
+
+
+def _observer(config: dict[str, Any], data: OrbitData) -> dict[str, Tensor]:
+    law, believed = (laws.get(name) for name in (data.protocol.law, config["believed"]))
+    past = OBSERVERS[config["control"]]
+    return _from_batches(data, lambda batch: observed_force(batch, law, believed, past))
 
 
 def _ceiling(data: OrbitData) -> dict[str, Tensor]:

@@ -106,6 +106,74 @@ def fit_exponents(
     )
 
 
+def distance_exponents(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    groups: npt.ArrayLike,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> dict[str, Interval | None]:
+    """Split the exponent of the distance into that along an orbit and that between orbits.
+
+    The fit over all points is a mixture of the two. Whoever reads a force off the motion by the
+    law of another world has that law's exponent along each orbit, where the mass that was inferred
+    is one number, and another one between orbits, where that number is wrong by a power of their
+    size.
+
+    Args:
+        X: Inputs r, m1, m2, shape [n, 3].
+        y: Predicted force magnitudes, shape [n]; ``y <= 0`` and non-finite values are dropped.
+        groups: The sequence that each point comes from, shape [n].
+        n_boot: Number of resamples of sequences.
+        seed: Seed of the resampling.
+
+    Returns:
+        ``within``: the slope of ln y on ln r, each sequence with a level of its own (a fixed
+        effect). ``between``: the exponent of r in a fit to the geometric means of the sequences.
+        Each (value, low, high), or None where the points do not determine it.
+
+    Raises:
+        ValueError: Shapes disagree, or no point is usable.
+    """
+    X, y = points.check(X, y, NAMES)
+    keep, _ = points.usable(X, y, at_least=1)
+    _, index, counts = np.unique(np.asarray(groups)[keep], return_inverse=True, return_counts=True)
+    logs = np.column_stack([np.log(X[keep]), np.log(y[keep])])
+    means = np.zeros((len(counts), logs.shape[1]))
+    np.add.at(means, index, logs)
+    means /= counts[:, None]
+    centred = logs - means[index]
+    try:
+        fitted = fit_exponents(
+            np.exp(means[:, :-1]), np.exp(means[:, -1]), np.arange(len(means)), NAMES, n_boot, seed
+        )
+    except ValueError:  # too few sequences
+        between = None
+    else:
+        between = fitted.exponents["r"]
+    return {
+        "within": _slope(centred[:, :1], centred[:, -1], index, n_boot, seed),
+        "between": between,
+    }
+
+
+def _slope(
+    design: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64],
+    groups: npt.NDArray[Any],
+    n_boot: int,
+    seed: int,
+) -> Interval | None:
+    """Return the slope of a line through the origin; None where its one variable never varies."""
+    if np.ptp(design) < 1e-8:
+        return None
+    gram, moment = _blocks(design, values, groups)
+    bounded = len(gram) >= MINIMUM_SEQUENCES
+    best = moment.sum(axis=0) / gram.sum(axis=0)[0]
+    samples = np.concatenate([best[None], _resample(gram, moment, n_boot * bounded, seed)])
+    return (_interval if bounded else _no_interval)(samples[:, 0])
+
+
 def prediction_metrics(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[str, float | None]:
     """Compare predicted with true force magnitudes, point by point.
 

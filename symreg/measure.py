@@ -12,7 +12,7 @@ import numpy.typing as npt
 from orbits import artefacts, laws
 from symreg import engines, points
 from symreg.alike import alike
-from symreg.exponents import fit_exponents, prediction_metrics
+from symreg.exponents import distance_exponents, fit_exponents, prediction_metrics
 from symreg.front import KNEE, ROUNDING, RULES
 from symreg.points import NAMES
 from symreg.predictions import Predictions
@@ -32,8 +32,9 @@ def predictor_metrics(data: Predictions, law: str) -> dict[str, Any]:
 
     Returns:
         Errors and R2 (:func:`symreg.exponents.prediction_metrics`), the mean ``cosine`` of the
-        vectors, the exponents with their bootstrap intervals, ``law_exponents``: the same fit to
-        the true force where the predictions are usable, ``residuals``: ln(predicted / true) over
+        vectors, the exponents with their bootstrap intervals, ``distance_exponents``: that of r
+        within and between orbits, ``law_exponents``: the fit of the exponents to the true force
+        where the predictions are usable, ``residuals``: ln(predicted / true) over
         equally filled bins of each variable, and ``alike``: laws that these points cannot tell
         from ``law``.
 
@@ -47,6 +48,7 @@ def predictor_metrics(data: Predictions, law: str) -> dict[str, Any]:
         **prediction_metrics(data.force, data.force_predicted),
         "cosine": data.cosine(),
         **fitted.record(),
+        "distance_exponents": distance_exponents(data.X, data.force_predicted, data.sequence_id),
         "law_exponents": {name: triple[0] for name, triple in truth.exponents.items()},
         "residuals": _residuals(data),
         "alike": list(alike(law, data.X)),

@@ -27,7 +27,7 @@ from worldmodel.intervals import MINIMUM_SEEDS
 from worldmodel.subject import Subject
 
 SCHEMA = 1
-VERSION = 3
+VERSION = 4
 """Raised when answers computed by older code must not be reused."""
 CLAIM, LINES = "probe.json", "results.jsonl"
 WHITE_NOISE = ("projection", "random")

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from symreg.exponents import fit_exponents, prediction_metrics
+from symreg.exponents import distance_exponents, fit_exponents, prediction_metrics
 
 G = 39.4784176044
 
@@ -156,3 +156,22 @@ def test_r2_of_a_constant_is_not_defined():
     metrics = prediction_metrics(np.full(50, 0.1), np.full(50, 0.1) * 1.0000001)
     assert metrics["r2"] is None
     assert metrics["r2_log"] is None
+
+
+def test_the_exponent_along_orbits_and_between_them_are_told_apart(make):
+    X, _, groups = sequences(make, seed=3, noise=0)
+    level = np.random.default_rng(0).uniform(1, 5, size=40)[groups]  # one place per orbit
+    X[:, 0] = level * np.random.default_rng(1).uniform(0.5, 2, size=len(X))
+    mean = np.exp([np.log(X[groups == g, 0]).mean() for g in range(40)])[groups]
+    split = distance_exponents(X, X[:, 1] * X[:, 2] * mean**-1 * (X[:, 0] / mean) ** -2, groups)
+    assert split["within"] == pytest.approx((-2, -2, -2))
+    assert split["between"] == pytest.approx((-1, -1, -1))
+    pooled = fit_exponents(X, X[:, 1] * X[:, 2] * mean**-1 * (X[:, 0] / mean) ** -2, groups)
+    assert -2 < pooled.exponents["r"][0] < -1, "a mixture of the two"
+
+
+def test_what_points_do_not_determine_has_no_distance_exponent(make):
+    X, y, groups = sequences(make, seed=3, n_sequences=4)
+    assert distance_exponents(X, y, groups)["between"] is None
+    once = distance_exponents(X[::10], y[::10], groups[::10])
+    assert once == {"within": None, "between": None}

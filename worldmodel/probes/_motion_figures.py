@@ -18,6 +18,7 @@ from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 from orbits import artefacts
+from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.legend import legend
 from worldmodel.palette import COLOURS, SUN, TRUTH
 from worldmodel.probes._style import Line, Looks, is_control, save, world_of
@@ -27,6 +28,7 @@ PALE = "#aaaaaa"
 STYLES: dict[str, dict[str, Any]] = {
     "copy last": {"linestyle": "-.", "color": "#999999"},
     "linear extrapolation": {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "color": "#666666"},
+    FILTER: {"linestyle": (0, (1, 2)), "color": "#444444"},
     "true orbit in bins": {"linestyle": ":", "color": TRUTH},
     "orbit fit": {"linestyle": "--", "color": TRUTH},
 }
@@ -37,8 +39,8 @@ CAPTIONS = {
         "Distance in AU between predicted and true place against the number of steps ahead, free "
         "rollouts by the likeliest bins from the first half of held-out sequences; mean over "
         "sequences, band: 1.96 standard errors. Hollow: random weights. Grey and black: a body "
-        "that rests or goes straight on, the orbit that fits the prompt best (ceiling), and the "
-        "truth to within a bin."
+        "that rests or goes straight on, a linear autoregression, the orbit that fits the prompt "
+        "best (ceiling), and the truth to within a bin."
     ),
     "rollout_conservation": (
         "By how much energy and angular momentum of a rollout miss those of the true orbit: mean "

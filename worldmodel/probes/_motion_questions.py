@@ -18,6 +18,7 @@ from orbits.arithmetic import Array
 from orbits.ceiling import fit
 from orbits.observation import STAR
 from orbits.protocols import Protocol
+from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
 from worldmodel.probes import _motion
 from worldmodel.probes._motion_held import Held, fitted_next, next_points, tensors
 from worldmodel.tasks import ForceTask, OrbitTask
@@ -65,10 +66,13 @@ class Motion:
         return {"points": fitted_next(held, factual.world)}
 
     def references(self, held: Held, factual: Held) -> dict[Who, Answers]:
-        """Return the answers of the truth in bins, of bodies that rest, and that go straight on."""
+        """Return the answers of the truth in bins, of bodies at rest or going on, of a filter."""
         single = np.minimum(held.steps, 1)
         found = _motion.references(held.observed, held.batch["body"], single)
         naive = {(name, "control"): {"points": points} for name, points in found.items()}
+        if refusal(held.protocol) is None:
+            filtered = linear_autoregression(held.protocol).next_points(held.observed)
+            naive[FILTER, "control"] = {"points": filtered}
         return {IN_BINS: {"points": held.observed}, **naive}
 
     def changes(self, one: Answers, other: Answers, factual: Held, changed: Held) -> Changes:

@@ -27,6 +27,7 @@ from orbits.ceiling import fit
 from orbits.manifest import manifest
 from orbits.protocols import Protocol
 from orbits.systems import Systems
+from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
 from worldmodel.probes import Line, _motion, _motion_figures
 from worldmodel.probes._motion_held import (
     Held,
@@ -188,12 +189,16 @@ def _slope(values: Array) -> Array:
 
 
 def _references(held: Held) -> list[Line]:
-    """Return the lines of what knows no model: rests, straight lines, the true orbit, its fit."""
+    """Return the lines of what knows no model: lines, a linear filter, the true orbit, its fit."""
     body = held.batch["body"]
     lines = []
     known = [("true orbit in bins", "oracle", held.observed, held.observed)]
     if held.protocol.max_planets == 1:
         known.append(("orbit fit", "ceiling", fitted_next(held), _fitted_free(held)))
+    if refusal(held.protocol) is None:
+        linear = linear_autoregression(held.protocol)
+        rolled = linear.rollout(held.observed, held.n_prompt)
+        known.append((FILTER, "control", linear.next_points(held.observed), rolled))
     for name, arm, following, rolled in known:
         who = {"name": name, "arm": arm}
         lines.append({**who, "setting": NEXT, "metrics": _errors(held, following)})

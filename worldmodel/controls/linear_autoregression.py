@@ -1,0 +1,114 @@
+"""The linear control of world models: the next point as a linear map of the last dozen.
+
+188 weights by ridge regression in closed form; no mass, no law, no time step. What it can do needs
+no knowledge of dynamics beyond a linear filter of places.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from orbits.arithmetic import Array
+from orbits.protocols import Protocol
+
+FILTER = "linear autoregression"
+"""Its name in tables."""
+STEPS = 12
+"""Time steps that it looks back."""
+N_SEQUENCES = 1000
+STRENGTH = 0.1
+"""Of the ridge, in AU^2."""
+
+
+class LinearAutoregression:
+    """Next points of a planet and its star, fitted to training sequences of a protocol.
+
+    A step's inputs are, with the last points as origin, the 11 points before of both bodies, and
+    the last planet - star; the star's also hold the planet's new point, which is observed first.
+    Its answer is the displacement from the body's last point.
+
+    Args:
+        protocol: What observes; one planet and its star take turns.
+        seed: Seed of the data, as training takes it.
+
+    Raises:
+        ValueError: The protocol's systems have several planets, or its sequences are too short.
+    """
+
+    def __init__(self, protocol: Protocol, seed: int) -> None:
+        if reason := refusal(protocol):
+            raise ValueError(reason)
+        data = protocol.batch(seed, "train", np.arange(N_SEQUENCES), "pretrain")
+        seen, true = _places(protocol.tokens.decode(data["tokens"][:, 1:])), data["coordinates"]
+        planet, star = np.moveaxis(_places(true[:, 1:]), 2, 0)  # each [N, S, 2]
+        steps = range(STEPS, seen.shape[1])
+        past = np.concatenate([_features(seen[:, s - STEPS : s]) for s in steps])
+        last = np.concatenate([seen[:, s - 1] for s in steps])
+        to_planet, to_star = (np.concatenate([x[:, s] for s in steps]) for x in (planet, star))
+        new = np.concatenate([seen[:, s, 0] for s in steps]) - last[:, 0]
+        ridge = Ridge(STRENGTH, fit_intercept=False)
+        self.planet = ridge.fit(past, to_planet - last[:, 0]).coef_.T
+        self.star = ridge.fit(np.hstack([past, new]), to_star - last[:, 1]).coef_.T
+
+    def next_points(self, points: Array) -> Array:
+        """Return what is expected at each row given all rows before, [N, T, 2] in AU.
+
+        Args:
+            points: Observed places in AU, [N, T, 2]: the time-step row, then planet and star in
+                turn. NaN is returned where fewer than 12 steps were observed before.
+        """
+        seen, answers = _places(points[:, 1:]), np.full(points.shape, np.nan)
+        for s in range(STEPS, seen.shape[1]):
+            planet, star = self._step(seen[:, s - STEPS : s], seen[:, s, 0])
+            answers[:, 1 + 2 * s], answers[:, 2 + 2 * s] = planet, star
+        return answers
+
+    def rollout(self, points: Array, n_prompt: int) -> Array:
+        """Return a prompt and its continuation by the control's own answers, [N, T, 2] in AU.
+
+        Args:
+            points: Observed places in AU, [N, T, 2].
+            n_prompt: Rows of the prompt, an odd number; at least 12 steps.
+        """
+        rolled = points.copy()
+        for s in range((n_prompt - 1) // 2, (points.shape[1] - 1) // 2):
+            past = _places(rolled[:, 1 : 1 + 2 * s])[:, -STEPS:]
+            rolled[:, 1 + 2 * s], rolled[:, 2 + 2 * s] = self._step(past, None)
+        return rolled
+
+    def _step(self, past: Array, planet: Array | None) -> tuple[Array, Array]:
+        """Return both bodies' next points after [N, 12, 2, 2]; the star's after the planet's."""
+        features, last = _features(past), past[:, -1]
+        expected = last[:, 0] + features @ self.planet
+        new = (expected if planet is None else planet) - last[:, 0]
+        return expected, last[:, 1] + np.hstack([features, new]) @ self.star
+
+
+@functools.lru_cache(maxsize=4)
+def linear_autoregression(protocol: Protocol, seed: int = 0) -> LinearAutoregression:
+    """Return the control of a protocol, fitted once."""
+    return LinearAutoregression(protocol, seed)
+
+
+def refusal(protocol: Protocol) -> str | None:
+    """Return why a protocol's sequences have no such control, or None."""
+    if protocol.max_planets != 1:
+        return f"a linear autoregression needs one planet, {protocol.name!r} has several"
+    if protocol.n_points // 2 < 2 * STEPS:
+        return f"a linear autoregression needs n_points >= {4 * STEPS}, got {protocol.n_points}"
+    return None
+
+
+def _places(rows: Array) -> Array:
+    """Return rows [N, 2 S, 2] that take turns as [N, S, bodies, 2]."""
+    steps = rows.shape[1] // 2
+    return rows[:, : 2 * steps].reshape(len(rows), steps, 2, 2)
+
+
+def _features(past: Array) -> Array:
+    """Return the 46 inputs of [N, 12, bodies, 2]."""
+    before = past[:, :-1] - past[:, -1:]
+    return np.hstack([before.reshape(len(past), -1), past[:, -1, 0] - past[:, -1, 1]])
