@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def control(
 ) -> dict[str, Any]:
     """Answer without a model: the truth, the ceiling, the k-NN oracle, a power law, an observer."""
     data = OrbitData(**config["data"])
-    compute = {
+    compute: dict[str, Callable[[OrbitData], dict[str, Tensor]]] = {
         **{kind: partial(_observer, config) for kind in OBSERVERS},
         "true force": _truth,
         "ceiling": _ceiling,
