@@ -16,6 +16,7 @@ import torch
 from benchmarks.compression_task import CompressionTask
 from benchmarks.masked_text import MaskedTextData
 from benchmarks.problem_data import ProblemData
+from worldmodel.checkpoint import read_checkpoint, restored
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
@@ -50,7 +51,7 @@ def _compression(data: Config, **model: Any) -> GPTTask:
 
 
 def _load_compression(path: Path) -> GPTTask:
-    return CompressionTask.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+    return restored(CompressionTask, read_checkpoint(path), path)
 
 
 def _text(data: Config, **model: Any) -> GPTTask:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +120,14 @@ def control(
 ) -> dict[str, Any]:
     """Answer without a model: the truth, the ceiling, the k-NN oracle, a power law, an observer."""
     data = OrbitData(**config["data"])
-    compute: dict[str, Callable[[OrbitData], dict[str, Tensor]]] = {
-        **{kind: partial(_observer, config) for kind in OBSERVERS},
+    if "believed" in config:
+        return _predictor_line(config, folder, _observed(config, data))
+    compute = {
         "true force": _truth,
         "ceiling": _ceiling,
         "k-NN oracle": lambda d: knn_oracle(d.labelled_dataloader(), d.test_dataloader()),
         "power law": _power_law,
-    }[config.get("control", config["row"]["model"])]
+    }[config["row"]["model"]]
     return _predictor_line(config, folder, compute(data))
 
 
@@ -169,7 +168,7 @@ def _truth(data: OrbitData) -> dict[str, Tensor]:
     return _from_batches(data, lambda batch: batch["force"].norm(dim=-1))
 
 
-def _observer(config: dict[str, Any], data: OrbitData) -> dict[str, Tensor]:
+def _observed(config: dict[str, Any], data: OrbitData) -> dict[str, Tensor]:
     law, believed = (laws.get(name) for name in (data.protocol.law, config["believed"]))
     past = OBSERVERS[config["control"]]
     return _from_batches(data, lambda batch: observed_force(batch, law, believed, past))

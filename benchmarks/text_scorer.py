@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from attention.checks import check_size
 from attention.layer import Attention
+from worldmodel.checkpoint import read_checkpoint, restored
 from worldmodel.gpt import Block, Cache
-from worldmodel.tasks import read_checkpoint
 from worldmodel.text_task import TextTask
 
 Ids = list[int]
@@ -117,8 +117,7 @@ class TextScorer:
                     f"{checkpoint}: does not say how long its training windows were; set max_length"
                 )
             max_length = int(data["seq_len"])
-        task = TextTask.load_from_checkpoint(checkpoint, map_location="cpu", weights_only=True)
-        return cls(task, max_length, batch_size, device)
+        return cls(restored(TextTask, saved, checkpoint), max_length, batch_size, device)
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Score]:

@@ -32,12 +32,12 @@ from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 from benchmarks import learners
 from benchmarks.presets import Training
 from symreg.cells import Progress
-from worldmodel.atomic_checkpoints import AtomicCheckpoints
 from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
+from worldmodel.checkpoint import AtomicCheckpoints, read_checkpoint
 from worldmodel.data import OrbitData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.quiet import quiet_trainer
-from worldmodel.tasks import ForceTask, read_checkpoint
+from worldmodel.tasks import ForceTask
 
 CHECKPOINT, CURVES, DONE = "last.ckpt", "metrics.csv", "done"
 ROOT = Path(__file__).parents[1]

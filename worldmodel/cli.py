@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Any, NoReturn
 
 import lightning
+from jsonargparse import set_parsing_settings
 from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import (
     ArgsType,
@@ -15,14 +17,16 @@ from lightning.pytorch.cli import (
     SaveConfigCallback,
 )
 
+from orbits import artefacts
 from worldmodel.allocator import keep_freed_memory
-from worldmodel.atomic_checkpoints import AtomicCheckpoints
 from worldmodel.callbacks import PredictionWriter, SaveLastStep
+from worldmodel.checkpoint import AtomicCheckpoints, read_checkpoint
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
 from worldmodel.state_task import StateTask
-from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask, read_checkpoint
+from worldmodel.stopping import INTERRUPTED, StopBetweenSteps
+from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask
 from worldmodel.text import CorpusData, TextData
 from worldmodel.text_task import TextTask
 
@@ -32,6 +36,8 @@ TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others ask a trained model."""
 LINKED = ("protocol", "protocol_args", "tokenizer")
 """Arguments of the data that the model takes from them."""
+NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
+"""What PyTorch says of a machine's limits in errors that are otherwise a program's."""
 TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
 DATA = (OrbitData, TextData, ShardData)
 CLASSES = {
@@ -85,9 +91,13 @@ class SaveConfig(SaveConfigCallback):
     def setup(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
     ) -> None:
-        """Save it in the logger's folder: what has none is nobody's to write to."""
-        if stage == "fit" and trainer.logger is not None:
-            super().setup(trainer, pl_module, stage)
+        """Save it in the logger's folder, in one piece; without one it is nobody's to write to."""
+        if stage != "fit" or trainer.logger is None:
+            return
+        folder = trainer.log_dir  # asks all processes
+        if trainer.is_global_zero and folder is not None:
+            text = self.parser.dump(self.config, skip_none=False)
+            artefacts.write_bytes(Path(folder) / self.config_filename, text.encode())
 
 
 class Parser(LightningArgumentParser):
@@ -125,6 +135,8 @@ class WorldModelCLI(LightningCLI):
     """fit | validate | test | predict | finetune, configured by YAML files and flags."""
 
     def __init__(self, args: ArgsType = None) -> None:
+        # A {class_path: ...} inside a dict[str, Any], as attention_args, is data and no class.
+        set_parsing_settings(instantiate_subclass_spec_in_any=False)
         super().__init__(
             GPTTask,
             SequenceData,
@@ -171,6 +183,7 @@ class WorldModelCLI(LightningCLI):
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Save the last step, take orbits by default, and let model and data agree."""
         parser.add_lightning_class_args(SaveLastStep, "save_last_step")
+        parser.add_lightning_class_args(StopBetweenSteps, "stop_between_steps")
         parser.set_defaults({"data": {"class_path": "worldmodel.data.OrbitData"}})
         for key in LINKED:
             parser.link_arguments(f"data.init_args.{key}", f"model.init_args.{key}")
@@ -209,16 +222,27 @@ class WorldModelCLI(LightningCLI):
 def main(args: ArgsType = None) -> None:
     """Run the command line.
 
-    Bad input ends with one line and exit code 2; training that diverged with one line and 1.
+    Every failure is one line. Bad input, a full disk and a missing folder exit with 2; a training
+    that diverged, memory that ran out and a data loader that was killed with 1; Ctrl-C with 130
+    and SIGTERM with 143, once the last checkpoint is written.
     """
     keep_freed_memory()
     try:
         WorldModelCLI(args)
-    except (ValueError, TypeError, FileNotFoundError, FileExistsError) as error:
+    except (ValueError, TypeError, OSError) as error:
         _fail(str(error))
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if not isinstance(ended.__context__ or ended, KeyboardInterrupt):
+            raise
+        _fail("stopped at once; nothing was saved", INTERRUPTED)  # Lightning exits with 1
+    except MemoryError as error:
+        _fail(f"out of memory: {error}", 1)
     except FloatingPointError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        _fail(str(error), 1)
+    except RuntimeError as error:
+        if not re.search(NOT_OURS, str(error)):
+            raise
+        _fail(str(error), 1)
 
 
 def _compare(asked: Any, held: Any, path: str, resumes: bool) -> None:
@@ -242,9 +266,9 @@ def _compare(asked: Any, held: Any, path: str, resumes: bool) -> None:
         print(f"taken from {path}: {', '.join(changed)}", file=sys.stderr)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, code: int = 2) -> NoReturn:
     # jsonargparse wraps what a constructor raised in a report on every member of a union.
     causes = re.findall(r"^\s+- (?!Expected a )(.*)$", message, flags=re.MULTILINE)
     line = causes[0] if causes else " ".join(message.split())
     print(f"error: {line}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

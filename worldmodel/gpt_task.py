@@ -88,7 +88,7 @@ class GPTTask(lightning.LightningModule, ABC):
 
         Args:
             path: Where it is, for the message.
-            checkpoint: Of :func:`worldmodel.tasks.read_checkpoint`.
+            checkpoint: Of :func:`worldmodel.checkpoint.read_checkpoint`.
 
         Raises:
             ValueError: It holds another variant, shape or tokeniser.

@@ -14,8 +14,9 @@ import numpy as np
 
 import attention
 from orbits import artefacts, protocols
+from worldmodel.checkpoint import read_checkpoint
 from worldmodel.named_checkpoint import named_checkpoint
-from worldmodel.tasks import SHAPE, ForceTask, OrbitTask, load_task, read_checkpoint
+from worldmodel.tasks import SHAPE, ForceTask, OrbitTask, load_task
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Set
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from orbits import protocols
+from worldmodel.checkpoint import read_checkpoint, restored
 from worldmodel.embedding import OrbitEmbedding, OrbitInput
 from worldmodel.gpt_task import SHAPE, GPTTask, NonFiniteLoss
 from worldmodel.heads import ForceHead, NextTokenHead
@@ -26,7 +26,6 @@ __all__ = [
     "OrbitTask",
     "load_task",
     "prediction_columns",
-    "read_checkpoint",
     "read_rows",
 ]
 
@@ -93,7 +92,7 @@ class OrbitTask(GPTTask):
 
         Args:
             path: Where it is, for the message.
-            checkpoint: Of :func:`read_checkpoint`.
+            checkpoint: Of :func:`worldmodel.checkpoint.read_checkpoint`.
             any_law: Accept one that was trained in the world of another force law.
             with_head: Its head is used too, so that the target must be the same.
 
@@ -222,29 +221,13 @@ class ForceTask(OrbitTask):
         return self.head.loss(self(batch), force, self.hparams["direction_weight"])
 
 
-def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Return a world model's checkpoint as plain data.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not a checkpoint of a world model.
-    """
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-        checkpoint["hyper_parameters"]["attention"], checkpoint["state_dict"]
-    except FileNotFoundError:
-        raise
-    except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, KeyError, TypeError):
-        raise ValueError(f"{path}: not a checkpoint of a world model") from None
-    return checkpoint
-
-
 def load_task(path: str | Path) -> GPTTask:
     """Return the task of a checkpoint, of the class that wrote it.
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not a checkpoint of a world model.
+        ValueError: As :func:`worldmodel.checkpoint.read_checkpoint`, or weights and settings do not
+            belong together.
     """
     checkpoint = read_checkpoint(path)
     task: type[GPTTask]
@@ -258,7 +241,7 @@ def load_task(path: str | Path) -> GPTTask:
         task = StateTask
     else:
         task = ForceTask if "head.readout.weight" in checkpoint["state_dict"] else NextTokenTask
-    return task.load_from_checkpoint(path, map_location="cpu", weights_only=True)
+    return restored(task, checkpoint, path)
 
 
 def read_rows(batch: dict[str, Tensor]) -> Tensor:

@@ -222,7 +222,7 @@ class Model:
         Raises:
             ValueError: It holds no language model, or does not say how long its windows were.
         """
-        from worldmodel.tasks import read_checkpoint
+        from worldmodel.checkpoint import read_checkpoint
 
         saved = read_checkpoint(path)
         if "tokenizer" not in saved["hyper_parameters"]:

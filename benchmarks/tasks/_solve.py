@@ -220,7 +220,7 @@ def trained(
     from benchmarks import learners, training
     from orbits.manifest import manifest
     from worldmodel.callbacks import sharpened
-    from worldmodel.tasks import read_checkpoint
+    from worldmodel.checkpoint import read_checkpoint
 
     with training.trained(config, folder, progress, seed=config["seed"]) as model:
         steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]

@@ -11,7 +11,7 @@ import torch
 from benchmarks import training
 from benchmarks.newton_cells import initialise
 from worldmodel.callbacks import sharpened
-from worldmodel.tasks import read_checkpoint
+from worldmodel.checkpoint import read_checkpoint
 from worldmodel.token_task import TokenTask
 
 STEPS, EVERY = 40, 5

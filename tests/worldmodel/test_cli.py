@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from worldmodel import atomic_checkpoints
+from worldmodel import checkpoint
 from worldmodel.cli import main
 from worldmodel.subject import Subject
 
@@ -137,9 +137,10 @@ def test_a_checkpoint_is_never_half_there(tmp_path, monkeypatch):
         file.write(b"half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(atomic_checkpoints.torch, "save", full)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(checkpoint.torch, "save", full)
+    with pytest.raises(SystemExit) as stopped:
         run("fit", "pretrain.yaml", tmp_path)
+    assert stopped.value.code == 2
     assert not list(tmp_path.rglob("*.ckpt*"))
 
 

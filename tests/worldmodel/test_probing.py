@@ -11,10 +11,11 @@ import pytest
 import worldmodel.__main__
 from orbits import artefacts
 from worldmodel import intervals, probes, probing
+from worldmodel.checkpoint import read_checkpoint
 from worldmodel.gpt_task import GPTTask
 from worldmodel.probe_report import table
 from worldmodel.probing import Settings, Subject, probe
-from worldmodel.tasks import ForceTask, NextTokenTask, read_checkpoint
+from worldmodel.tasks import ForceTask, NextTokenTask
 
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
 

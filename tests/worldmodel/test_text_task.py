@@ -12,8 +12,9 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 import worldmodel.__main__ as program
 from worldmodel import optim
 from worldmodel.attention_maps import SENTENCE, attention_maps, layer_weights
+from worldmodel.checkpoint import read_checkpoint
 from worldmodel.cli import main
-from worldmodel.tasks import ForceTask, NextTokenTask, load_task, read_checkpoint
+from worldmodel.tasks import ForceTask, NextTokenTask, load_task
 from worldmodel.text import TextData
 from worldmodel.text_task import TextTask
 

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from worldmodel.checkpoint import read_checkpoint
 from worldmodel.data import OrbitData
 from worldmodel.probes._force_measures import Columns
 from worldmodel.quiet import quiet_trainer
-from worldmodel.tasks import BACKBONE, SHAPE, ForceTask, OrbitTask, read_checkpoint, read_rows
+from worldmodel.tasks import BACKBONE, SHAPE, ForceTask, OrbitTask, read_rows
 
 if TYPE_CHECKING:
     from worldmodel.probing import Settings, Store, Subject

@@ -1,0 +1,203 @@
+"""Checkpoints from strangers: nothing in them is run or made, and a changed bit is noticed."""
+
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.__main__ import main as benchmarks
+from tests.worldmodel.test_cli import CONFIGS, TINY
+from worldmodel import __main__ as worldmodel
+from worldmodel.checkpoint import read_checkpoint
+from worldmodel.cli import main as lightning_cli
+from worldmodel.tasks import load_task
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+MARK = "owned"
+MAKE = {"class_path": "logging.FileHandler", "init_args": {"filename": MARK}}
+"""A class of the standard library that leaves a file where it is made."""
+
+ATTACKS = {
+    "an argument of the attention": lambda held: held.update(attention_args={"p": MAKE}),
+    "all arguments of the attention": lambda held: held.update(attention_args=MAKE),
+    "deep inside": lambda held: held.update(attention_args={"p": [1, {"x": [MAKE]}]}),
+    "the protocol, or an unknown name": lambda held: held.update(protocol_args={"law": MAKE}),
+    "its class, an import with an effect": lambda held: held.update(_class_path="this.d"),
+    "its class, of the standard library": lambda held: held.update(_class_path=MAKE["class_path"]),
+    "its class, a specification": lambda held: held.update(_class_path=MAKE),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Return an orbit model, its saved configuration, a force model and a text model."""
+    out = tmp_path_factory.mktemp("trained")
+    save = f"--trainer.logger.init_args.save_dir={out}"
+    lightning_cli(["fit", "-c", str(CONFIGS / "pretrain.yaml"), save, *TINY])
+    lightning_cli(["finetune", "-c", str(CONFIGS / "force.yaml"), save, "--data.n_train=8", *TINY])
+    small = [x for x in TINY if "protocol" not in x and "n_val" not in x]
+    text = [*small, "--data.seq_len=32", "--data.n_val=4"]
+    lightning_cli(["fit", "-c", str(CONFIGS / "text.yaml"), save, *text])
+    last = "version_0/checkpoints/last.ckpt"
+    return {
+        "orbits": out / "pretrain" / last,
+        "config": out / "pretrain" / "version_0" / "config.yaml",
+        "force": out / "force" / last,
+        "force config": out / "force" / "version_0" / "config.yaml",
+        "text": out / "text" / last,
+        "text config": out / "text" / "version_0" / "config.yaml",
+    }
+
+
+def forged(source, target, attack, group="hyper_parameters"):
+    checkpoint = torch.load(source, weights_only=True)
+    attack(checkpoint[group])
+    torch.save(checkpoint, target)
+    return target
+
+
+def answers(command, arguments, capsys):
+    """Run a command that must fail, and return its lines of error."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stopped:
+        command(arguments)
+    assert stopped.value.code == 2
+    return [x for x in capsys.readouterr().err.splitlines() if "error:" in x]
+
+
+def probe(arguments):
+    worldmodel._probe(arguments)
+
+
+COMMANDS = {
+    "probe": lambda p, c: (probe, [str(p), "--probes=rollout", "--out=probe"]),
+    "probe, named": lambda p, c: (probe, [f"gpt:0={p}", "--probes=linear", "--out=probe"]),
+    "attention-maps": lambda p, c: (worldmodel._attention_maps, [str(p), "--out=map.png"]),
+    **{
+        command: lambda p, c, command=command: (
+            lightning_cli,
+            [command, "-c", str(c), f"--ckpt_path={p}"],
+        )
+        for command in ("validate", "test", "fit")
+    },
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_orbit_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, command, attack):
+    monkeypatch.chdir(tmp_path)
+    evil = forged(trained["orbits"], tmp_path / "evil.ckpt", ATTACKS[attack])
+    (line,) = answers(*COMMANDS[command](evil, trained["config"]), capsys)
+    assert "evil.ckpt" in line
+    assert "class" in line
+    assert not (tmp_path / MARK).exists()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_text_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
+    monkeypatch.chdir(tmp_path)
+    evil = forged(trained["text"], tmp_path / "evil.ckpt", ATTACKS[attack])
+    asked = ["run", "extrapolation", "--preset", "tiny", "--jobs", "1", f"--checkpoints=g:0={evil}"]
+    commands = [
+        (worldmodel._attention_maps, [str(evil), "--out=map.png"]),
+        (lightning_cli, ["validate", "-c", str(trained["text config"]), f"--ckpt_path={evil}"]),
+        (lambda a: _benchmarks(a, monkeypatch), asked),
+    ]
+    for command, arguments in commands:
+        (line,) = answers(command, arguments, capsys)
+        assert "class" in line
+    assert not (tmp_path / MARK).exists()
+
+
+def _benchmarks(arguments, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["benchmarks", *arguments])
+    benchmarks()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_backbone_or_a_force_model_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
+    monkeypatch.chdir(tmp_path)
+    config = str(trained["force config"])
+    backbone = forged(trained["orbits"], tmp_path / "evil.ckpt", ATTACKS[attack])
+    head = forged(trained["force"], tmp_path / "evil-head.ckpt", ATTACKS[attack])
+    for arguments in (
+        ["finetune", "-c", config, f"--pretrained={backbone}"],
+        ["fit", "-c", config, f"--model.pretrained={backbone}"],
+        ["predict", "-c", config, f"--ckpt_path={head}"],
+    ):
+        (line,) = answers(lightning_cli, arguments, capsys)
+        assert "class" in line
+    assert not (tmp_path / MARK).exists()
+
+
+def test_the_data_of_a_checkpoint_names_no_class_either(trained, tmp_path):
+    def attack(held):
+        held["protocol_args"] = {"law": MAKE}
+
+    evil = forged(trained["orbits"], tmp_path / "x.ckpt", attack, "datamodule_hyper_parameters")
+    with pytest.raises(ValueError, match=r"protocol_args\.law\.class_path names a class"):
+        load_task(evil)
+
+
+def test_a_maker_in_a_checkpoint_is_not_used(trained, tmp_path):
+    def attack(held):
+        held["_instantiator"] = "os.system"
+
+    task = load_task(forged(trained["orbits"], tmp_path / "x.ckpt", attack))
+    assert "_instantiator" not in task.hparams
+
+
+@pytest.mark.parametrize(
+    "place", ["model.init_args.attention_args.p", "data.init_args.protocol_args.law"]
+)
+def test_a_configuration_makes_no_class_in_a_dictionary(
+    trained, tmp_path, monkeypatch, capsys, place
+):
+    monkeypatch.chdir(tmp_path)
+    import yaml
+
+    config = yaml.safe_load(trained["config"].read_text())
+    *path, last = place.split(".")
+    inside = config
+    for key in path:
+        inside[key] = inside.get(key) or {}
+        inside = inside[key]
+    inside[last] = MAKE
+    evil = tmp_path / "config.yaml"
+    evil.write_text(yaml.safe_dump(config))
+    answers(lightning_cli, ["fit", "-c", str(evil)], capsys)
+    assert not (tmp_path / MARK).exists()
+
+
+def test_a_flipped_bit_is_noticed(trained, tmp_path):
+    """150 flips all over the file: each is refused, or changes nothing that is read."""
+    whole = trained["orbits"].read_bytes()
+    original, flipped = read_checkpoint(trained["orbits"]), tmp_path / "flipped.ckpt"
+    refused = 0
+    for place in np.random.default_rng(0).choice(8 * len(whole), 150, replace=False):
+        data = bytearray(whole)
+        data[place // 8] ^= 1 << (place % 8)
+        flipped.write_bytes(data)
+        try:
+            read = read_checkpoint(flipped)
+        except ValueError:
+            refused += 1
+            continue
+        for name, weights in original["state_dict"].items():
+            assert torch.equal(read["state_dict"][name], weights), f"bit {place}"
+        assert read["hyper_parameters"] == original["hyper_parameters"]
+    members = zipfile.ZipFile(trained["orbits"]).infolist()
+    assert refused >= 150 * 0.8 * sum(x.file_size for x in members) / len(whole)
+
+
+def test_a_training_does_not_go_on_from_a_damaged_checkpoint(trained, tmp_path, capsys):
+    data = bytearray(trained["orbits"].read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged = tmp_path / "damaged.ckpt"
+    damaged.write_bytes(data)
+    arguments = ["fit", "-c", str(trained["config"]), f"--ckpt_path={damaged}"]
+    (line,) = answers(lightning_cli, arguments, capsys)
+    assert "damaged.ckpt: damaged, its checksums do not match" in line

@@ -1,0 +1,83 @@
+"""Ctrl-C and SIGTERM end a training between two steps, with its last checkpoint written."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.exceptions import SIGTERMException
+
+INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
+"""Exit codes by which a shell and a scheduler tell what ended a program: 130 and 143."""
+
+
+def last_checkpoint(trainer: lightning.Trainer) -> Path | None:
+    """Return where a training keeps its last checkpoint; None where it keeps none."""
+    for callback in trainer.checkpoint_callbacks:
+        if isinstance(callback, ModelCheckpoint) and callback.save_last:
+            name = f"{callback.CHECKPOINT_NAME_LAST}{callback.FILE_EXTENSION}"
+            folder = callback.dirpath
+            usual = Path(folder) / name if folder is not None else None
+            return Path(callback.last_model_path) if callback.last_model_path else usual
+    return None
+
+
+class StopBetweenSteps(Callback):
+    """Stop on Ctrl-C as Lightning stops on SIGTERM, save, and tell how to go on.
+
+    Lightning answers SIGTERM once a step is over, on all processes at the same one, so that what
+    is saved then is what an uninterrupted training had there. By itself it saves nothing and
+    exits with 0, which a scheduler takes for a training that is done.
+    """
+
+    def __init__(self) -> None:
+        self._code = TERMINATED
+
+    def _take(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Take Ctrl-C, if signals are this thread's; Lightning gives it back when it ends."""
+        first = self._code == TERMINATED
+        if first and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    on_sanity_check_start = on_train_start = _take
+    on_validation_start = on_test_start = on_predict_start = _take
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one stops at once
+        self._code = INTERRUPTED
+        signal.raise_signal(signal.SIGTERM)
+
+    def on_predict_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Stop a prediction, which Lightning does not."""
+        if trainer.received_sigterm:
+            raise SIGTERMException
+
+    def on_exception(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        exception: BaseException,
+    ) -> None:
+        """Save the last checkpoint, say how to go on, and set the exit code."""
+        if not isinstance(exception, SIGTERMException):
+            return
+        exception.code = self._code
+        path = last_checkpoint(trainer) if trainer.state.fn == TrainerFn.FITTING else None
+        if path is not None:
+            trainer.save_checkpoint(path, weights_only=False)
+        if trainer.is_global_zero:
+            _tell(trainer, path)
+
+
+def _tell(trainer: lightning.Trainer, path: Path | None) -> None:
+    hint = "; nothing was saved"
+    if path is not None:
+        hint = f" at step {trainer.global_step}; resume: the same command with --ckpt_path {path}"
+    print(f"stopped{hint}", file=sys.stderr)
