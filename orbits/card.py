@@ -45,6 +45,7 @@ def card(path: str | Path) -> str:
         "made": f"{manifest['utc']}, {record['core_seconds']} core seconds on "
         + " and ".join(record["cpus"]),
         "versions": _versions(manifest),
+        "licence": "CC0 1.0: no rights are claimed in what the generator makes",
     }
     lines = [f"{name:11s} {value}" for name, value in facts.items()]
     return "\n".join([*lines, "", *_distributions(protocol["name"])])

@@ -25,6 +25,7 @@ class PublishedCorpus:
             training split alone is divided by its reader.
         n_tokens: Its size in GPT-2 tokens, roughly.
         reference: Where it was described.
+        license: On what terms its publishers give it away; read theirs before you pass it on.
         column: The column that holds the text.
         starts_document: Where rows are lines: tells whether a line begins a new document.
     """
@@ -35,6 +36,7 @@ class PublishedCorpus:
     splits: Mapping[str, str]
     n_tokens: float
     reference: str
+    license: str
     column: str = "text"
     starts_document: Callable[[str], bool] | None = None
 

@@ -9,4 +9,5 @@ CORPUS = PublishedCorpus(
     splits={"train": "train"},
     n_tokens=1e10,
     reference="Penedo et al. (2024), arXiv:2406.17557",
+    license="ODC-By 1.0, and the terms of use of Common Crawl",
 )

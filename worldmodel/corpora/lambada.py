@@ -9,4 +9,5 @@ CORPUS = PublishedCorpus(
     splits={"test": "test"},
     n_tokens=4.4e5,
     reference="Paperno et al. (2016), arXiv:1606.06031; Radford et al. (2019)",
+    license="MIT as prepared by OpenAI; the novels belong to their authors",
 )

@@ -14,4 +14,5 @@ CORPUS = PublishedCorpus(
     splits={"train": "train"},
     n_tokens=1.5e10,
     reference="Gao et al. (2020), arXiv:2101.00027, Sect. 2.5",
+    license="none stated for the texts, which belong to the authors of the pages",
 )

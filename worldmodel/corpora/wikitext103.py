@@ -22,5 +22,6 @@ CORPUS = PublishedCorpus(
     splits={"train": "train", "val": "validation", "test": "test"},
     n_tokens=1.2e8,
     reference="Merity et al. (2016), arXiv:1609.07843",
+    license="CC BY-SA 3.0 and GFDL",
     starts_document=lambda line: TITLE.fullmatch(line) is not None,
 )
