@@ -5,6 +5,7 @@ import pytest
 
 from orbits import ceiling, posterior, protocols
 from orbits.best_observer import best_observer
+from symreg.exponents import r2
 
 N = range(30)
 
@@ -44,3 +45,22 @@ def test_an_answer_does_not_depend_on_which_others_are_asked():
 def test_bodies_that_interact_have_no_labels():
     with pytest.raises(ValueError, match="no labelled population"):
         best_observer(protocols.get("nbody"), 0, "test", N)
+
+
+@pytest.mark.parametrize(
+    ("n_points", "n_bins", "of_mass", "of_force"),
+    [(48, 1000, 0.08, 0.32), (128, 1000, 0.09, 0.33), (128, 7000, 0.46, 0.60), (999, 7000, 0.54, 0.66)],
+)  # fmt: skip
+def test_how_much_of_the_invisible_mass_shows_depends_on_the_size(
+    n_points, n_bins, of_mass, of_force
+):
+    """The table of RESULTS.md: what is said of one size is not true of another."""
+    protocol, indices = protocols.get("paper", {"n_points": n_points, "n_bins": n_bins}), range(232)
+    answer = best_observer(protocol, 0, "test", indices)
+    batch = protocol.batch(0, "test", np.array(indices), "force")
+    force = np.linalg.norm(batch["force"], axis=-1)
+    asked = np.isfinite(force) & np.isfinite(answer.force)
+    # A hundredth: the printed digits; a bin may fall to the other side on another processor.
+    assert r2(np.log(batch["state"][:, 1, 4]), answer.log_m1) == pytest.approx(of_mass, abs=0.01)
+    found = r2(np.log(force[asked]), np.log(answer.force[asked]))
+    assert found == pytest.approx(of_force, abs=0.01)
