@@ -49,8 +49,13 @@ def test_bodies_that_interact_have_no_labels():
 
 @pytest.mark.parametrize(
     ("n_points", "n_bins", "of_mass", "of_force"),
-    [(48, 1000, 0.08, 0.32), (128, 1000, 0.09, 0.33), (128, 7000, 0.46, 0.60), (999, 7000, 0.54, 0.66)],
-)  # fmt: skip
+    [
+        (48, 1000, 0.08, 0.32),
+        (128, 1000, 0.09, 0.33),
+        (128, 7000, 0.46, 0.60),
+        (999, 7000, 0.54, 0.66),
+    ],
+)
 def test_how_much_of_the_invisible_mass_shows_depends_on_the_size(
     n_points, n_bins, of_mass, of_force
 ):
