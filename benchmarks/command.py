@@ -64,11 +64,11 @@ def compute(
         ValueError: As :func:`check`.
     """
     from benchmarks import reuse
-    from orbits import artefacts
+    from orbits import locks
     from symreg import cells, results
 
     jobs = _default_jobs() if jobs is None else jobs
-    with artefacts.lock(out):
+    with locks.lock(out):
         results.claim(out, config, resume=options.resume, overwrite=options.overwrite)
         reuse.take(grid, _folders(options.reuse), out)
         lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)

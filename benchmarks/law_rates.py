@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from orbits import artefacts, laws
+from orbits import artefacts, laws, locks
 from orbits.manifest import manifest
 from symreg import board, cells, controls, engines, leaderboard, results
 from symreg.cells import Cell, Progress
@@ -200,7 +200,7 @@ def _run(options: argparse.Namespace) -> None:
     )
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     results.check(options.out, asked.config(), **mode)
-    with artefacts.lock(options.out):
+    with locks.lock(options.out):
         results.claim(options.out, asked.config(), **mode)
         lines = cells.run(
             asked.cells(),

@@ -31,6 +31,7 @@ from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
 from benchmarks import learners
 from benchmarks.presets import Training
+from orbits import artefacts
 from symreg.cells import Progress
 from worldmodel.atomic_checkpoints import AtomicCheckpoints
 from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
@@ -109,7 +110,7 @@ def trained(
     kept.mkdir(exist_ok=True)
     fit = _fit if settings(config).devices == 1 else _fit_in_processes
     fit(config, kept, progress, seed, pretrained)
-    os.link(kept / CHECKPOINT, folder / CHECKPOINT)
+    artefacts.link(kept / CHECKPOINT, folder / CHECKPOINT)
     _join_curves(kept, folder / CURVES)
     yield learners.load(config, folder / CHECKPOINT)
     shutil.rmtree(kept)

@@ -53,9 +53,9 @@ def check(path: str | Path, file: str, stated: str) -> None:
 
     Raises:
         FileNotFoundError: It is not there.
-        CorruptArtefact: It has no sidecar, or does not match it or the index.
+        CorruptArtefact: It has no sidecar, does not match it or the index, or is outside.
     """
-    if artefacts.check_file(Path(path) / file)["sha256"] != stated:
+    if artefacts.check_file(artefacts.below(path, file))["sha256"] != stated:
         raise artefacts.CorruptArtefact(f"{Path(path) / file}: not the file that {INDEX} lists")
 
 
