@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,7 @@ def compute(
 
     Raises:
         ValueError: As :func:`check`.
+        SystemExit: With code 1, where cells failed; what was skipped is no failure.
     """
     from benchmarks import reuse
     from orbits import locks
@@ -80,6 +82,8 @@ def compute(
     for line in without:
         print(f"  {line['status']}: {line['row']}: {line['error']}")
     print(f"next: python -m benchmarks report {out}")
+    if count["failed"]:
+        sys.exit(1)
 
 
 def _folders(reuse: str) -> list[Path]:
