@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.task import Line, Table, by_seed, measurements
-from orbits import pictures
+from orbits import pictures, untrusted
 from worldmodel.palette import COLOURS, MARKERS
 
 STYLES = ("-", "--", ":")
@@ -38,11 +38,10 @@ def mean_with_interval(value: Sequence[float], digits: str) -> str:
 
 def markdown(table: Table) -> str:
     """Return a table as a section of Markdown."""
-    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in table.cells]
+    header, *body = [[untrusted.markdown(cell) for cell in row] for row in table.cells]
     rows = [header, ["---"] * len(header), *body]
-    return "\n".join(
-        [f"## {table.title}", "", table.caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""]
-    )
+    title, caption = untrusted.markdown(table.title), untrusted.markdown(table.caption)
+    return "\n".join([f"## {title}", "", caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""])
 
 
 def interval_table(

@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from orbits.untrusted import printable
 from symreg.exponents import Interval
 from symreg.result_rows import Row
 from symreg.views import words
 from symreg.views.columns import seeds
-from symreg.views.untrusted import printable
 
 WIDTH = 11  # inches
 CONTESTANT, CONTROL, TRUTH = "#2f6db0", "#8a8f96", "#111111"

@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from orbits import laws, pictures
+from orbits.untrusted import printable
 from symreg.exponents import Interval
 from symreg.law_rate import LawRate
 from symreg.points import NAMES
@@ -28,7 +29,6 @@ from symreg.views.canvas import (
     legend,
     limit,
 )
-from symreg.views.untrusted import printable
 from symreg.views.words import Line, lines_of
 
 VARIABLES = {"r": "#2f6db0", "m1": "#d2642b", "m2": "#3f8f5f"}

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orbits import untrusted
+from orbits.untrusted import printable
 from symreg import published
 from symreg.result_rows import Row
 from symreg.views import words
 from symreg.views.columns import COLUMNS, ENGINE, IDENTITY, MEASURES, Cell, cells, notes, tables
-from symreg.views.untrusted import printable
 from symreg.views.words import Line
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def to_html(
 def environment(*folders: Path) -> jinja2.Environment:
     """Return a jinja environment that escapes everything and knows this package's templates.
 
+    It escapes HTML, and shows what would not print.
+
     Args:
         folders: Folders of further templates, which come first.
     """
@@ -94,6 +97,7 @@ def environment(*folders: Path) -> jinja2.Environment:
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
+        finalize=untrusted.lines,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
