@@ -46,13 +46,14 @@ def as_written(figure: Figure) -> Figure:
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
 
-    powers = set()
+    ticks = []
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             if isinstance(axis.get_major_formatter(), LogFormatter):
-                powers.update(axis.get_majorticklabels())
+                ticks += axis.get_major_ticks()
             if isinstance(axis.get_minor_formatter(), LogFormatter):
-                powers.update(axis.get_minorticklabels())
+                ticks += axis.get_minor_ticks()
+    powers = {label for tick in ticks for label in (tick.label1, tick.label2)}
     for text in figure.findobj(Text):
         if text not in powers:
             text.set_parse_math(False)

@@ -30,6 +30,8 @@ GROUPS = (
     ("measured on the predictions: what may be claimed", len(MEASURES)),
     ("formulas that symbolic searches found on these predictions", len(ENGINE)),
 )
+DRAWN = 24
+"""Contestants, and controls, that the figures show: a panel of a row takes some 60 kB."""
 CAPTIONS = {
     "exponents": "Exponents and constant of each row's predictions: mean over seeds and the "
     "envelope of the seeds' 95% bootstrap intervals. The black line is what a perfect model has. "
@@ -62,7 +64,8 @@ def to_html(
             "claims": words.claims(contestants),
             "contestants": board(contestants),
             "controls": board(controls),
-            "figures": list(_figures([*contestants, *controls], lines, law)),
+            "figures": list(_figures([*contestants[:DRAWN], *controls[:DRAWN]], lines, law)),
+            "left_out": _left_out({"contestants": contestants, "controls": controls}),
         }
         for title, contestants, controls in tables(rows)
     ]
@@ -81,6 +84,16 @@ def to_html(
             manifest=json.dumps(manifest, indent=2, default=str),
         )
     )
+
+
+def _left_out(parts: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Say which rows the figures do not show."""
+    return [
+        f"The figures show the first {DRAWN} of {len(rows)} {name}; the tables have all. "
+        "A leaderboard of the others alone draws them."
+        for name, rows in parts.items()
+        if len(rows) > DRAWN
+    ]
 
 
 def environment(*folders: Path) -> jinja2.Environment:
