@@ -105,9 +105,13 @@ def trained(
 
     Raises:
         RuntimeError: One of several processes failed.
+        ValueError: There is a link in what was kept for a resume.
     """
     kept = folder.with_name(f"{folder.name}.training")
     kept.mkdir(exist_ok=True)
+    for path in (kept, *kept.rglob("*")):
+        if path.is_symlink():  # a training would write through it
+            raise ValueError(f"{path} is a link; delete {kept}")
     fit = _fit if settings(config).devices == 1 else _fit_in_processes
     fit(config, kept, progress, seed, pretrained)
     artefacts.link(kept / CHECKPOINT, folder / CHECKPOINT)

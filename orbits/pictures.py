@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,5 +63,7 @@ def as_written(figure: Figure) -> Figure:
 
 def _drawn(figure: Figure, **options: Any) -> bytes:
     picture = io.BytesIO()
-    as_written(figure).savefig(picture, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
+        as_written(figure).savefig(picture, **options)
     return picture.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -40,8 +39,7 @@ def canvas(height: float, layout: Literal["constrained", "grid"]) -> Iterator[Fi
         layout: ``constrained`` makes room for long labels; ``grid`` has fixed margins, which many
             panels need: fitting them takes longer than drawing them.
     """
-    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
+    with matplotlib.style.context(["default", STYLE]):
         figure = Figure(figsize=(WIDTH, height))
         if layout == "constrained":
             figure.set_layout_engine(layout)

@@ -86,6 +86,15 @@ def test_a_disk_without_hard_links_does_not_cost_the_training(grid, tmp_path, mo
     assert (cell.folder(tmp_path) / training.CHECKPOINT).is_file()
 
 
+def test_a_training_is_not_resumed_through_a_link(grid, tmp_path):
+    cell = grid["pretrain"]
+    kept = cell.folder(tmp_path).with_name(f"{cell.key}.training")
+    kept.mkdir(parents=True)
+    (kept / "job.json").symlink_to(tmp_path / "victim")
+    assert "job.json is a link; delete" in compute(cell, tmp_path)["line"]["error"]
+    assert not (tmp_path / "victim").exists()
+
+
 def test_what_fails_after_training_does_not_cost_the_training(grid, tmp_path, monkeypatch):
     cell = grid["pretrain"]
     with monkeypatch.context() as broken:
