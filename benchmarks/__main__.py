@@ -13,7 +13,7 @@ ABOUT = "Do models that predict orbits learn their law? Two attentions, controls
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; bad input is one line on stderr and exit code 2."""
+    """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
     with one_line_errors(RuntimeError, resumes=options.run not in (_list, _report)):
         options.run(options)

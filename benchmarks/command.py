@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -62,13 +63,14 @@ def compute(
 
     Raises:
         ValueError: As :func:`check`.
+        SystemExit: With code 1, where cells failed; what was skipped is no failure.
     """
     from benchmarks import reuse
-    from orbits import artefacts
+    from orbits import locks
     from symreg import cells, results
 
     jobs = _default_jobs() if jobs is None else jobs
-    with artefacts.lock(out):
+    with locks.lock(out):
         results.claim(out, config, resume=options.resume, overwrite=options.overwrite)
         reuse.take(grid, _folders(options.reuse), out)
         lines = cells.run(grid, out, functions, jobs=jobs, initialise=initialise)
@@ -80,6 +82,8 @@ def compute(
     for line in without:
         print(f"  {line['status']}: {line['row']}: {line['error']}")
     print(f"next: python -m benchmarks report {out}")
+    if count["failed"]:
+        sys.exit(1)
 
 
 def _folders(reuse: str) -> list[Path]:

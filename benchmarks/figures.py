@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from orbits import laws
+from orbits import laws, pictures
 from symreg import predictions, results
 from symreg.leaderboard import Row
 from worldmodel.legend import legend
@@ -28,7 +28,6 @@ MOST_PANELS = 8
 def draw_all(out: Path, lines: Sequence[Line], rows: list[Row], law: str) -> dict[str, Path]:
     """Draw every figure into ``out/figures`` and return the paths by name, in reading order."""
     folder = out / "figures"
-    folder.mkdir(exist_ok=True)
     predictors = [x for x in lines if x["kind"] == "predictor" and x["status"] == "ok"]
     drawings: dict[str, Callable[[], Figure | None]] = {
         "force_vectors": lambda: force_vectors(out, predictors),
@@ -41,9 +40,7 @@ def draw_all(out: Path, lines: Sequence[Line], rows: list[Row], law: str) -> dic
     for name, draw in drawings.items():
         figure = draw()
         if figure is not None:
-            paths[name] = folder / f"{name}.png"
-            figure.savefig(paths[name], dpi=110, facecolor="white")
-            plt.close(figure)
+            paths[name] = pictures.save(figure, folder / f"{name}.png")
     return paths
 
 

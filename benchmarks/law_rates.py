@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from orbits import artefacts, laws
+from orbits import artefacts, laws, locks
 from orbits.manifest import manifest
 from symreg import board, cells, controls, engines, leaderboard, results
 from symreg.cells import Cell, Progress
@@ -156,17 +156,17 @@ def search(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; bad input is one line on stderr and exit code 2."""
+    """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
     try:
-        _run(options)
+        failed = _run(options)
     except KeyboardInterrupt:
         print("law_rates: stopped; run the same command again to resume", file=sys.stderr)
         return 130
     except (ValueError, RuntimeError, OSError) as error:
         print(f"law_rates: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    return 0
+    return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,7 +187,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
+    """Search, write the rates and return how many cells failed."""
     if options.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
     asked = Options(
@@ -200,7 +201,7 @@ def _run(options: argparse.Namespace) -> None:
     )
     mode = {"resume": options.resume, "overwrite": options.overwrite}
     results.check(options.out, asked.config(), **mode)
-    with artefacts.lock(options.out):
+    with locks.lock(options.out):
         results.claim(options.out, asked.config(), **mode)
         lines = cells.run(
             asked.cells(),
@@ -213,6 +214,10 @@ def _run(options: argparse.Namespace) -> None:
         text = "\n".join(_tables(asked.laws, lines))
         artefacts.write_bytes(options.out / "rates.md", text.encode())
     print(text)
+    failed = sum(line["status"] == "failed" for line in lines)
+    if failed:
+        print(f"law_rates: {failed} of {len(lines)} cells failed", file=sys.stderr)
+    return failed
 
 
 def _tables(law_names: Sequence[str], lines: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import figures, next_points
 from benchmarks.task import Table
 from benchmarks.views import markdown, mean_with_interval
-from orbits import artefacts, laws
+from orbits import artefacts, laws, untrusted
 from orbits.motion import NEWTON
 from symreg import results
 from symreg.law_rate import NO_LAW, NOT_COMPARED
@@ -62,14 +62,14 @@ def report(out: Path) -> str:
     sections = [to_markdown(table, law, lines)]
     if len(predicted.cells) > 1:
         sections.append(markdown(predicted))
-    statement_list = "\n".join(f"- {statement}" for statement in statements)
+    statement_list = "\n".join(f"- {untrusted.markdown(statement)}" for statement in statements)
     sections.append(f"## Reading\n\n{statement_list}\n")
     artefacts.write_bytes(out / "leaderboard.md", "\n".join(sections).encode())
     page = _render(lines, table, predicted, manifest, statements, pictures, law)
     artefacts.write_bytes(out / "report.html", page.encode())
     return (
         f"{to_text(table, law, lines)}\n"
-        + "\n".join(statements)
+        + "\n".join(map(untrusted.lines, statements))
         + f"\n\nreport: {out / 'report.html'}"
     )
 

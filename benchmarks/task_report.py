@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import published, verdicts
 from benchmarks.task import Line, Table, Task, measurements
 from benchmarks.views import interval, markdown
-from orbits import artefacts
+from orbits import artefacts, untrusted
 from symreg import results
 from symreg.views import html
 from worldmodel.corpus import STANDARD_LIBRARY
@@ -43,10 +43,10 @@ def report(task: Task, out: Path) -> str:
         if x["status"] != "ok"
     ]
     text = "\n".join(markdown(table) for table in tables)
-    heading = f"# {task.name}: {task.about}\n\nSetting: {setting}.\n\n"
+    heading = f"# {task.name}: {task.about}\n\nSetting: {untrusted.markdown(setting)}.\n\n"
     corpora = _corpora(asked)
-    heading += "".join(f"Text: {corpus}.\n\n" for corpus in corpora)
-    failed = "".join(f"- {sentence}\n" for sentence in failures)
+    heading += "".join(f"Text: {untrusted.markdown(corpus)}.\n\n" for corpus in corpora)
+    failed = "".join(f"- {untrusted.markdown(sentence)}\n" for sentence in failures)
     artefacts.write_bytes(out / MARKDOWN, f"{heading}{text}{failed}".encode())
     images = [
         {"caption": caption, "data": base64.b64encode(path.read_bytes()).decode()}

@@ -31,6 +31,7 @@ from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
 from benchmarks import learners
 from benchmarks.presets import Training
+from orbits import artefacts
 from symreg.cells import Progress
 from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
 from worldmodel.checkpoint import AtomicCheckpoints, read_checkpoint
@@ -104,12 +105,16 @@ def trained(
 
     Raises:
         RuntimeError: One of several processes failed.
+        ValueError: There is a link in what was kept for a resume.
     """
     kept = folder.with_name(f"{folder.name}.training")
     kept.mkdir(exist_ok=True)
+    for path in (kept, *kept.rglob("*")):
+        if path.is_symlink():  # a training would write through it
+            raise ValueError(f"{path} is a link; delete {kept}")
     fit = _fit if settings(config).devices == 1 else _fit_in_processes
     fit(config, kept, progress, seed, pretrained)
-    os.link(kept / CHECKPOINT, folder / CHECKPOINT)
+    artefacts.link(kept / CHECKPOINT, folder / CHECKPOINT)
     _join_curves(kept, folder / CURVES)
     yield learners.load(config, folder / CHECKPOINT)
     shutil.rmtree(kept)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.task import Line, Table, by_seed, measurements
+from orbits import pictures, untrusted
 from worldmodel.palette import COLOURS, MARKERS
 
 STYLES = ("-", "--", ":")
@@ -37,11 +38,10 @@ def mean_with_interval(value: Sequence[float], digits: str) -> str:
 
 def markdown(table: Table) -> str:
     """Return a table as a section of Markdown."""
-    header, *body = [[cell.replace("|", r"\|") for cell in row] for row in table.cells]
+    header, *body = [[untrusted.markdown(cell) for cell in row] for row in table.cells]
     rows = [header, ["---"] * len(header), *body]
-    return "\n".join(
-        [f"## {table.title}", "", table.caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""]
-    )
+    title, caption = untrusted.markdown(table.title), untrusted.markdown(table.caption)
+    return "\n".join([f"## {title}", "", caption, "", *(f"| {' | '.join(r)} |" for r in rows), ""])
 
 
 def interval_table(
@@ -100,7 +100,7 @@ def curves(
     axes.set_ylabel(ylabel)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
-    return _saved(figure, path)
+    return pictures.save(figure, path)
 
 
 def bars(
@@ -123,7 +123,7 @@ def bars(
     axes.invert_yaxis()
     axes.set_xlabel(f"{xlabel}; dots are seeds")
     axes.spines[["top", "right"]].set_visible(False)
-    return _saved(figure, path)
+    return pictures.save(figure, path)
 
 
 def panels(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path, xlabel: str) -> Path:
@@ -143,7 +143,7 @@ def panels(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path, xlab
     figure.legend(
         axes[0][0].get_lines(), labels, loc="outside right upper", fontsize=8, frameon=False
     )
-    return _saved(figure, path)
+    return pictures.save(figure, path)
 
 
 def _style(number: int) -> dict[str, Any]:
@@ -169,10 +169,3 @@ def _pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
-
-
-def _saved(figure: Any, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, facecolor="white")
-    _pyplot().close(figure)
-    return path

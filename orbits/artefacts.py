@@ -5,18 +5,23 @@ written to a temporary name, flushed to disk and renamed; its sidecar ``<file>.j
 size, manifest) is written last and the same way. A file without a sidecar does not count, and
 a file that disagrees with its sidecar is refused by name. Nothing is ever written in place or
 through a memory map: a writer that is killed leaves no file that looks finished.
+
+A folder may come from anywhere: what a manifest names lies below its folder (:func:`below`), and
+no link in it is written through.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import glob
 import hashlib
 import io
 import json
 import os
+import re
 import secrets
+import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,7 +53,9 @@ def replacing(path: str | Path, exclusive: bool = False) -> Iterator[BinaryIO]:
 
     Args:
         path: The file to make; missing folders are made too.
-        exclusive: Fail if ``path`` exists.
+        exclusive: Fail if ``path`` exists. Of several writers at once exactly one succeeds, also
+            on a disk without hard links (exFAT, some FUSE); there, ``path`` is an empty file for
+            a moment before it has its content, and stays one if the writer is killed in it.
 
     Raises:
         FileExistsError: ``path`` exists and must not.
@@ -56,18 +63,15 @@ def replacing(path: str | Path, exclusive: bool = False) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(path)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    _remove_unlocked(_temporaries(path.parent, os.listdir(path.parent), path.name))
+    temporary, file = _temporary(path)
     try:
-        with temporary.open("x+b") as file:
-            with contextlib.suppress(OSError):  # not every network disk has locks
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
             if exclusive:
-                os.link(temporary, path)  # unlike a rename, it fails where there is a file
-                temporary.unlink()
+                _name(temporary, path)
             else:
                 os.replace(temporary, path)
     except BaseException as error:
@@ -82,13 +86,76 @@ def replacing(path: str | Path, exclusive: bool = False) -> Iterator[BinaryIO]:
         os.close(folder)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Delete what killed writers of ``path`` left; those that are alive hold a lock."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        with contextlib.suppress(OSError), left.open("rb") as file:
-            if os.fstat(file.fileno()).st_size:  # an empty one may be about to be locked
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
+def _temporary(path: Path) -> tuple[Path, BinaryIO]:
+    """Make a file beside ``path`` whose lock says that its writer is alive."""
+    while True:
+        temporary = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+        file = temporary.open("x+b")
+        with contextlib.suppress(OSError):  # not every network disk has locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if temporary.exists():  # else another writer found it before it was locked
+            return temporary, file
+        file.close()
+
+
+def _name(temporary: Path, path: Path) -> None:
+    """Give a finished file its name, unless there is a file of that name."""
+    try:
+        os.link(temporary, path)  # unlike a rename, it fails where there is a file
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without hard links
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            path.unlink()
+            raise
+    else:
+        temporary.unlink()
+
+
+def remove_abandoned(folder: str | Path) -> None:
+    """Delete the temporary files that killed writers left anywhere below a folder.
+
+    A writer that is alive holds a lock on its file, which stays. So do all on a disk without
+    locks, where nothing tells the two apart.
+    """
+    for place, _, names in os.walk(folder):
+        _remove_unlocked(_temporaries(Path(place), names))
+
+
+def _temporaries(folder: Path, names: Iterable[str], of: str | None = None) -> list[Path]:
+    """Return which files of a folder are temporary: all, or those of one file."""
+    pattern = re.compile(rf"\.{'.+' if of is None else re.escape(of)}\.\d+\.[0-9a-f]+\.tmp")
+    return [folder / name for name in names if pattern.fullmatch(name)]
+
+
+def _remove_unlocked(temporaries: Iterable[Path]) -> None:
+    for left in temporaries:
+        # For writing, since a network disk locks no other; never through a link.
+        with (
+            contextlib.suppress(OSError),
+            os.fdopen(os.open(left, os.O_RDWR | os.O_NOFOLLOW), "r+b", buffering=0) as file,
+        ):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+
+
+def link(source: str | Path, target: str | Path) -> None:
+    """Give a file a second name on the same disk; a copy, where the disk has no hard links.
+
+    Raises:
+        FileExistsError: ``target`` exists.
+        OSError: The disk is full or the folder cannot be written.
+    """
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        with open(source, "rb") as original, replacing(target, exclusive=True) as file:
+            shutil.copyfileobj(original, file)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -97,20 +164,16 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         file.write(data)
 
 
-@contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Keep a second run out of a results folder for as long as this process lives.
+def below(folder: str | Path, name: object) -> Path:
+    """Return the path of a file that a manifest names, which must lie below the folder.
 
     Raises:
-        ValueError: Another process is running in the folder.
+        CorruptArtefact: The name is absolute, leads upwards or is no name.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(f"another run is using {folder}; wait for it or stop it") from None
-        yield
+    parts = name.split("/") if isinstance(name, str) else []
+    if not parts or "\0" in str(name) or any(part in ("", ".", "..") for part in parts):
+        raise CorruptArtefact(f"{folder}: {name!r} names no file below this folder; make it again")
+    return Path(folder, *parts)
 
 
 def save_lines(
@@ -145,9 +208,17 @@ def create_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         CorruptArtefact: The record that is there is damaged.
     """
-    if not Path(path).exists():
+    path = Path(path)
+    if path.exists():
+        # A writer that was killed when it was done left its second name.
+        _remove_unlocked(_temporaries(path.parent, os.listdir(path.parent), path.name))
+    else:
         with contextlib.suppress(FileExistsError), replacing(path, exclusive=True) as file:
             file.write(_checked_json(record))
+    for _ in range(100):  # without hard links, it is empty until its writer's next step
+        if path.stat().st_size:
+            break
+        time.sleep(0.01)
     return load_record(path)
 
 

@@ -6,6 +6,7 @@ Nothing here needs the protocol that made the data: a dataset is read by what it
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,8 @@ from orbits.tokens import TokenLayout
 SCHEMA = 2
 CLAIM, INDEX = "config.json", "dataset.json"
 AGAIN = "run the same `python -m orbits generate` again"
+_LARGEST_HEADER = 2**12
+"""Bytes of a ``.npy`` file before its values, at most."""
 
 
 def read_index(path: str | Path) -> dict[str, Any]:
@@ -29,7 +32,7 @@ def read_index(path: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: The folder holds no finished dataset.
-        CorruptArtefact: The index was edited or damaged.
+        CorruptArtefact: The index was edited or damaged, or claims what its files cannot hold.
         ValueError: Another version of the format.
     """
     index = Path(path) / INDEX
@@ -40,7 +43,64 @@ def read_index(path: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"{index}: format {record.get('schema')}, this code reads {SCHEMA}; {AGAIN}"
         )
+    try:
+        agrees = _agrees(record)
+    except (KeyError, TypeError, AttributeError, ZeroDivisionError):
+        agrees = False
+    if not agrees:
+        raise artefacts.CorruptArtefact(
+            f"{index}: its files cannot hold the sequences that it claims; {AGAIN}"
+        )
     return record
+
+
+def _agrees(record: Mapping[str, Any]) -> bool:
+    """Tell whether the files that an index lists are those of its sequences, by name and size."""
+    counts, size = record["config"]["counts"], record["config"]["sequences_per_shard"]
+    numbers = {split: -(-count // size) for split, count in counts.items()}
+    n_files = len(record["arrays"]) * sum(numbers.values())
+    if n_files != len(record["sha256"]):  # before as many names are made
+        return False
+    names = {
+        _file(split, name, number)
+        for split, n in numbers.items()
+        for name in record["arrays"]
+        for number in range(n)
+    }
+    sequence = sum(
+        math.prod(spec["shape"]) * np.dtype(spec["dtype"]).itemsize
+        for spec in record["arrays"].values()
+    )
+    headers = record["bytes"] - sum(counts.values()) * sequence
+    return names == set(record["sha256"]) and 0 <= headers <= n_files * _LARGEST_HEADER
+
+
+def _file(split: str, name: str, number: int) -> str:
+    """Return the name of the file of one array of a shard, relative to the dataset."""
+    return f"{split}/{name}/{number:05d}.npy"
+
+
+def _mapped(path: Path, record: Mapping[str, Any], file: str) -> npt.NDArray:
+    """Map a file into memory after it was compared with what the index says of it.
+
+    Raises:
+        FileNotFoundError: It is not there.
+        CorruptArtefact: It is not the file that the index lists.
+    """
+    check(path, file, record["sha256"][file])
+    split, name, number = file.removesuffix(".npy").split("/")
+    size, spec = record["config"]["sequences_per_shard"], record["arrays"][name]
+    n = min(size, record["config"]["counts"][split] - int(number) * size)
+    try:
+        values = np.load(path / file, mmap_mode="r")
+    except ValueError as error:
+        raise artefacts.CorruptArtefact(f"{path / file}: {error}") from None
+    if values.shape != (n, *spec["shape"]) or values.dtype != spec["dtype"]:
+        raise artefacts.CorruptArtefact(
+            f"{path / file}: holds {values.dtype} {values.shape}, but {INDEX} claims "
+            f"{spec['dtype']} {(n, *spec['shape'])}"
+        )
+    return values
 
 
 def dataset_hash(hashes: Mapping[str, str]) -> str:
@@ -53,9 +113,9 @@ def check(path: str | Path, file: str, stated: str) -> None:
 
     Raises:
         FileNotFoundError: It is not there.
-        CorruptArtefact: It has no sidecar, or does not match it or the index.
+        CorruptArtefact: It has no sidecar, does not match it or the index, or is outside.
     """
-    if artefacts.check_file(Path(path) / file)["sha256"] != stated:
+    if artefacts.check_file(artefacts.below(path, file))["sha256"] != stated:
         raise artefacts.CorruptArtefact(f"{Path(path) / file}: not the file that {INDEX} lists")
 
 
@@ -71,16 +131,16 @@ def verify(path: str | Path, progress: bool = True) -> list[str]:
     path = Path(path)
     if not (path / INDEX).exists() and not (path / CLAIM).exists():
         raise FileNotFoundError(f"{path} holds no dataset")
-    hashes: dict[str, str] = {}
+    index: dict[str, Any] = {"sha256": {}}
 
     def problem(file: str) -> str | None:
         try:
             if file == CLAIM:
                 artefacts.load_record(path / file)
             elif file == INDEX:
-                hashes.update(read_index(path)["sha256"])
+                index.update(read_index(path))
             else:
-                check(path, file, hashes[file])
+                _mapped(path, index, file)
         except FileNotFoundError:
             return f"{path / file}: missing"
         except (OSError, ValueError) as error:
@@ -89,7 +149,8 @@ def verify(path: str | Path, progress: bool = True) -> list[str]:
 
     problems = [problem(CLAIM), problem(INDEX)]
     with ThreadPoolExecutor() as pool:  # hashing and reading release the interpreter lock
-        problems += tqdm(pool.map(problem, hashes), "files", len(hashes), disable=not progress)
+        files = index["sha256"]
+        problems += tqdm(pool.map(problem, files), "files", len(files), disable=not progress)
     return [line for line in problems if line]
 
 
@@ -153,11 +214,13 @@ class OrbitDataset:
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:
             raise IndexError(f"sequence {outside[0]} of {self.length}")
+        number, row = np.divmod(index, self._size)
+        for k in np.unique(number):
+            self.shard(int(k))  # is as large as the index claims, or refused
         stored = {
             name: np.empty((len(index), *spec["shape"]), spec["dtype"])
             for name, spec in self.record["arrays"].items()
         }
-        number, row = np.divmod(index, self._size)
         for k in np.unique(number):
             wanted = number == k
             for name, values in self.shard(int(k)).items():
@@ -174,13 +237,9 @@ class OrbitDataset:
     def shard(self, number: int) -> dict[str, npt.NDArray]:
         """Return the stored arrays of one shard, mapped and checked."""
         if number not in self._open:
-            files = {
-                name: f"{self.split}/{name}/{number:05d}.npy" for name in self.record["arrays"]
-            }
-            for file in files.values():
-                check(self.path, file, self.record["sha256"][file])
             self._open[number] = {
-                name: np.load(self.path / file, mmap_mode="r") for name, file in files.items()
+                name: _mapped(self.path, self.record, _file(self.split, name, number))
+                for name in self.record["arrays"]
             }
         return self._open[number]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from orbits import laws, motion
+from orbits import laws, motion, pictures
 from orbits.dataset import OrbitDataset
 from orbits.observation import DT_ROW, STAR
 
@@ -54,11 +54,7 @@ def plot_dataset(dataset: OrbitDataset, out: str | Path, n_orbits: int = 6) -> P
         f"{dataset.split}: {len(dataset)} sequences",
         fontsize=10,
     )
-    out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=120)
-    plt.close(figure)
-    return out
+    return pictures.save(figure, out, dpi=120)
 
 
 def _draw_orbit(axis: plt.Axes, dataset: OrbitDataset, index: int) -> None:

@@ -19,10 +19,11 @@ from symreg.score import score
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; bad input is one line on stderr and exit code 2."""
+    """Run one subcommand; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
+    failed = 0
     try:
-        options.run(options)
+        failed = options.run(options)
     except BrokenPipeError:  # the reader, for example `head`, has seen enough
         sys.stderr.close()
     except KeyboardInterrupt:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, RuntimeError, OSError) as error:
         print(f"symreg: {_one_line(error)}", file=sys.stderr)
         return 2
-    return 0
+    return 1 if failed else 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -139,7 +140,8 @@ def _score(options: argparse.Namespace) -> None:
     _print_score(result.record())
 
 
-def _leaderboard(options: argparse.Namespace) -> None:
+def _leaderboard(options: argparse.Namespace) -> int:
+    """Make a leaderboard; return how many of its cells failed."""
     arguments = _search_arguments(options)
     jobs = options.jobs if options.jobs is not None else _cores()
     if jobs < 1:
@@ -171,6 +173,10 @@ def _leaderboard(options: argparse.Namespace) -> None:
     table = leaderboard.rows(lines, options.law)
     print(leaderboard.to_text(table, options.law, lines), end="")
     print(f"written    {page}")
+    failed = sum(line["status"] == "failed" for line in lines)
+    if failed:
+        print(f"symreg: {failed} of {len(lines)} cells failed", file=sys.stderr)
+    return failed
 
 
 def _show(options: argparse.Namespace) -> None:

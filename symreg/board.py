@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orbits import artefacts, laws
+from orbits import artefacts, laws, locks
 from orbits.manifest import manifest
 from symreg import controls, leaderboard, predictions, results
 from symreg.cells import Cell, Progress
@@ -250,7 +250,7 @@ def run(
     wanted = wanted or cells(options)
     config = options.config()
     results.check(out, config, resume=resume, overwrite=overwrite)
-    with artefacts.lock(out):
+    with locks.lock(out):
         results.claim(out, config, resume=resume, overwrite=overwrite)
         lines = run_cells(
             wanted, out, COMPUTE, jobs=jobs, initialise=initialise, partition=partition

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orbits import artefacts
+from orbits import artefacts, locks
 from orbits.manifest import manifest
 from symreg.result_rows import SCHEMA
 
@@ -74,7 +74,7 @@ class Cell:
         try:
             record = artefacts.load_record(folder / RECORD)
             intact = all(
-                artefacts.sha256(folder / name) == digest
+                artefacts.sha256(artefacts.below(folder, name)) == digest
                 for name, digest in record["sha256"].items()
             )
         except (FileNotFoundError, artefacts.CorruptArtefact):
@@ -179,10 +179,11 @@ def fail(cell: Cell, out: Path, error: str) -> dict[str, Any]:
 def _alone(cell: Cell, out: Path) -> Iterator[None]:
     """Keep other processes, on any machine that sees the folder, out of the cell's folder."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / ".cells.lock").open("a") as file:
+    with locks.open_lock(out / ".cells.lock") as file:
         # One byte stands for each cell. A lock of this kind ends with the process that took it,
         # even where a child, which a search may have, lives on.
-        fcntl.lockf(file, fcntl.LOCK_EX, 1, int(cell.key, 16) >> 1)
+        with contextlib.suppress(OSError):  # the run has warned of a disk without locks
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, int(cell.key, 16) >> 1)
         yield
 
 

@@ -126,8 +126,11 @@ def _table(rows: Any) -> dict[str, Array]:
 
 
 def _number(name: str, field: str, row: int) -> float:
+    text = field.strip() or "nan"
     try:
-        return float(field.strip() or "nan")
+        if "_" in text or not text.isascii():  # Python reads 1_000, and digits of all scripts
+            raise ValueError
+        return float(text)
     except ValueError:
         raise Refused(f"{name} is not a number in row {row}: {field[:20]!r}") from None
 

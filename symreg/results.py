@@ -106,9 +106,15 @@ def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 def file(out: Path, line: Mapping[str, Any], role: str) -> Path | None:
-    """Return a file that a line names, or None: results that are kept have lines alone."""
-    name = line.get("files", {}).get(role)
-    return out / name if name and (out / name).is_file() else None
+    """Return a file that a line names, or None: results that are kept have lines alone.
+
+    Raises:
+        CorruptArtefact: The name leads out of the folder.
+    """
+    if not (name := line.get("files", {}).get(role)):
+        return None
+    path = artefacts.below(out, name)
+    return path if path.is_file() else None
 
 
 def _differences(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from attention import metrics
 from attention.layer import Attention, with_weights
-from orbits import artefacts
+from orbits import pictures
 from worldmodel.data import OrbitData
 from worldmodel.gpt import Block
 from worldmodel.gpt_task import GPTTask
@@ -74,11 +73,7 @@ def attention_maps(
         figure = draw(weights, f"{title}, {len(tokens)} tokens", "token", _labels(task, tokens))
     else:
         figure = draw(weights, title)
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=110, format="png")
-    plt.close(figure)
-    artefacts.write_bytes(out, picture.getvalue())
-    return out
+    return pictures.save(figure, out)
 
 
 def layer_weights(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from orbits import artefacts
+from orbits import artefacts, untrusted
 from worldmodel import probes
 from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
 
@@ -142,7 +142,7 @@ def _section(probe: probes.Probe, lines: list[Line], out: Path) -> dict[str, Any
 def _markdown(section: Mapping[str, Any], out: Path) -> str:
     head = [f"## {section['name']}", "", section["about"], ""]
     rows = [section["header"], ["---"] * len(section["header"]), *section["rows"]]
-    body = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    body = ["| " + " | ".join(map(untrusted.markdown, row)) + " |" for row in rows]
     figures = [
         f"![{caption}]({path.relative_to(out)})\n\n{caption}"
         for path, caption in section["figures"]
@@ -154,7 +154,7 @@ def _page(sections: Sequence[Mapping[str, Any]], lines: Sequence[Line], proof: L
     import jinja2
 
     loader = jinja2.FileSystemLoader(Path(__file__).parent / "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True)
+    environment = jinja2.Environment(loader=loader, autoescape=True, finalize=untrusted.lines)
     return environment.get_template("probes.html").render(
         sections=sections,
         embedded=_embedded,

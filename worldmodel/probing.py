@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from orbits import artefacts
+from orbits import artefacts, locks
 from orbits.manifest import manifest
 from worldmodel import probes
 from worldmodel.intervals import MINIMUM_SEEDS
@@ -189,7 +189,7 @@ def probe(
         "settings": json.loads(json.dumps(dataclasses.asdict(settings))),
     }
     _claim(out, config, resume)
-    with artefacts.lock(out):
+    with locks.lock(out):
         artefacts.save_record(out / CLAIM, {"config": config})
         for stale in (LINES, f"{LINES}.json", "report.md", "report.html"):
             (out / stale).unlink(missing_ok=True)
@@ -251,7 +251,7 @@ def answer(
         return {"lines": [{**line, "manifest": proof, "cpu_s": spent} for line in lines]}
 
     lines: list[dict[str, Any]] = store.record({}, compute)["lines"]
-    if not all(artefacts.is_intact(out / file) for x in lines for file in x["files"].values()):
+    if not all(artefacts.is_intact(file) for line in lines for file in _named(out, line)):
         store.forget({})
         lines = store.record({}, compute)["lines"]
     return lines
@@ -262,11 +262,19 @@ def load(out: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
     Raises:
         FileNotFoundError: The folder holds no finished run.
-        CorruptArtefact: The lines were edited or damaged.
+        CorruptArtefact: The lines were edited or damaged, or name a file outside the folder.
     """
     if not (out / LINES).is_file():
         raise FileNotFoundError(f"{out} holds no finished probe run (no {LINES})")
-    return artefacts.load_lines(out / LINES)
+    lines, proof = artefacts.load_lines(out / LINES)
+    for line in lines:
+        _named(out, line)
+    return lines, proof
+
+
+def _named(out: Path, line: Mapping[str, Any]) -> list[Path]:
+    """Return the files that a line names."""
+    return [artefacts.below(out, name) for name in line["files"].values()]
 
 
 def _complete(line: Mapping[str, Any], subject: Subject, probe: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def load_record(folder: str | Path) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: There is none.
-        CorruptArtefact: It was edited or damaged.
+        CorruptArtefact: It was edited or damaged, or names a file outside the folder itself.
         ValueError: Another version of the format.
     """
     path = Path(folder) / RECORD
@@ -50,6 +50,11 @@ def load_record(folder: str | Path) -> dict[str, Any]:
     record = artefacts.load_record(path)
     if record.get("schema") != SCHEMA:
         raise ValueError(f"{path}: format {record.get('schema')}, this code reads {SCHEMA}")
+    for shard in record["shards"]:
+        if artefacts.below(folder, shard["file"]).parent != Path(folder):  # a link, perhaps
+            raise artefacts.CorruptArtefact(
+                f"{path}: {shard['file']!r} is no plain file name; make the shards again"
+            )
     return record
 
 

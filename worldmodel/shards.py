@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from orbits import artefacts
+from orbits import artefacts, locks
 from orbits.command_line import OneLineParser, one_line_errors
 from worldmodel.documents import Documents, Source
 from worldmodel.shard_files import MOST_TOKENS, format_of, write_shard
@@ -142,7 +142,7 @@ def make_shards(
     }
     out = Path(out)
     _check_owner(out, config, overwrite)
-    with artefacts.lock(out), ThreadPoolExecutor(workers) as pool:
+    with locks.lock(out), ThreadPoolExecutor(workers) as pool:
         begun = (out / RECORD).exists() and not overwrite
         record = load_record(out) if begun else new_record(config)
         if record["complete"]:

@@ -27,6 +27,7 @@ from attention import get
 from attention.api import BACKENDS
 from attention.spec import AttnSpec
 from benchmarks.speed import eager, kernel_report, lines
+from orbits import pictures
 
 VARIANTS = ("lssar", "lssa", "elastic", "softmax")
 MODES = ("training", "forward", "backward")
@@ -79,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n" + kernel_report.table(rows))
     print("\n".join(f"{name:11s} {what}" for name, what in PEERS.items()))
     if options.figure:
-        lines.save_figure(options.figure, kernel_report.draw(rows))
+        pictures.save(kernel_report.draw(rows), options.figure, dpi=130)
     return lines.exit_code(rows, "peer")
 
 

@@ -165,15 +165,6 @@ def kept_bytes(call: Callable[[], Any], given: Iterable[Tensor]) -> int:
     return sum(storage.nbytes() for storage in kept.values())
 
 
-def save_figure(path: Path, figure: Any) -> None:
-    """Write a figure in one step."""
-    import io
-
-    picture = io.BytesIO()
-    figure.savefig(picture, dpi=130, format="png")
-    artefacts.write_bytes(path, picture.getvalue())
-
-
 @functools.cache
 def _matrix_rate(size: int = 8192) -> float:
     """Return the measured floating-point operations per second of a bfloat16 matrix product."""

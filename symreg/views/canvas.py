@@ -1,9 +1,7 @@
-"""What the figures share: style, labels, limits, and PNG bytes without a date or version."""
+"""What the figures share: style, labels and limits."""
 
 from __future__ import annotations
 
-import io
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -13,14 +11,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from orbits.untrusted import printable
 from symreg.exponents import Interval
 from symreg.result_rows import Row
 from symreg.views import words
 from symreg.views.columns import seeds
-from symreg.views.untrusted import printable
 
 WIDTH = 11  # inches
-DPI = 110
 CONTESTANT, CONTROL, TRUTH = "#2f6db0", "#8a8f96", "#111111"
 STYLE = {
     "font.size": 8,
@@ -42,8 +39,7 @@ def canvas(height: float, layout: Literal["constrained", "grid"]) -> Iterator[Fi
         layout: ``constrained`` makes room for long labels; ``grid`` has fixed margins, which many
             panels need: fitting them takes longer than drawing them.
     """
-    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
+    with matplotlib.style.context(["default", STYLE]):
         figure = Figure(figsize=(WIDTH, height))
         if layout == "constrained":
             figure.set_layout_engine(layout)
@@ -53,21 +49,9 @@ def canvas(height: float, layout: Literal["constrained", "grid"]) -> Iterator[Fi
         yield figure
 
 
-def png(figure: Figure) -> bytes:
-    """Return a figure as PNG, on no ground, so that a page may show it on a dark one."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, transparent=True, metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def literal(text: object, limit: int) -> str:
-    """Return a string from a file as it is: a dollar sign in it starts no formula."""
-    return printable(text, limit).replace("$", r"\$")
-
-
 def label(row: Row) -> str:
     """Return a row's name and its number of seeds, cut so that no part of it hides another."""
-    text = literal(words.name(row, 28), 60)
+    text = printable(words.name(row, 28), 60)
     return text if row.is_control or seeds(row) == "-" else f"{text} ({seeds(row)})"
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Generic, Literal, TypeVar
 
+from orbits.untrusted import printable
 from symreg.exponents import Interval
 from symreg.law_rate import LawRate
 from symreg.points import NAMES
 from symreg.result_rows import Row
 from symreg.score import MINIMUM_R2_LOG, VERDICTS
-from symreg.views.untrusted import printable
 
 Source = TypeVar("Source", Row, LawRate)
 

@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from orbits import laws
+from orbits import laws, pictures
+from orbits.untrusted import printable
 from symreg.exponents import Interval
 from symreg.law_rate import LawRate
 from symreg.points import NAMES
@@ -27,8 +28,6 @@ from symreg.views.canvas import (
     label_rows,
     legend,
     limit,
-    literal,
-    png,
 )
 from symreg.views.words import Line, lines_of
 
@@ -70,7 +69,7 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
             Line2D([], [], color=TRUTH, lw=1, label="the true law"),
         ]
         legend(figure, marks)
-        return png(figure)
+        return pictures.png(figure)
 
 
 def spread(rows: Sequence[Row]) -> bytes | None:
@@ -97,7 +96,7 @@ def spread(rows: Sequence[Row]) -> bytes | None:
         seen = {outcome for row in rows for entry in row.laws for outcome in _outcomes(entry)}
         patches = [Patch(color=c, label=name) for name, c in OUTCOMES.items() if name in seen]
         legend(figure, [*marks, *patches])
-        return png(figure)
+        return pictures.png(figure)
 
 
 def fronts(rows: Sequence[Row], lines: Sequence[Line]) -> bytes | None:
@@ -126,8 +125,8 @@ def fronts(rows: Sequence[Row], lines: Sequence[Line]) -> bytes | None:
             axis.set_visible(False)
         figure.supxlabel("complexity", fontsize=8)
         figure.supylabel("loss", fontsize=8)
-        legend(figure, [_mark(colour, literal(name, 40)) for name, colour in colours.items()])
-        return png(figure)
+        legend(figure, [_mark(colour, printable(name, 40)) for name, colour in colours.items()])
+        return pictures.png(figure)
 
 
 def residuals(rows: Sequence[Row], lines: Sequence[Line]) -> bytes | None:
@@ -160,7 +159,7 @@ def residuals(rows: Sequence[Row], lines: Sequence[Line]) -> bytes | None:
         for axis, name in zip(axes[-1], NAMES, strict=True):
             axis.set_xlabel(UNITS[name])
         figure.supylabel("ln(predicted / true)", fontsize=8)
-        return png(figure)
+        return pictures.png(figure)
 
 
 def _forest(
@@ -207,7 +206,7 @@ def _bars(axis: Axes, place: int, row: Row) -> None:
             axis.barh(height, share, thick * 0.85, start, color=OUTCOMES[outcome])
             start += share
         shapes = "1 shape" if entry.shapes == 1 else f"{entry.shapes} shapes"
-        text = f"{literal(entry.engine, 24)}: {shapes} in {entry.total}"
+        text = f"{printable(entry.engine, 24)}: {shapes} in {entry.total}"
         axis.text(1.02, height, text, fontsize=6, va="center")
 
 

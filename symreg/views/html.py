@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orbits import untrusted
+from orbits.untrusted import printable
 from symreg import published
 from symreg.result_rows import Row
 from symreg.views import words
 from symreg.views.columns import COLUMNS, ENGINE, IDENTITY, MEASURES, Cell, cells, notes, tables
-from symreg.views.untrusted import printable
 from symreg.views.words import Line
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ GROUPS = (
     ("measured on the predictions: what may be claimed", len(MEASURES)),
     ("formulas that symbolic searches found on these predictions", len(ENGINE)),
 )
+DRAWN = 24
+"""Contestants, and controls, that the figures show: a panel of a row takes some 60 kB."""
 CAPTIONS = {
     "exponents": "Exponents and constant of each row's predictions: mean over seeds and the "
     "envelope of the seeds' 95% bootstrap intervals. The black line is what a perfect model has. "
@@ -61,7 +64,8 @@ def to_html(
             "claims": words.claims(contestants),
             "contestants": board(contestants),
             "controls": board(controls),
-            "figures": list(_figures([*contestants, *controls], lines, law)),
+            "figures": list(_figures([*contestants[:DRAWN], *controls[:DRAWN]], lines, law)),
+            "left_out": _left_out({"contestants": contestants, "controls": controls}),
         }
         for title, contestants, controls in tables(rows)
     ]
@@ -82,8 +86,20 @@ def to_html(
     )
 
 
+def _left_out(parts: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Say which rows the figures do not show."""
+    return [
+        f"The figures show the first {DRAWN} of {len(rows)} {name}; the tables have all. "
+        "A leaderboard of the others alone draws them."
+        for name, rows in parts.items()
+        if len(rows) > DRAWN
+    ]
+
+
 def environment(*folders: Path) -> jinja2.Environment:
     """Return a jinja environment that escapes everything and knows this package's templates.
+
+    It escapes HTML, and shows what would not print.
 
     Args:
         folders: Folders of further templates, which come first.
@@ -94,6 +110,7 @@ def environment(*folders: Path) -> jinja2.Environment:
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
+        finalize=untrusted.lines,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from orbits import untrusted
 from symreg import published
 from symreg.result_rows import Row
 from symreg.views import words
@@ -44,9 +45,7 @@ def to_markdown(rows: Sequence[Row], law: str = "newton", lines: Iterable[Line] 
 
 def escape(text: str) -> str:
     """Return text that Markdown and the HTML within it show as it is."""
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        text = text.replace(character, entity)
-    return re.sub(r"([\\`*_~$#|\[\]])", r"\\\1", text)
+    return untrusted.markdown(text, marks=r"[\\`*_~$#|\[\]]")
 
 
 def _code(text: str) -> str:

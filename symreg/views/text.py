@@ -11,11 +11,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from orbits.untrusted import printable
 from symreg import published
 from symreg.result_rows import Row
 from symreg.views import words
 from symreg.views.columns import HEADINGS, Cell, cells, notes, seeds, tables
-from symreg.views.untrusted import printable
 from symreg.views.words import Line
 
 if TYPE_CHECKING:

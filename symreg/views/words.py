@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from orbits import laws
+from orbits.untrusted import printable
 from symreg.controls import TRUTH
 from symreg.points import NAMES
 from symreg.result_rows import MINIMUM_SEEDS, Row
 from symreg.views.columns import interval, seeds
-from symreg.views.untrusted import printable
 
 Line = Mapping[str, Any]
 EXPECTED_RATE = 0.9  # of searches on the true force should find the law

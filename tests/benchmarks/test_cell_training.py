@@ -1,6 +1,8 @@
 """A cell's training continues where a killed run stood, and ends as if nothing had happened."""
 
 import csv
+import errno
+import os
 
 import pytest
 import torch
@@ -72,6 +74,25 @@ def test_a_killed_training_continues_from_its_checkpoint(grid, uninterrupted, tm
     assert {path.name for path in tmp_path.glob("cells/*")} == {
         c.key for c in (cell, *cell.needs.values())
     }, "nothing is left of the resume"
+
+
+def test_a_disk_without_hard_links_does_not_cost_the_training(grid, tmp_path, monkeypatch):
+    def without(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", without)
+    cell = grid["pretrain"]
+    assert compute(cell, tmp_path)["line"]["status"] == "ok"
+    assert (cell.folder(tmp_path) / training.CHECKPOINT).is_file()
+
+
+def test_a_training_is_not_resumed_through_a_link(grid, tmp_path):
+    cell = grid["pretrain"]
+    kept = cell.folder(tmp_path).with_name(f"{cell.key}.training")
+    kept.mkdir(parents=True)
+    (kept / "job.json").symlink_to(tmp_path / "victim")
+    assert "job.json is a link; delete" in compute(cell, tmp_path)["line"]["error"]
+    assert not (tmp_path / "victim").exists()
 
 
 def test_what_fails_after_training_does_not_cost_the_training(grid, tmp_path, monkeypatch):

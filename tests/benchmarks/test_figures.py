@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 
-from benchmarks import figures
+from benchmarks import figures, views
 from worldmodel.palette import COLOURS, MARKERS
 
 
@@ -48,3 +48,23 @@ def test_losses_of_models_have_markers(tmp_path):
     markers = [drawn.get_marker() for drawn in axis.get_lines()]
     assert markers == ["None", MARKERS[0], "None", MARKERS[1]], "training is a thin line"
     plt.close(figure)
+
+
+def test_a_dollar_sign_in_a_name_is_drawn_and_a_link_is_replaced(tmp_path):
+    name, victim = "$x^{$", tmp_path / "victim"
+    lines = [predictor(name, "pretrained", labels, 0.5) for labels in (10, 100)]
+    for line in lines:
+        line |= {"status": "ok", "files": {}}
+    victim.write_text("mine")
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "label_efficiency.png").symlink_to(victim)
+    (path,) = figures.draw_all(tmp_path, lines, [], "newton").values()
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert victim.read_text() == "mine"
+    measured = lines[0] | {"kind": "measurement", "metrics": {"loss@2x": {"value": 1.0}}}
+    for path in (
+        views.curves([measured], "loss@", tmp_path / "curves.png", "x", "y"),
+        views.bars({name: {0: 1.0}}, tmp_path / "bars.png", "x"),
+        views.panels({name: {name: [1.0, 2.0]}}, tmp_path / "panels.png", "x"),
+    ):
+        assert path.read_bytes().startswith(b"\x89PNG")

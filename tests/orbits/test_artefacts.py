@@ -1,7 +1,9 @@
 import errno
+import fcntl
 import hashlib
 import json
 import os
+import time
 
 import numpy as np
 import pytest
@@ -233,12 +235,107 @@ def test_a_failing_write_names_the_file(tmp_path, monkeypatch):
     assert failure.value.filename == str(tmp_path / "x")
 
 
-def test_two_runs_do_not_share_a_folder(tmp_path):
-    with (
-        artefacts.lock(tmp_path / "out"),
-        pytest.raises(ValueError, match="another run is using"),
-        artefacts.lock(tmp_path / "out"),
-    ):
-        pass
-    with artefacts.lock(tmp_path / "out"):
-        pass
+def test_abandoned_files_anywhere_below_a_folder_go_and_no_others(tmp_path):
+    kept = [tmp_path / "x.tmp", tmp_path / ".x.tmp", tmp_path / ".x.1.ab.tmp.npy"]
+    left = [tmp_path / ".x.1.0af3.tmp", tmp_path / "version_0" / "a" / ".last.ckpt.7.ab.tmp"]
+    left[1].parent.mkdir(parents=True)
+    for file in (*kept, left[0]):
+        file.write_bytes(b"half")
+    left[1].touch()  # killed before its first byte
+    outside = tmp_path.parent / "outside"
+    outside.write_bytes(b"mine")
+    link = tmp_path / ".y.1.ab.tmp"
+    link.symlink_to(outside)
+    with artefacts.replacing(tmp_path / "version_1" / "z") as file:
+        file.write(b"living")
+        artefacts.remove_abandoned(tmp_path)
+    assert (tmp_path / "version_1" / "z").read_bytes() == b"living"
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in kept)
+    assert outside.read_bytes() == b"mine"
+    artefacts.remove_abandoned(tmp_path / "nowhere")
+
+
+def test_an_empty_temporary_of_a_killed_writer_is_removed(tmp_path):
+    (tmp_path / ".x.1.ab.tmp").touch()
+    artefacts.write_bytes(tmp_path / "x", b"data")
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_writer_whose_file_is_removed_before_it_is_locked_takes_another(tmp_path, monkeypatch):
+    flock, calls = fcntl.flock, []
+
+    def late(file, how):
+        if not calls:  # another writer takes it for abandoned
+            calls.append(os.listdir(tmp_path))
+            artefacts.remove_abandoned(tmp_path)
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    artefacts.write_bytes(tmp_path / "x", b"data")
+    assert len(calls[0]) == 1
+    assert (tmp_path / "x").read_bytes() == b"data"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_on_a_disk_without_locks_files_are_written_and_temporaries_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", no_such_thing)
+    (tmp_path / ".x.1.ab.tmp").write_bytes(b"whose?")
+    artefacts.write_bytes(tmp_path / "x", b"data")
+    assert sorted(os.listdir(tmp_path)) == [".x.1.ab.tmp", "x"]
+
+
+def test_a_second_name_of_a_record_goes_when_the_record_is_asked_for_again(tmp_path):
+    path = tmp_path / "claim.json"
+    artefacts.create_record(path, {"seed": 1})
+    os.link(path, tmp_path / ".claim.json.1.ab.tmp")  # killed before this was removed
+    assert artefacts.create_record(path, {"seed": 2}) == {"seed": 1}
+    assert os.listdir(tmp_path) == ["claim.json"]
+
+
+def no_such_thing(*_):
+    raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def test_on_a_disk_without_hard_links_the_first_record_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", no_such_thing)
+    path = tmp_path / "claim.json"
+    assert artefacts.create_record(path, {"seed": 1}) == {"seed": 1}
+    assert artefacts.create_record(path, {"seed": 2}) == {"seed": 1}
+    with pytest.raises(FileExistsError), artefacts.replacing(path, exclusive=True) as file:
+        file.write(b"other")
+    assert artefacts.load_record(path) == {"seed": 1}
+    assert os.listdir(tmp_path) == ["claim.json"]
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        artefacts.create_record(tmp_path / "other.json", {})
+    assert os.listdir(tmp_path) == ["claim.json"], "the name is free again"
+
+
+def test_without_hard_links_a_second_writer_waits_for_the_first_ones_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", no_such_thing)
+    path = tmp_path / "claim.json"
+    path.touch()  # as the first writer leaves it for a moment
+    monkeypatch.setattr(time, "sleep", lambda _: artefacts.save_record(path, {"seed": 1}))
+    assert artefacts.create_record(path, {"seed": 2}) == {"seed": 1}
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_has_a_second_name_or_a_copy_with_it(tmp_path, monkeypatch, has_links):
+    (tmp_path / "x").write_bytes(b"data")
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_such_thing)
+    artefacts.link(tmp_path / "x", tmp_path / "y")
+    assert (tmp_path / "y").samefile(tmp_path / "x") == has_links
+    assert (tmp_path / "y").read_bytes() == b"data"
+    with pytest.raises(FileExistsError):
+        artefacts.link(tmp_path / "x", tmp_path / "y")
+    assert sorted(os.listdir(tmp_path)) == ["x", "y"]
+
+
+def test_a_name_in_a_manifest_lies_below_its_folder(tmp_path):
+    assert artefacts.below(tmp_path, "cells/ab/x.npz") == tmp_path / "cells" / "ab" / "x.npz"
+    for name in ("../x", "/etc/x", "a/../../x", "", ".", "a//b", "a/", "x\0", None, 7, ["x"]):
+        with pytest.raises(CorruptArtefact, match="names no file below") as refused:
+            artefacts.below(tmp_path, name)
+        assert repr(name) in str(refused.value)

@@ -6,6 +6,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from orbits import artefacts, protocols
+from orbits.__main__ import main
 from orbits.dataset import OrbitDataset, dataset_hash, read_index, verify
 from orbits.generate import generate
 
@@ -199,3 +200,49 @@ def test_a_damaged_record_is_named_and_made_again(made, damage, name):
 def test_verify_needs_a_dataset(tmp_path):
     with pytest.raises(FileNotFoundError, match="no dataset"):
         verify(tmp_path, progress=False)
+
+
+def claims(folder, **changes):
+    record = read_index(folder)
+    artefacts.save_record(folder / "dataset.json", {**record, **changes})
+
+
+LONG = 10**12
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda index: {"config": {**index["config"], "counts": {"train": LONG, "val": 3}}},
+        lambda index: {"config": {**index["config"], "sequences_per_shard": LONG}},
+        lambda index: {"config": {**index["config"], "sequences_per_shard": 0}},
+        lambda index: {
+            "arrays": {**index["arrays"], "tokens": {"dtype": "<u2", "shape": [LONG, 2]}}
+        },
+        lambda index: {"sha256": {f"../{x}": value for x, value in index["sha256"].items()}},
+        lambda index: {"arrays": {"tokens": None}},
+        lambda index: {"bytes": 10**15},
+    ],
+)
+def test_an_index_that_claims_what_its_files_cannot_hold_is_refused(made, lie, capsys):
+    claims(made, **lie(read_index(made)))
+    (problem,) = verify(made, progress=False)
+    assert "dataset.json: its files cannot hold the sequences that it claims" in problem
+    for command in (["plot", str(made)], ["info", str(made)], ["export", str(made), "x.h5"]):
+        with pytest.raises(SystemExit) as refused:
+            main(command)
+        assert refused.value.code == 2
+        said = capsys.readouterr().err
+        assert "dataset.json: its files cannot hold" in said
+        assert said.count("\n") == 1
+
+
+def test_a_shard_of_another_shape_than_the_index_claims_is_refused(made):
+    """The index agrees with itself, so only the file shows that it lies."""
+    index = read_index(made)
+    rows = LONG + index["arrays"]["tokens"]["shape"][0]
+    index["arrays"]["tokens"] = {"dtype": "<u2", "shape": [rows, 2]}
+    claims(made, arrays=index["arrays"], bytes=index["bytes"] + 4 * LONG * 13)
+    with pytest.raises(artefacts.CorruptArtefact, match=r"00000\.npy: holds uint16 .* claims <u2"):
+        OrbitDataset(made)[0]
+    assert len(verify(made, progress=False)) == len(list(made.rglob("tokens/*.npy")))

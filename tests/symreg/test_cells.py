@@ -1,6 +1,8 @@
 """Cells: content addresses, resume, failures, and the folder that holds them."""
 
 import dataclasses
+import errno
+import fcntl
 import multiprocessing
 import os
 import time
@@ -257,3 +259,43 @@ def test_the_key_follows_what_determines_the_result(tmp_path):
 def test_a_run_killed_at_its_very_start_continues(tmp_path):
     (tmp_path / ".run.json.123.abc").touch()
     results.claim(tmp_path, {"benchmark": "one"}, resume=False, overwrite=False)
+
+
+def test_a_cell_whose_record_names_a_file_elsewhere_is_made_again(tmp_path):
+    wanted, out = cell(tmp_path, "a"), tmp_path / "out"
+    run([wanted], out)
+    path = wanted.folder(out) / cells.RECORD
+    record = artefacts.load_record(path)
+    outside = tmp_path / "outside"
+    outside.write_text("1")
+    record["sha256"] = {str(outside): artefacts.sha256(outside)}
+    artefacts.save_record(path, record)
+    assert wanted.record(out) is None
+    run([wanted], out)
+    assert calls(tmp_path) == "aa"
+
+
+def test_a_line_that_names_a_file_elsewhere_is_refused(tmp_path):
+    (tmp_path / "outside").touch()
+    line = {"files": {"curves": "../outside", "predictions": "inside"}}
+    assert results.file(tmp_path, line, "predictions") is None
+    (tmp_path / "inside").touch()
+    assert results.file(tmp_path, line, "predictions") == tmp_path / "inside"
+    with pytest.raises(artefacts.CorruptArtefact, match=r"'\.\./outside' names no file below"):
+        results.file(tmp_path / "out", line, "curves")
+
+
+def test_a_lock_of_cells_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / ".cells.lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(ValueError, match=r"\.cells\.lock is a link"):
+        cells.compute_cell(count, cell(tmp_path, "a"), tmp_path, lambda *_: None)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_on_a_disk_without_locks_a_cell_is_computed(tmp_path, monkeypatch):
+    def without(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", without)
+    record = cells.compute_cell(count, cell(tmp_path, "a"), tmp_path, lambda *_: None)
+    assert record["line"]["status"] == "ok"

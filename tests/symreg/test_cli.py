@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from orbits import artefacts
+from symreg import board, results
 from symreg.__main__ import main
+from tests.symreg.written_lines import failed, predictor, search
 
 FORMULA = "39.4784176044*m1*m2/r**2"
 
@@ -160,3 +162,18 @@ def test_show_draws_each_law_of_the_lines_under_its_own_name(tmp_path, capsys):
     assert main(["show", str(path), "--markdown"]) == 0
     printed = capsys.readouterr().out
     assert printed.index("True law: harmonic, F = ") < printed.index("True law: newton, F = ")
+
+
+def test_a_leaderboard_with_a_failed_cell_is_exit_code_1(
+    tmp_path, predictions_file, monkeypatch, capsys
+):
+    command = ["leaderboard", str(predictions_file), "--engine", "powerlaw"]
+    command += ["--out", str(tmp_path / "out")]
+    for lines, code, said in (
+        ([predictor(), search()], 0, ""),
+        ([predictor(), search(), failed()], 1, "symreg: 1 of 3 cells failed\n"),
+    ):
+        monkeypatch.setattr(board, "run", lambda *_, **__: tmp_path / "out")
+        monkeypatch.setattr(results, "load", lambda _, lines=lines: (lines, {}))
+        assert main(command) == code
+        assert capsys.readouterr().err == said

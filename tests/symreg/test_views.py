@@ -12,6 +12,7 @@ import pytest
 
 from symreg import leaderboard, published
 from symreg.views import columns, figures, html, words
+from symreg.views.html import DRAWN
 from symreg.views.markdown import SHOWN
 from tests.symreg.written_lines import Page, failed, predictor, search, table, text_at
 
@@ -247,3 +248,18 @@ def test_nothing_heavy_is_imported_before_it_is_needed():
         [sys.executable, "-c", code, *names], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "[]"
+
+
+def test_a_page_of_many_rows_stays_small_and_says_what_its_figures_leave_out():
+    def page_of(n):
+        lines = [predictor(f"model {i}") for i in range(n)]
+        lines += [search(model=f"model {i}", seed=seed) for i in range(n) for seed in range(3)]
+        return leaderboard.to_html(lines, table(lines), "newton", {})
+
+    few, many = page_of(DRAWN), page_of(4 * DRAWN)
+    assert few.count("data:image/png") == many.count("data:image/png")
+    assert (len(many) - len(few)) / (3 * DRAWN) < 10_000, "bytes per further row"
+    said = f"The figures show the first {DRAWN} of {4 * DRAWN} contestants"
+    assert said in many
+    assert "The figures show" not in few
+    assert f"model {4 * DRAWN - 1}" in many, "the tables have all"

@@ -7,8 +7,9 @@ import re
 import pytest
 from markdown_it import MarkdownIt
 
+from orbits import untrusted
 from symreg import leaderboard
-from symreg.views import html, untrusted
+from symreg.views import html
 from symreg.views.markdown import SHOWN
 from tests.symreg.written_lines import Page, failed, predictor, search, table, text_at
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from worldmodel.palette import COLOURS, CONTROL, MARKERS, TRUTH
-from worldmodel.probes import _force_figures, _motion_scatter
+from worldmodel.probes import _bias_figures, _force_figures, _motion_scatter
 from worldmodel.probes._style import Looks, once, without_repeats, world_of
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB.
@@ -157,7 +157,14 @@ def test_what_no_intervention_changed_has_no_panel(tmp_path, monkeypatch, there)
     monkeypatch.setattr(_motion_scatter.artefacts, "load_arrays", lambda path: (changes, {}))
     drawn = []
     keep = lambda figure, path: drawn.append(figure) or path  # noqa: E731
-    monkeypatch.setattr(_motion_scatter, "save", keep)
+    monkeypatch.setattr(_motion_scatter.pictures, "save", keep)
     asked = {**line(), "files": {"changes": "changes.npz"}, "setting": {"of": "planet bend"}}
     assert len(_motion_scatter.draw_all([asked], tmp_path)) == bool(there)
     assert sum(len(figure.axes) for figure in drawn) == len(there)
+
+
+def test_a_dollar_sign_in_a_label_does_not_cost_the_figure(tmp_path):
+    metrics = {"r_ib": [0.5, 0.4, 0.6], "d_ib": [0.5, 0.4, 0.6]}
+    asked = {**line("$x^{$"), "metrics": metrics}
+    _bias_figures.state_bias_plane([asked], tmp_path / "plane.png")
+    assert (tmp_path / "plane.png").read_bytes().startswith(b"\x89PNG")

@@ -298,6 +298,16 @@ def test_a_lost_file_is_made_again(checkpoint, counting, tmp_path):
     assert (counting.answers, counting.pieces) == (2, 1)
 
 
+def test_a_line_that_names_a_file_elsewhere_is_refused(checkpoint, counting, tmp_path):
+    out = tmp_path / "out"
+    probe([checkpoint], [], out, Settings())
+    lines, proof = probing.load(out)
+    lines[0]["files"]["kept"] = "../kept.npz"
+    artefacts.save_lines(out / probing.LINES, lines, proof)
+    with pytest.raises(artefacts.CorruptArtefact, match=r"'\.\./kept\.npz' names no file below"):
+        probing.load(out)
+
+
 def test_settings_that_a_probe_does_not_use_leave_its_answers(checkpoint, counting, tmp_path):
     probe([checkpoint], [], tmp_path, Settings())
     probe([checkpoint], [], tmp_path, Settings(datasets=5), resume=True)

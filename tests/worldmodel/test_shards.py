@@ -370,3 +370,21 @@ def test_the_command_line_makes_verifies_and_refuses(tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["../victim.bin", "inner/victim.bin", "..", "/victim.bin", ""])
+def test_a_record_that_names_a_file_elsewhere_is_refused_and_deletes_nothing(tmp_path, name):
+    out = tmp_path / "out"
+    make(out)
+    record = load_record(out)
+    (out / "inner").symlink_to(tmp_path)
+    victim = tmp_path / "victim.bin"
+    victim.write_bytes(b"mine")
+    record["shards"][1]["file"] = name
+    artefacts.save_record(out / "shards.json", record)
+    for use in (read_folder, verify, lambda folder: make(folder, overwrite=True)):
+        with pytest.raises(artefacts.CorruptArtefact) as refused:
+            use(out)
+        assert repr(name) in str(refused.value)
+    assert victim.read_bytes() == b"mine"
+    assert len(content(out)) == 4

@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
+from orbits import pictures
 from worldmodel.legend import legend
 from worldmodel.palette import TRUTH
 from worldmodel.probes._style import (
@@ -16,7 +17,6 @@ from worldmodel.probes._style import (
     bare,
     bars,
     once,
-    save,
     without_repeats,
     world_of,
 )
@@ -41,7 +41,7 @@ def calibration(lines: Sequence[Line], path: Path) -> None:
         axis.plot([0, largest], [0, largest], color=TRUTH, lw=1, label="calibrated")
         axis.set(xlabel=f"distance of the {oracle}'s answers", ylabel="distance of the answers")
     legend(figure, world_of(lines))
-    save(bare(figure), path)
+    pictures.save(bare(figure), path)
 
 
 def state_bias_plane(lines: Sequence[Line], path: Path) -> None:
@@ -64,4 +64,4 @@ def state_bias_plane(lines: Sequence[Line], path: Path) -> None:
     low, high = axis.get_xlim()
     axis.set_xlim(min(low, 0.95), max(high, 1.02))  # no magnified noise
     legend(figure, world_of(lines))
-    save(bare(figure), path)
+    pictures.save(bare(figure), path)

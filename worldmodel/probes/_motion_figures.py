@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
-from orbits import artefacts
+from orbits import artefacts, pictures
 from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.legend import legend
 from worldmodel.palette import COLOURS, SUN, TRUTH
-from worldmodel.probes._style import Line, Looks, is_control, save, world_of
+from worldmodel.probes._style import Line, Looks, is_control, world_of
 
 Arrays = dict[str, npt.NDArray]
 PALE = "#aaaaaa"
@@ -79,7 +79,7 @@ def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
     paths = {}
     for name, figure in figures.items():
         if figure is not None:
-            paths[name] = save(figure, folder / f"{name}.png")
+            paths[name] = pictures.save(figure, folder / f"{name}.png")
     if kept:
         paths["rollout_animation"] = folder / "rollout_animation.gif"
         artefacts.write_bytes(paths["rollout_animation"], animation(kept))
@@ -214,7 +214,7 @@ def animation(kept: Mapping[str, Arrays], most: int = 3) -> bytes:
     title = "the Solar System" if solar else "held-out sequence 0"
     figure.supxlabel("AU", fontsize=9)
     clock = figure.suptitle(title, fontsize=10, animated=True)
-    canvas: Any = figure.canvas
+    canvas: Any = pictures.as_written(figure).canvas
     canvas.draw()
     still = canvas.copy_from_bbox(figure.bbox)  # drawn once for all frames
     frames = []

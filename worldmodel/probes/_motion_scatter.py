@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from orbits import artefacts
+from orbits import artefacts, pictures
 from worldmodel.palette import COLOURS, TRUTH
-from worldmodel.probes._style import Array, Line, Looks, save, world_of
+from worldmodel.probes._style import Array, Line, Looks, world_of
 
 CAPTIONS = {
     "causal_force": (
@@ -42,7 +42,7 @@ def draw_all(lines: Sequence[Line], out: Path) -> dict[str, Path]:
         mine = [x for x in lines if x["setting"]["of"] in quantities]
         figure = _scatter(mine, quantities, out)
         if figure is not None:
-            paths[name] = save(figure, folder / f"{name}.png")
+            paths[name] = pictures.save(figure, folder / f"{name}.png")
     return paths
 
 

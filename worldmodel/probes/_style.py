@@ -1,15 +1,13 @@
-"""How the figures of probes look: who is named and drawn how, and one way to keep them."""
+"""How the figures of probes look: who is named and drawn how."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
@@ -19,7 +17,6 @@ from worldmodel.palette import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
 Array = npt.NDArray[np.float64]
 Line = Mapping[str, Any]
 
-DPI = 110
 NO_MODEL = ("oracle", "ceiling", "control")
 """Arms whose lines no checkpoint answered."""
 
@@ -118,14 +115,6 @@ def bare(figure: Figure) -> Figure:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
     return figure
-
-
-def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, close it and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DPI, facecolor="white")
-    plt.close(figure)
-    return path
 
 
 def _facts(line: Line) -> list[str]:

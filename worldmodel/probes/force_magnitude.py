@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from orbits import pictures
 from orbits.best_observer import best_observer
 from worldmodel.controls.knn_oracle import knn_oracle
 from worldmodel.controls.ridge import ridge_readout
@@ -40,7 +41,6 @@ from worldmodel.probes._force_head import (
     shape,
 )
 from worldmodel.probes._force_measures import Columns, measured
-from worldmodel.probes._style import save
 from worldmodel.tasks import ForceTask, central_columns, read_rows
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class ForceMagnitude:
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw the figures of merit, one panel each and one row per answerer."""
         path = out / "figures" / f"{self.name}_inference.png"
-        return {"inference": save(inference(lines), path)}
+        return {"inference": pictures.save(inference(lines), path)}
 
 
 @dataclass(frozen=True)

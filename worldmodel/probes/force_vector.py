@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from orbits import artefacts, solar_system
+from orbits import artefacts, pictures, solar_system
 from orbits.protocols import Protocol
 from orbits.solar_system import PLANETS
 from worldmodel.controls.knn_oracle import knn_oracle
@@ -28,7 +28,6 @@ from worldmodel.intervals import MINIMUM_SEEDS, over_seeds
 from worldmodel.probes import Line
 from worldmodel.probes._force_figures import angles, kept_vectors, vectors_on_orbits
 from worldmodel.probes._force_head import Draws, VectorTask, shape, warmup
-from worldmodel.probes._style import save
 from worldmodel.quiet import quiet_trainer
 
 if TYPE_CHECKING:
@@ -194,7 +193,10 @@ class ForceVector:
             "angles": angles(lines),
         }
         folder = out / "figures"
-        return {name: save(f, folder / f"{self.name}_{name}.png") for name, f in figures.items()}
+        return {
+            name: pictures.save(f, folder / f"{self.name}_{name}.png")
+            for name, f in figures.items()
+        }
 
 
 def _lines(

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from orbits import laws, motion
+from orbits import laws, motion, pictures
 from orbits.best_observer import best_observer
 from orbits.laws import reduced_mass
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
@@ -31,7 +31,7 @@ from worldmodel.intervals import r_squared
 from worldmodel.legend import legend
 from worldmodel.palette import TRUTH
 from worldmodel.probes import Line
-from worldmodel.probes._style import Looks, bare, bars, once, save, world_of
+from worldmodel.probes._style import Looks, bare, bars, once, world_of
 from worldmodel.tasks import OrbitTask, read_rows
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ class Linear:
         legend(figure, world_of(lines), above=True)
         for axis in axes[:, 0]:
             axis.set_ylabel("R2 on held-out sequences")
-        return {"r2": save(bare(figure), path)}
+        return {"r2": pictures.save(bare(figure), path)}
 
 
 PROBE = Linear()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
+from orbits import pictures
 from orbits.manifest import manifest
 from worldmodel.callbacks import save_predictions
 from worldmodel.probes import Line
@@ -26,7 +27,6 @@ from worldmodel.probes._force_head import (
     own_answers,
 )
 from worldmodel.probes._force_measures import measured
-from worldmodel.probes._style import save
 from worldmodel.probes.force_magnitude import PROBE as FORCE_MAGNITUDE
 from worldmodel.tasks import ForceTask
 
@@ -74,7 +74,7 @@ class Predictions:
     def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
         """Draw predicted against true magnitudes, one panel per file."""
         path = out / "figures" / f"{self.name}_magnitudes.png"
-        return {"magnitudes": save(magnitudes(lines, out), path)}
+        return {"magnitudes": pictures.save(magnitudes(lines, out), path)}
 
 
 PROBE = Predictions()
