@@ -8,8 +8,8 @@ OUT ?= runs/demo
 .PHONY: demo test lint clean
 
 demo: $(VENV)/runtime
-	$(BIN)/python -m benchmarks run newton --preset small --out $(OUT)
-	$(BIN)/python -m benchmarks report $(OUT)
+	$(BIN)/python -m benchmarks run newton --preset small --out $(OUT); code=$$?; \
+		[ $$code -gt 1 ] || $(BIN)/python -m benchmarks report $(OUT); exit $$code # 1: a cell failed
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

@@ -91,13 +91,19 @@ class SaveConfig(SaveConfigCallback):
     def setup(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
     ) -> None:
-        """Save it in the logger's folder, in one piece; without one it is nobody's to write to."""
+        """Save it in the logger's folder, in one piece; without one it is nobody's to write to.
+
+        What killed trainings left half-written there and in its sister folders goes.
+        """
         if stage != "fit" or trainer.logger is None:
             return
-        folder = trainer.log_dir  # asks all processes
-        if trainer.is_global_zero and folder is not None:
+        log_dir = trainer.log_dir  # asks all processes
+        if trainer.is_global_zero and log_dir is not None:
+            folder = Path(log_dir)
+            kin = folder.parent if folder.name.startswith("version_") else folder
+            artefacts.remove_abandoned(kin)
             text = self.parser.dump(self.config, skip_none=False)
-            artefacts.write_bytes(Path(folder) / self.config_filename, text.encode())
+            artefacts.write_bytes(folder / self.config_filename, text.encode())
 
 
 class Parser(LightningArgumentParser):

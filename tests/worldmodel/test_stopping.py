@@ -134,3 +134,15 @@ def test_another_error_of_the_program_keeps_its_traceback(tmp_path, monkeypatch)
     with pytest.raises(RuntimeError, match="shape mismatch"):
         main(["fit", "-c", str(CONFIGS / "pretrain.yaml"), *TINY,
               f"--trainer.logger.init_args.save_dir={tmp_path}"])  # fmt: skip
+
+
+def test_the_next_start_removes_what_a_killed_training_left(tmp_path):
+    folder = tmp_path / "pretrain" / "version_0" / "checkpoints"
+    folder.mkdir(parents=True)
+    left, other = folder / ".last.ckpt.1.0a1b2c3d.tmp", folder / "notes.tmp"
+    for path in (left, other):
+        path.write_bytes(b"half")
+    run("fit", "pretrain.yaml", tmp_path)
+    assert not left.exists()
+    assert other.exists(), "a file that no training wrote"
+    assert (tmp_path / "pretrain" / "version_1" / "checkpoints" / "last.ckpt").is_file()
