@@ -173,8 +173,8 @@ def test_a_later_token_changes_no_earlier_output_by_a_bit(name):
     assert not torch.equal(before[:, :, 40:], after[:, :, 40:])
 
 
-def _tau(name):
-    return learned(get(name)) or None
+def _tau(name, heads=2):
+    return learned(get(name), heads) or None
 
 
 def test_inputs_of_any_layout():
@@ -298,6 +298,10 @@ def test_reasons():
     assert "unbounded" in explain("lssar", q.half(), p=0.5).refused["triton"]
     long = torch.zeros(1, 1, 70_000, 32, dtype=torch.float16, device=DEVICE)
     assert "overflows float16" in explain("elastic", long).refused["triton"]
+    last = long[:, :, -1:]  # its weight is multiplied by its place among the keys
+    assert "70000 times" in explain("elastic", last, v=long).refused["triton"]
+    with pytest.raises(ValueError, match="70000 times a weight overflows float16"):
+        attend(last, long, long, "elastic", backend="triton", parameters=_tau("elastic", 1))
     refuse = dataclasses.replace(get("lazy"), beyond="refuse")
     assert "refuse" in backend.refuses(refuse, q)
 

@@ -155,6 +155,18 @@ def test_the_operators_are_registered_as_torch_expects():
     library.opcheck(_zeros_triton.zeros_backward, (*grads, *plain))
 
 
+@pytest.mark.parametrize("place", range(8))
+def test_forward_mode_is_refused_whatever_is_differentiated(place):
+    given = inputs(5, state=True)
+
+    def call(x):
+        *tensors, log_e, p, bases = (*given[:place], x, *given[place + 1 :])
+        return _zeros_triton.chunked(*tensors, forms.ScanState(log_e, p, bases, length=5), 16)[0]
+
+    with pytest.raises(ValueError, match=r"no forward-mode derivative; use tensors on the CPU$"):
+        torch.func.jvp(call, (given[place],), (torch.ones_like(given[place]),))
+
+
 def test_it_compiles_as_one_graph():
     torch._dynamo.reset()
     given = inputs(9)
