@@ -200,6 +200,8 @@ def _ls(options: argparse.Namespace) -> None:
     print("laws")
     for name in laws.names():
         print(f"  {name:<{width}}  {laws.get(name).expression}")
+    for line in laws.broken():
+        print(f"no law: {line}")
 
 
 def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:
