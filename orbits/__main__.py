@@ -179,7 +179,7 @@ def _list(options: argparse.Namespace) -> None:
     for name in laws.names():
         law = laws.get(name)
         print(f"law      {name:14s} {law.expression}  ({law.reference})")
-    for line in laws.broken():
+    for line in laws.broken().values():
         print(f"no law: {line}")
 
 

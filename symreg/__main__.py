@@ -200,7 +200,7 @@ def _ls(options: argparse.Namespace) -> None:
     print("laws")
     for name in laws.names():
         print(f"  {name:<{width}}  {laws.get(name).expression}")
-    for line in laws.broken():
+    for line in laws.broken().values():
         print(f"no law: {line}")
 
 

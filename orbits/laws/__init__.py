@@ -201,9 +201,9 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, law in _catalogue().items() if isinstance(law, Law))
 
 
-def broken() -> tuple[str, ...]:
-    """Return a line for each file that makes no law, which names the file and the fault."""
-    return tuple(line for line in _catalogue().values() if isinstance(line, str))
+def broken() -> dict[str, str]:
+    """Return by name a line for each file that makes no law, which names the file and the fault."""
+    return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 
 def get(name: str) -> Law:
@@ -213,11 +213,11 @@ def get(name: str) -> Law:
         ValueError: There is no such law, and the message names near ones and lists the choices;
             or its file makes none, and the message names the file and the field.
     """
-    for known, law in _catalogue().items():
-        if known == name:
-            if isinstance(law, str):
-                raise ValueError(law)
-            return law
+    law = _catalogue().get(str(name))
+    if isinstance(law, str):
+        raise ValueError(law)
+    if law is not None:
+        return law
     near = difflib.get_close_matches(str(name).lower(), names())
     hint = f"; did you mean {', '.join(near)}?" if near else ";"
     raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(names())}")

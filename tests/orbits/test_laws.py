@@ -271,7 +271,7 @@ def test_a_bad_file_is_one_line_and_leaves_the_others(extra_folder, capsys, chan
 )
 def test_a_file_that_makes_no_law_is_named(extra_folder, text, message):
     (extra_folder / "none_for_this_test.py").write_text(text)
-    (line,) = laws.broken()
+    (line,) = laws.broken().values()
     assert line.startswith(f"orbits/laws/none_for_this_test.py: {message}")
     assert laws.names() == NAMES
 
