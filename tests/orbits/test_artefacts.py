@@ -233,6 +233,15 @@ def test_a_failing_write_names_the_file(tmp_path, monkeypatch):
     assert failure.value.filename == str(tmp_path / "x")
 
 
+def test_an_error_without_a_number_keeps_its_text(tmp_path):
+    with (
+        pytest.raises(OSError, match="^the other end is gone$"),
+        artefacts.replacing(tmp_path / "x"),
+    ):
+        raise OSError("the other end is gone")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with (
         artefacts.lock(tmp_path / "out"),
