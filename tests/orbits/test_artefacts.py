@@ -235,7 +235,7 @@ def test_a_failing_write_names_the_file(tmp_path, monkeypatch):
 
 def test_an_error_without_a_number_keeps_its_text(tmp_path):
     with (
-        pytest.raises(OSError, match="^the other end is gone$"),
+        pytest.raises(OSError, match=r"^the other end is gone$"),
         artefacts.replacing(tmp_path / "x"),
     ):
         raise OSError("the other end is gone")
