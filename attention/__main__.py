@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
 def table(markdown: bool = False) -> str:
     """Return the catalogue and the linear mixers as aligned or as Markdown tables."""
     from attention import linear
-    from attention.catalogue import CATALOGUE
+    from attention.catalogue import BROKEN, CATALOGUE
 
     variants = [
         (
@@ -72,7 +72,8 @@ def table(markdown: bool = False) -> str:
     ]
     if markdown:
         return HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
-    return _aligned(COLUMNS, variants) + "\n\n" + _aligned(MIXERS, mixers)
+    bad = [f"left out: {line}" for line in {**BROKEN, **linear.broken()}.values()]
+    return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *bad])
 
 
 Rows = Sequence[tuple[str, ...]]

@@ -170,9 +170,9 @@ def explain(
 
     Args:
         name: A name of :func:`attention.names`.
-        q: Queries, [B, H, L, D].
+        q: Queries, [B, H, Lq, D].
         backend: ``auto``, or a backend to insist on.
-        v: Values, [B, H, L, Dv]; None where they are as wide as the queries.
+        v: Values, [B, H, Lk, Dv]; None where they are shaped as the queries.
         **args: Arguments of the variant.
 
     Raises:

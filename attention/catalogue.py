@@ -1,4 +1,7 @@
-"""The named variants of the papers: a new one is one entry of ``CATALOGUE``."""
+"""The named variants of the papers: a new one is one ``_entry`` of ``_ENTRIES``.
+
+An entry with a bad field is left out of ``CATALOGUE``; ``BROKEN`` and :func:`get` say what is bad.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,24 @@ _DOT = "q.k/sqrt(d)"
 _LSSA = "softplus(log d log i cos(q, k))"
 
 
-def _ablation(phi: str, formula: str, about: str) -> AttnSpec:
-    return AttnSpec(
+BROKEN: dict[str, str] = {}
+"""A line for each entry that makes no variant, by name, which names it and its field."""
+
+
+def _entry(name: str, **fields: Any) -> AttnSpec | None:
+    """Return a variant; None and a line of ``BROKEN`` where one cannot be, which stops no other."""
+    try:
+        for field in ("source", "formula", "about"):
+            if not fields.get(field):
+                raise ValueError(f"{field} of {name} is missing")
+        return AttnSpec(name, **fields)
+    except (TypeError, ValueError) as error:
+        BROKEN[name] = f"attention/catalogue.py: entry {name!r}: {error}"
+        return None
+
+
+def _ablation(phi: str, formula: str, about: str) -> AttnSpec | None:
+    return _entry(
         f"phi_{phi}",
         phi=phi,
         source=f"{_LSSAR}, Eq. 3, Table A6",
@@ -23,35 +42,35 @@ def _ablation(phi: str, formula: str, about: str) -> AttnSpec:
     )
 
 
-CATALOGUE = (
-    AttnSpec(
+_ENTRIES = (
+    _entry(
         "softmax",
         source="Vaswani et al. 2017; LSSAR Eq. 1, Table A5 scenario IV",
         formula=f"softmax({_DOT})",
         about="Scaled dot-product attention.",
     ),
-    AttnSpec(
+    _entry(
         "softmax_neg",
         modify="negate",
         source=f"{_LSSAR}, Table A4 (inverse)",
         formula="-softmax",
         about="Softmax weights times -1: is non-negativity needed?",
     ),
-    AttnSpec(
+    _entry(
         "softmax_recentred",
         modify="recentre",
         source=f"{_LSSAR}, Table A4 (re-centred)",
         formula="softmax - 1/i, rows 1 to 3 untouched",
         about="Softmax minus the row's mean weight.",
     ),
-    AttnSpec(
+    _entry(
         "softmax_recentred_l1",
         modify="recentre_l1",
         source=f"{_LSSAR}, Table A4 (re-centred and l1)",
         formula="l1(softmax - 1/i), rows 1 to 3 untouched",
         about="Re-centred softmax, scaled back to unit l1 norm.",
     ),
-    AttnSpec(
+    _entry(
         "raw",
         phi="identity",
         normalise="none",
@@ -59,21 +78,21 @@ CATALOGUE = (
         formula=_DOT,
         about="Masked scores with neither exponential nor normalisation.",
     ),
-    AttnSpec(
+    _entry(
         "exp",
         normalise="none",
         source=f"{_LSSAR}, Table A5 scenario II",
         formula=f"exp({_DOT})",
         about="Exponential without normalisation.",
     ),
-    AttnSpec(
+    _entry(
         "l1",
         phi="identity",
         source=f"{_LSSAR}, Table A5 scenario III",
         formula=f"l1({_DOT})",
         about="l1 norm of the raw scores.",
     ),
-    AttnSpec(
+    _entry(
         "sigmoid",
         phi="sigmoid",
         shift="minus_log_length",
@@ -82,7 +101,7 @@ CATALOGUE = (
         formula=f"sigmoid({_DOT} - log L)",
         about="Element-wise sigmoid, shifted by the sequence length.",
     ),
-    AttnSpec(
+    _entry(
         "sigmoid_rowlen",
         phi="sigmoid",
         shift="minus_log_row",
@@ -91,7 +110,7 @@ CATALOGUE = (
         formula=f"sigmoid({_DOT} - log i)",
         about="Sigmoid shifted by the number of visible keys.",
     ),
-    AttnSpec(
+    _entry(
         "sigmoid_rowlen_l1",
         phi="sigmoid",
         shift="minus_log_row",
@@ -99,7 +118,7 @@ CATALOGUE = (
         formula=f"l1(sigmoid({_DOT} - log i))",
         about="The same with rows normalised.",
     ),
-    AttnSpec(
+    _entry(
         "relu_wortsman",
         phi="relu",
         normalise="length",
@@ -107,14 +126,14 @@ CATALOGUE = (
         formula=f"relu({_DOT}) / L",
         about="ReLU divided by the sequence length.",
     ),
-    AttnSpec(
+    _entry(
         "relu_li",
         phi="relu",
         source="Li et al. 2022; LSSAR Table 1",
         formula=f"l1(relu({_DOT}))",
         about="ReLU with rows normalised; the same function as phi_relu.",
     ),
-    AttnSpec(
+    _entry(
         "relu_shen",
         phi="relu",
         normalise="sqrt_half_row",
@@ -130,7 +149,7 @@ CATALOGUE = (
     _ablation("softplus", "softplus", "Softplus as phi."),
     _ablation("mish", "mish", "Mish as phi; weights may be negative."),
     _ablation("exp", "exp", "Exponential as phi; the same function as softmax."),
-    AttnSpec(
+    _entry(
         "lssa",
         phi="softplus",
         scale="log_dim_log_row",
@@ -138,7 +157,7 @@ CATALOGUE = (
         formula=f"l1({_LSSA})",
         about="Length-scaled softplus attention.",
     ),
-    AttnSpec(
+    _entry(
         "lssar",
         phi="softplus",
         scale="log_dim_log_row",
@@ -149,14 +168,14 @@ CATALOGUE = (
         "models hardly learn recall with it from scratch: train LSSA first, which helps, but not "
         "always (RESULTS.md, Recall).",
     ),
-    AttnSpec(
+    _entry(
         "softmax_reweighted",
         sharpen="reweight",
         source=f"{_LSSAR}, Eq. 5 on Eq. 1, Table 1",
         formula="l1(relu(i softmax - o)^p), o = [i > 3]",
         about="Softmax with the re-weighting of LSSAR.",
     ),
-    AttnSpec(
+    _entry(
         "sigmoid_reweighted",
         phi="sigmoid",
         shift="minus_log_row",
@@ -165,42 +184,42 @@ CATALOGUE = (
         formula="l1(relu(i sigmoid_rowlen_l1 - o)^p), o = [i > 3]",
         about="Normalised sigmoid with the re-weighting of LSSAR.",
     ),
-    AttnSpec(
+    _entry(
         "log_scaled",
         scale="log_length",
         source="Chiang and Cholak 2022, Su 2021; LSSAR Sect. 2.1.2",
         formula="softmax(log(L) q.k/sqrt(d))",
         about="Softmax whose scale grows with the length.",
     ),
-    AttnSpec(
+    _entry(
         "cosine",
         scale="cosine",
         source="Henry et al. 2020; LSSAR Sect. 2.1.2",
         formula="softmax(g cos(q, k))",
         about="Softmax of l2-normalised queries and keys.",
     ),
-    AttnSpec(
+    _entry(
         "sparsemax",
         normalise="sparsemax",
         source="Martins and Astudillo 2016; LSSAR A.3",
         formula=f"projection of {_DOT} on the simplex",
         about="Euclidean projection: sparse rows, exact.",
     ),
-    AttnSpec(
+    _entry(
         "entmax",
         normalise="entmax15",
         source="Peters et al. 2019 (alpha = 1.5); LSSAR A.3",
         formula=f"entmax-1.5({_DOT})",
         about="Between softmax and sparsemax, exact.",
     ),
-    AttnSpec(
+    _entry(
         "elastic",
         sharpen="elastic_row",
         source=f"{_LAZY}, Eq. 5",
         formula="relu(softmax - tau/i)",
         about="Softmax minus a learned share of the mean weight.",
     ),
-    AttnSpec(
+    _entry(
         "elastic_head",
         sharpen="elastic",
         tau=0.0,
@@ -208,14 +227,14 @@ CATALOGUE = (
         formula="relu(softmax - tau)",
         about="A learned offset per head, whatever the length.",
     ),
-    AttnSpec(
+    _entry(
         "elastic_seqlen",
         sharpen="elastic_length",
         source=f"{_LAZY}, Table 2 (tau starts at 0 or 1)",
         formula="relu(softmax - tau/L)",
         about="A learned offset per head over the sequence length.",
     ),
-    AttnSpec(
+    _entry(
         "elastic_fixed",
         sharpen="elastic_length",
         learn_tau=False,
@@ -223,7 +242,7 @@ CATALOGUE = (
         formula="relu(softmax - 1/L)",
         about="A fixed offset of 1 over the sequence length.",
     ),
-    AttnSpec(
+    _entry(
         "lazy",
         bias="learned",
         sharpen="elastic_row",
@@ -231,42 +250,42 @@ CATALOGUE = (
         formula=f"relu(softmax({_DOT} - b[i-j]) - tau/i)",
         about="Elastic-Softmax with a learned distance bias.",
     ),
-    AttnSpec(
+    _entry(
         "lazy_no_elastic",
         bias="learned",
         source=f"{_LAZY}, Table 1 (- Elastic)",
         formula=f"softmax({_DOT} - b[i-j])",
         about="The learned distance bias alone.",
     ),
-    AttnSpec(
+    _entry(
         "sink_bias",
         sink=True,
         source=f"GPT-OSS 2025; {_LAZY} Sect. 3.2",
         formula=f"exp({_DOT}) / (exp(sink) + sum exp)",
         about="A learned logit per head that absorbs weight.",
     ),
-    AttnSpec(
+    _entry(
         "sliding_window",
         mask="window",
         source=f"{_LAZY}, Fig. 2",
         formula=f"softmax({_DOT}) over the last window keys",
         about="Softmax over a window.",
     ),
-    AttnSpec(
+    _entry(
         "streaming",
         mask="streaming",
         source=f"Xiao et al. 2023; {_LAZY} Table 1",
         formula=f"softmax({_DOT}) over the first sinks and the last window keys",
         about="StreamingLLM: a window and the first tokens.",
     ),
-    AttnSpec(
+    _entry(
         "alibi",
         bias="alibi",
         source="Press et al. 2021",
         formula=f"softmax({_DOT} - m_h (i-j))",
         about="Softmax with a fixed linear distance penalty per head.",
     ),
-    AttnSpec(
+    _entry(
         "zeros_sm",
         modify="zero_sum",
         source=f"{_ZEROS}, A.1.6",
@@ -274,6 +293,8 @@ CATALOGUE = (
         about="Zero-sum weights from softmax scores, gated by the layer's input.",
     ),
 )
+CATALOGUE = tuple(spec for spec in _ENTRIES if spec is not None)
+"""Every variant."""
 
 
 def names() -> tuple[str, ...]:
@@ -285,12 +306,15 @@ def get(name: str, **arguments: Any) -> AttnSpec:
     """Return the variant called ``name`` with its arguments set.
 
     Raises:
-        ValueError: There is no such variant, it is a linear mixer, or an argument is out of range.
+        ValueError: There is no such variant, it is a linear mixer, its entry is bad, or an
+            argument is out of range.
         TypeError: The variant takes no such argument.
     """
     for spec in CATALOGUE:
         if spec.name == name:
             return spec.with_arguments(**arguments)
+    if line := {**linear.broken(), **BROKEN}.get(str(name)):
+        raise ValueError(line)
     if name in linear.names():
         raise ValueError(
             f"{name} is a linear mixer, which has no attention weights; choose from "

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def check_size(label: str, size: Any, least: int = 1) -> None:
@@ -39,3 +40,18 @@ def check_sequences(x: Tensor, width: int) -> None:
     """
     if x.ndim != 3 or x.shape[-1] != width:
         raise ValueError(f"x must be [B, L, {width}], got {list(x.shape)}")
+
+
+def check_no_tangents(kernels: str, instead: str, *tensors: Tensor | None) -> None:
+    """Refuse forward-mode differentiation, whose tangents an operator of torch loses in silence.
+
+    Args:
+        kernels: Whose they are.
+        instead: What serves the call.
+        *tensors: What is differentiated; None where there is nothing.
+
+    Raises:
+        ValueError: A tensor has a tangent (``torch.func.jvp``, ``torch.autograd.forward_ad``).
+    """
+    if any(x is not None and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+        raise ValueError(f"{kernels} have no forward-mode derivative; {instead}")

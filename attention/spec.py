@@ -102,7 +102,9 @@ class AttnSpec:
         for field, choices in CHOICES.items():
             value = getattr(self, field)
             if value not in choices:
-                raise ValueError(f"unknown {field} {value!r}; choose from {', '.join(choices)}")
+                raise ValueError(
+                    f"unknown {field} {value!r} of {self.name}; choose from {', '.join(choices)}"
+                )
         for field in ("p", "g", "gamma", "length", "window", "sinks", "max_distance"):
             value = getattr(self, field)
             if value is None and field == "length":

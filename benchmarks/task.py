@@ -165,6 +165,7 @@ class Task(ABC):
         about: One sentence.
         metrics: What its measurements hold; ``loss`` stands for ``loss@4x`` too.
         presets: Its sizes by name.
+        deviations: What differs from the published benchmark, and how; its reports print it.
         published: Names under which :mod:`benchmarks.published` has its tables.
         same_scale: Tables whose setting is that of the preset ``paper``: there, numbers themselves
             are compared.
@@ -175,6 +176,7 @@ class Task(ABC):
     about: ClassVar[str]
     metrics: ClassVar[Mapping[str, Metric]]
     presets: ClassVar[Mapping[str, Settings]]
+    deviations: ClassVar[Mapping[str, str]] = {}
     published: ClassVar[tuple[str, ...]] = ()
     same_scale: ClassVar[tuple[str, ...]] = ()
 

@@ -35,7 +35,7 @@ def report(task: Task, out: Path) -> str:
     tables = beside_published(task, asked, setting, same)
     pictures: Mapping[str, Path] = {}
     if asked:
-        tables = [*task.tables(asked), *tables]
+        tables = [*task.tables(asked), *_deviations(task), *tables]
         pictures = task.draw(asked, out / "figures")
     failures = [
         f"{x['status']}: {', '.join(map(str, x['row'].values()))}: {x['error']}"
@@ -94,6 +94,17 @@ def beside_published(
         )
         for name in task.published
         for table in published.tables(name)
+    ]
+
+
+def _deviations(task: Task) -> list[Table]:
+    """Return what differs from the published benchmark as a table; none where nothing does."""
+    if not task.deviations:
+        return []
+    caption = "What a number beside a published one must be read with."
+    rows = [[what, how] for what, how in task.deviations.items()]
+    return [
+        Table("How this differs from the published benchmark", caption, [["what", "how"], *rows])
     ]
 
 

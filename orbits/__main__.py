@@ -179,6 +179,8 @@ def _list(options: argparse.Namespace) -> None:
     for name in laws.names():
         law = laws.get(name)
         print(f"law      {name:14s} {law.expression}  ({law.reference})")
+    for line in laws.broken().values():
+        print(f"no law: {line}")
 
 
 if __name__ == "__main__":

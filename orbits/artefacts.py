@@ -76,8 +76,9 @@ def replacing(path: str | Path, exclusive: bool = False) -> Iterator[BinaryIO]:
                 os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)  # a failing write does not say of which file
+        # A failing write does not say of which file; without a number, its text would be lost.
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = str(path)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -2,7 +2,8 @@
 
 Ohana et al. (2024), "The Well", docs/data_format.md. Orbits are not fields on a grid: no field
 varies along a dimension. ``x`` and ``y`` are the centres of the position bins, time is each
-sequence's own, and what belongs to the sequence as a whole, its time step included, is a scalar.
+sequence's own, and what belongs to the sequence as a whole, its time step included, is a scalar;
+so is each parameter of the simulation, one number for all sequences.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ def _describe(root: Any, dataset: OrbitDataset) -> None:
     )
     for name in ("dimensions", "scalars", "t0_fields", "t1_fields", "t2_fields"):
         root.create_group(name)
+    for name, value in parameters.items():
+        root["scalars"][name] = value
     root["dimensions"].attrs["spatial_dims"] = ["x", "y"]
     for axis in ("x", "y"):
         centres = root["dimensions"].create_dataset(
@@ -91,7 +94,7 @@ def _describe(root: Any, dataset: OrbitDataset) -> None:
                 **_varying(sample=False, time=False),
                 "associated_dims": [axis],
                 "associated_fields": np.array([], dtype="S1"),
-                "bc_type": "open",
+                "bc_type": "OPEN",
             }
         )
         mask = np.zeros(layout.n_bins, np.bool_)
@@ -133,9 +136,11 @@ def _annotate(root: Any) -> None:
         names = list(root[group])
         root[group].attrs["field_names"] = names or np.array([], dtype="S1")
         for name in names:
-            root[group][name].attrs.update(_varying(sample=True, time=group != "scalars"))
+            field = root[group][name]
+            # A parameter of the simulation is one number, all else has one per sequence.
+            field.attrs.update(_varying(sample=field.ndim > 0, time=group != "scalars"))
             if group != "scalars":
-                root[group][name].attrs["dim_varying"] = [False, False]
+                field.attrs["dim_varying"] = [False, False]
 
 
 def _varying(sample: bool, time: bool) -> dict[str, bool]:

@@ -206,6 +206,8 @@ def _ls(options: argparse.Namespace) -> None:
     print("laws")
     for name in laws.names():
         print(f"  {name:<{width}}  {laws.get(name).expression}")
+    for line in laws.broken().values():
+        print(f"no law: {line}")
 
 
 def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Linear-time sequence mixers: one file each; a new file is found automatically.
 
 A mixer's file is called like the mixer and defines ``MIXER``, a subclass of
-:class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` are what mixers share.
+:class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` are what mixers share. A file that
+fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and stops nothing
+else.
 """
 
 from __future__ import annotations
@@ -16,33 +18,55 @@ from attention.linear.mixer import Mixer, RecurrentState
 __all__ = ["Mixer", "RecurrentState", "build", "get", "names"]
 
 
+_SAID = ("name", "source", "about", "kept")
+"""What a mixer says of itself, as text."""
+
+
 @functools.cache
-def _catalogue() -> dict[str, type[Mixer]]:
-    found: dict[str, type[Mixer]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        mixer = getattr(importlib.import_module(f"{__name__}.{module.name}"), "MIXER", None)
-        if mixer is None:
-            continue
-        if mixer.name != module.name:
-            raise ValueError(f"attention/linear/{module.name}.py names its mixer {mixer.name!r}")
-        found[mixer.name] = mixer
-    return dict(sorted(found.items()))
+def _catalogue() -> dict[str, type[Mixer] | str]:
+    """Return by the name of its file each mixer, or a line that says why the file makes none."""
+    found: dict[str, type[Mixer] | str] = {}
+    for file in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        try:
+            mixer = getattr(importlib.import_module(f"{__name__}.{file}"), "MIXER", None)
+            if mixer is None:
+                continue
+            if not (isinstance(mixer, type) and issubclass(mixer, Mixer)):
+                raise ValueError(f"MIXER must be a subclass of Mixer, got {mixer!r}")
+            for field in _SAID:
+                if not isinstance(getattr(mixer, field, None), str):
+                    raise ValueError(f"{mixer.__name__} lacks {field}, a text")
+            if mixer.name != file:
+                raise ValueError(f"names its mixer {mixer.name!r}; a file is called like its mixer")
+            found[file] = mixer
+        except Exception as error:  # whatever a file does wrong is said of that file alone
+            what = str(error) or type(error).__name__
+            found[file] = f"attention/linear/{file}.py: {what.splitlines()[0]}"
+    return found
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all mixers."""
-    return tuple(_catalogue())
+    return tuple(name for name, mixer in _catalogue().items() if not isinstance(mixer, str))
+
+
+def broken() -> dict[str, str]:
+    """Return by name a line for each file that fails, which names the file and the fault."""
+    return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 
 def get(name: str) -> type[Mixer]:
     """Return the class of the mixer called ``name``.
 
     Raises:
-        ValueError: There is no such mixer.
+        ValueError: There is no such mixer, or its file fails, and the message says how.
     """
-    if name not in names():
+    mixer = _catalogue().get(str(name))
+    if mixer is None:
         raise ValueError(f"unknown mixer {name!r}; choose from {', '.join(names())}")
-    return _catalogue()[name]
+    if isinstance(mixer, str):
+        raise ValueError(mixer)
+    return mixer
 
 
 def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Mixer:

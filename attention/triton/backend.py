@@ -24,14 +24,16 @@ except ImportError:  # triton exists for Linux only
 
 
 def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
-    """Return why the kernels cannot serve a call, or None; without v, values are as wide as q."""
+    """Return why the kernels cannot serve a call, or None; without v, values are shaped as q."""
     if ops is None:
         return "the package triton is not installed"
     if not q.is_cuda and not INTERPRETED:
         return f"the kernels need a CUDA device, the tensors are on {q.device}"
     if v is not None and v.shape[-1] != q.shape[-1]:
         return f"values of {v.shape[-1]} channels under keys of {q.shape[-1]} are not fused"
-    return plan.refuses(spec, q) or (_lacks(q.device.index) if q.is_cuda else None)
+    # A number times a row's place must be held; the last row's is the number of keys.
+    n_keys = (q if v is None else v).shape[2]
+    return plan.refuses(spec, q, n_keys) or (_lacks(q.device.index) if q.is_cuda else None)
 
 
 @functools.cache

@@ -6,12 +6,14 @@ A ``custom_op`` rather than ``autograd.Function``: it passes ``opcheck``, compil
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor, library
 
+from attention.checks import check_no_tangents
 from attention.triton import tiles
 from attention.triton.backward import dkdv_kernel, dq_kernel, pre_kernel
 from attention.triton.forward import forward_kernel
@@ -39,7 +41,13 @@ def attend(
         plan: What to compute.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
+
+    Raises:
+        ValueError: A tensor has a tangent of forward-mode differentiation.
+        RuntimeError: In the backward pass, if ``torch.use_deterministic_algorithms(True)`` and
+            the bias is learned; with ``warn_only=True`` that is a warning.
     """
+    check_no_tangents("the Triton kernels", "use backend='reference'", q, k, v, tau, bias)
     # The kernels read the numbers of a head one after the other.
     tau, bias = (x if x is None else x.contiguous() for x in (tau, bias))
     given = [x for x in (q, k, v, tau, bias) if x is not None]
@@ -112,6 +120,8 @@ def attention_backward(
     gradients are those of the vectors that it was given.
     """
     call = _Call(q, k, bias, unit, phi, l1, sharpen, kind, numbers)
+    if call.family == "biased":
+        _alert_not_deterministic()
     dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
     row_grads = torch.empty([4, *q.shape[:3]], dtype=torch.float32, device=q.device)
     dbias = torch.zeros_like(bias) if bias is not None else rows.new_empty(0)
@@ -129,6 +139,18 @@ def attention_backward(
     elastic = tau is not None and sharpen == "elastic"
     dtau = row_grads[3].sum(dim=(0, 2)) if elastic else rows.new_empty(0)
     return dq, dk, dv, dtau, dbias
+
+
+def _alert_not_deterministic() -> None:
+    """Say, as torch does of its own operators, that sums of atomic adds differ between runs."""
+    if torch.are_deterministic_algorithms_enabled():
+        sentence = (
+            "the Triton kernels add up the gradient of a learned bias in any order, which is not "
+            "deterministic; use backend='reference'"
+        )
+        if not torch.is_deterministic_algorithms_warn_only_enabled():
+            raise RuntimeError(sentence)
+        warnings.warn(sentence, stacklevel=2)
 
 
 def _kept(save: bool, *saved: Tensor) -> tuple[Tensor, ...]:

@@ -61,7 +61,7 @@ class Plan:
         return [*self.scale, *self.shift, *self.norm, *self.tau, self.slope, self.p]
 
 
-def refuses(spec: AttnSpec, q: Tensor) -> str | None:
+def refuses(spec: AttnSpec, q: Tensor, n_keys: int) -> str | None:
     """Return why the kernels do not serve a call, or None."""
     if spec.normalise in ("sparsemax", "entmax15"):
         return f"{spec.normalise} needs a sort or a search in each row"
@@ -83,17 +83,17 @@ def refuses(spec: AttnSpec, q: Tensor) -> str | None:
         return f"dtype {q.dtype} is not one of float16, bfloat16, float32"
     if spec.sharpen.startswith("elastic") and spec.phi.startswith("relu"):
         return "an elastic offset is fused where no row of stage 1 can be zero"
-    return _beyond_half(spec, q.shape[2]) if q.dtype == torch.float16 else None
+    return _beyond_half(spec, n_keys) if q.dtype == torch.float16 else None
 
 
-def _beyond_half(spec: AttnSpec, length: int) -> str | None:
+def _beyond_half(spec: AttnSpec, n_keys: int) -> str | None:
     """Return what float16 cannot hold of a variant, or None."""
     if spec.phi == "relu2":
         return "squared scores overflow float16"
     if spec.reweights and spec.p < 1:
         return "the slope of a power below 1 is unbounded, and float16 cannot hold it"
-    if spec.sharpen.startswith("elastic") and length > torch.finfo(torch.float16).max:
-        return f"{length} times a weight overflows float16"
+    if spec.sharpen.startswith("elastic") and n_keys > torch.finfo(torch.float16).max:
+        return f"{n_keys} times a weight overflows float16"
     return None
 
 

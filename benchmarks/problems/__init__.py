@@ -16,6 +16,7 @@ and no two splits or kinds of problem share one; two settings of one kind do.
 
 from benchmarks.problems.examples import IGNORE, SPLITS, Examples, Integers, Problem
 from benchmarks.problems.measures import (
+    batch_macro_accuracy,
     macro_accuracy,
     micro_accuracy,
     random_answers,
@@ -29,6 +30,7 @@ __all__ = [
     "Examples",
     "Integers",
     "Problem",
+    "batch_macro_accuracy",
     "macro_accuracy",
     "micro_accuracy",
     "random_answers",

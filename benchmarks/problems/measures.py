@@ -61,6 +61,22 @@ def macro_accuracy(answers: Integers, targets: Integers) -> float:
     return float(np.mean(right[occurs] / np.maximum(support[occurs], 1)))
 
 
+def batch_macro_accuracy(answers: Integers, targets: Integers, batch_size: int = 128) -> float:
+    """Return the mean over batches of rows of each batch's macro accuracy.
+
+    What mad-lab logs and published tables of MAD hold (athms/mad-lab 0f49a45,
+    mad/model/pl_model_wrapper.py). Batches are of rows that follow one another and count by their
+    rows. A class that is answered but never asked for is a zero in the batches that answer it
+    alone, where :func:`macro_accuracy` of all rows counts it once for all. See
+    :func:`right_by_row` for arguments and errors.
+    """
+    _asked(answers, targets)
+    starts = range(0, len(targets), batch_size)
+    batches = [(answers[i : i + batch_size], targets[i : i + batch_size]) for i in starts]
+    values = [macro_accuracy(*batch) for batch in batches]
+    return float(np.average(values, weights=[len(given) for given, _ in batches]))
+
+
 def _asked(answers: Integers, targets: Integers) -> npt.NDArray[np.bool_]:
     if answers.shape != targets.shape:
         raise ValueError(f"answers {answers.shape} and targets {targets.shape} differ in shape")

@@ -2,7 +2,9 @@
 
 Poli et al., "Mechanistic Design and Scaling of Hybrid Architectures" (arXiv:2403.17844); ZeroS
 (2025), Tables 1, 6 and 8. The rules are those of :mod:`benchmarks.problems.mad`; accuracy is the
-*macro* average over classes, as published, and the plain share of right answers stands beside it.
+*macro* average over classes. Published scores are means over batches of 128 rows of each batch's
+macro accuracy, which is a metric of its own here, beside that of all rows at once and the plain
+share of right answers. ``DEVIATIONS``, which reports print, names all that differs.
 """
 
 from __future__ import annotations
@@ -94,10 +96,42 @@ PRESETS = {
 }  # fmt: skip
 METRICS = {
     **{f"acc@{name}": Metric("higher", "%", f"macro accuracy of {name}") for name in NAMES},
+    "batch_macro_accuracy": Metric(
+        "higher", "%", "mean over batches of 128 rows of each batch's macro accuracy, as published"
+    ),
     "micro": Metric("higher", "%", "share of right answers"),
     "val_accuracy": Metric("higher", "%", "share of right answers on validation examples"),
     "steps": Metric("none", "steps", "training steps"),
     "reweighted": Metric("none", "share", "1 if re-weighting was on in the end, 0 if never"),
+}
+
+DEVIATIONS = {
+    "score": (
+        "published: the mean over batches of 128 test rows of each batch's macro accuracy, here "
+        "`batch_macro_accuracy`; `acc@` is the macro accuracy of all test rows at once. Within 0.1 "
+        "points of each other while wrong answers stay among the classes that are asked for; "
+        "where they do not, `acc@memorization` is lower: 45 against 59 at 90% right answers. "
+        "Beside a paper's numbers stands the published one, or `acc@` for lines of before version 3"
+    ),
+    "selective_copy": (
+        "published: the last word always stands just before the copy token, 17 tokens before it is "
+        "asked for; here blanks fall after the last word as well, so it stands 30 tokens before on "
+        "average: 1 of 16 words is a little harder here. Places are set by the seed here alone"
+    ),
+    "fuzzy_recall": (
+        "test rows have 5.0 tokens of padding, 3.0 as published, and ask for 4.5 tokens, 4.6 as "
+        "published. 1.6% of the published test rows end in a question whose answer they never "
+        "show, a ceiling of some 99.6%; here the probe is always shown"
+    ),
+    "noisy_recall": (
+        "the pair that noise must spare is never the last one, which has no noise anyway; "
+        "published, it may be"
+    ),
+    "in_context_recall": "rows keep their last token, without a target; published, it is dropped",
+    "memorization": "127 facts as published, but another map from keys to values",
+    "choice": (
+        "learning rate and weight decay are chosen by validation rows; published, by the test rows"
+    ),
 }
 
 
@@ -105,10 +139,11 @@ class MADTask(Task):
     """Mechanistic architecture design."""
 
     name = "mad"
-    version = 2
+    version = 3
     about = "Which of six skills (recall, copying, compression, ...) does a mixer have?"
     metrics = METRICS
     presets = PRESETS
+    deviations = DEVIATIONS
     published = ("mad",)
 
     def cells(self, settings: Skills) -> list[Cell]:
@@ -151,7 +186,7 @@ class MADTask(Task):
         self, config: dict[str, Any], folder: Path, needs: dict[str, Path], progress: Progress
     ) -> dict[str, Any]:
         """Train a model and test it."""
-        from benchmarks.problems import macro_accuracy, micro_accuracy
+        from benchmarks.problems import batch_macro_accuracy, macro_accuracy, micro_accuracy
 
         def measure(model: Any, data: Any) -> dict[str, Measured]:
             n = data.hparams["n_test"]
@@ -160,6 +195,7 @@ class MADTask(Task):
                 f"acc@{config['row']['problem']}": Measured(
                     100 * macro_accuracy(given, targets), n
                 ),
+                "batch_macro_accuracy": Measured(100 * batch_macro_accuracy(given, targets), n),
                 "micro": Measured(100 * micro_accuracy(given, targets), n),
             }
 
@@ -173,20 +209,30 @@ class MADTask(Task):
         baselines = [x for x in chosen if x["row"]["changed"] == "baseline"]
         others = [x for x in chosen if x["row"]["changed"] != "baseline"]
         found = [interval_table(f"Baselines, {at_best}", baselines, ("model",), metrics)]
+        by_problem = ("problem", "changed", "to", "model")
+        scores = ["batch_macro_accuracy", "micro"]
+        if any("batch_macro_accuracy" in x["metrics"] for x in chosen):
+            title = "The same, scored as published"
+            found.append(interval_table(title, chosen, by_problem, scores))
         if others:
-            keys = ("problem", "changed", "to", "model")
-            found.append(interval_table(f"Harder settings, {at_best}", others, keys, metrics))
+            title = f"Harder settings, {at_best}"
+            found.append(interval_table(title, others, by_problem, metrics))
         return found
 
     def ours(
         self, lines: Sequence[Line], table: str = ""
     ) -> dict[str, dict[int, dict[str, float]]]:
-        """Return each problem's mean over the settings that were run, by model and seed."""
+        """Return each problem's mean over the settings that were run, by model and seed.
+
+        Scored as published, where the lines have that score.
+        """
         found: dict[str, dict[int, dict[str, list[float]]]] = {}
         for line in measurements(best(lines)):
             row, metric = line["row"], f"acc@{line['row']['problem']}"
             values = found.setdefault(row["model"], {}).setdefault(row["seed"], {})
-            values.setdefault(metric, []).append(line["metrics"][metric]["value"])
+            measured = line["metrics"]
+            score = measured.get("batch_macro_accuracy", measured[metric])
+            values.setdefault(metric, []).append(score["value"])
         ours = {
             model: {
                 seed: {metric: fmean(v) for metric, v in values.items()}

@@ -1,5 +1,8 @@
 """Force laws between two bodies. One file per law; a new file here is found automatically.
 
+A file that does not make a law is left out of :func:`names`, is named by :func:`broken` and by
+:func:`get`, and stops nothing else.
+
 A law's magnitude is the attraction between two point masses, in solar masses, astronomical
 units (AU) and years: solar mass AU / year^2. It acts on both bodies alike, so the motion of one
 relative to the other is that of a single body under the relative acceleration.
@@ -7,9 +10,11 @@ relative to the other is that of a single body under the relative acceleration.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
 import importlib
+import math
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 VARIABLES = ("r", "m1", "m2")
+FUNCTIONS = (
+    "sqrt", "exp", "log", "Abs", "Min", "Max", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh",
+)  # fmt: skip
+"""What an expression may call, beside the constant pi."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +44,47 @@ class Law:
         exponents: d ln F / d ln x for each variable where the law is a pure power law, else None.
         potential: The potential energy in the same symbols, whose derivative by ``r`` is the
             attraction; solar mass AU^2 / year^2. None where there is no closed form.
+
+    Raises:
+        ValueError: A field is missing or cannot be; the message names the law and the field.
     """
 
     name: str
-    expression: str
-    reference: str
+    expression: str = ""
+    reference: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     exponents: Mapping[str, float] | None = None
     potential: str | None = None
+
+    def __post_init__(self) -> None:
+        for field_name in ("name", "expression", "reference"):
+            value = getattr(self, field_name)
+            if not isinstance(value, str) or not value:
+                raise self._bad(f"{field_name} must be given as text, got {value!r}")
+        for name, value in self.parameters.items():
+            if not name.isidentifier() or name in (*VARIABLES, *FUNCTIONS, "pi"):
+                raise self._bad(f"parameters has {name!r}, which cannot name a constant")
+            if not _is_finite(value):
+                raise self._bad(f"parameters: {name} must be a finite number, got {value!r}")
+        if set(self.units) != set(self.parameters):
+            raise self._bad(
+                f"units must name the unit of each parameter ({', '.join(self.parameters)}), got "
+                f"{dict(self.units)}"
+            )
+        if self.exponents is not None:
+            numbers = all(map(_is_finite, self.exponents.values()))
+            if set(self.exponents) != set(VARIABLES) or not numbers:
+                raise self._bad(
+                    f"exponents must be a number for each of r, m1, m2, got {dict(self.exponents)}"
+                )
+        for field_name in ("expression", "potential"):
+            text = getattr(self, field_name)
+            if text is not None and (fault := _fault(text, tuple(self.parameters))):
+                raise self._bad(f"{field_name} {text!r} {fault}")
+
+    def _bad(self, what: str) -> ValueError:
+        return ValueError(f"law {self.name!r}: {what}")
 
     def magnitude(
         self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
@@ -115,30 +157,66 @@ def reduced_mass(m1: npt.ArrayLike, m2: npt.ArrayLike) -> npt.NDArray[np.float64
     return np.asarray(m1 * m2 / (m1 + m2))
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _fault(expression: str, parameters: tuple[str, ...]) -> str | None:
+    """Return what is wrong with a formula, or None; it is read and not evaluated."""
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except (SyntaxError, ValueError) as error:
+        return f"is not a formula: {getattr(error, 'msg', error)}"
+    known = {*VARIABLES, *parameters, *FUNCTIONS, "pi"}
+    unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known
+    if unknown:
+        return (
+            f"uses {', '.join(sorted(unknown))}, which is not r, m1, m2 or one of parameters; "
+            "give its value in parameters and its unit in units"
+        )
+    return None
+
+
 @functools.cache
-def _catalogue() -> dict[str, Law]:
-    laws = {}
-    for module in pkgutil.iter_modules(__path__):
-        law = importlib.import_module(f"{__name__}.{module.name}").LAW
-        if law.name != module.name:
-            raise ValueError(f"orbits/laws/{module.name}.py names its law {law.name!r}")
-        laws[law.name] = law
-    return dict(sorted(laws.items()))
+def _catalogue() -> dict[str, Law | str]:
+    """Return by the name of its file each law, or a line that says why the file makes none."""
+    found: dict[str, Law | str] = {}
+    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        try:
+            law = getattr(importlib.import_module(f"{__name__}.{name}"), "LAW", None)
+            if not isinstance(law, Law):
+                raise ValueError("defines no LAW = Law(...)")
+            if law.name != name:
+                raise ValueError(f"names its law {law.name!r}; a file is called like its law")
+            found[name] = law
+        except Exception as error:  # whatever a file does wrong is said of that file alone
+            what = str(error) or type(error).__name__
+            found[name] = f"orbits/laws/{name}.py: {what.splitlines()[0]}"
+    return found
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all laws."""
-    return tuple(_catalogue())
+    return tuple(name for name, law in _catalogue().items() if isinstance(law, Law))
+
+
+def broken() -> dict[str, str]:
+    """Return by name a line for each file that makes no law, which names the file and the fault."""
+    return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 
 def get(name: str) -> Law:
     """Return the law called ``name``.
 
     Raises:
-        ValueError: There is no such law; the message names near ones and lists the choices.
+        ValueError: There is no such law, and the message names near ones and lists the choices;
+            or its file makes none, and the message names the file and the field.
     """
-    if name in names():
-        return _catalogue()[name]
+    law = _catalogue().get(str(name))
+    if isinstance(law, str):
+        raise ValueError(law)
+    if law is not None:
+        return law
     near = difflib.get_close_matches(str(name).lower(), names())
     hint = f"; did you mean {', '.join(near)}?" if near else ";"
     raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(names())}")

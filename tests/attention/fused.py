@@ -25,7 +25,7 @@ def specification(name, **changes):
 SERVED = [
     name
     for name in names()
-    if not backend.plan.refuses(specification(name), torch.zeros(1, 1, 1, 32))
+    if not backend.plan.refuses(specification(name), torch.zeros(1, 1, 1, 32), 1)
 ]
 
 
@@ -75,7 +75,15 @@ def errors(found, expected, floor=0.0):
     return ratios
 
 
-def check(spec, inputs, allowed=1e-5, floor=0.0):
+ROUNDING = 2e-5
+"""Of float32 against float64, relative to each tensor.
+
+The largest error measured is 3.8e-6 at powers up to 15; a processor's own exp and order of adding
+change it by a factor.
+"""
+
+
+def check(spec, inputs, allowed=ROUNDING, floor=0.0):
     parameters = learned(spec, inputs[0].shape[1])
     expected = run(reference.attend, inputs, spec, parameters, torch.float64)
     found = run(backend.attend, inputs, spec, parameters, torch.float32)

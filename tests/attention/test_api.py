@@ -154,9 +154,9 @@ def test_who_takes_an_argument_is_named(name, argument, message):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"phi": "tanh"}, "unknown phi 'tanh'; choose from exp, "),
-        ({"scale": "none"}, "unknown scale 'none'; choose from"),
-        ({"beyond": "wrap"}, "unknown beyond 'wrap'; choose from zero, last, refuse"),
+        ({"phi": "tanh"}, "unknown phi 'tanh' of x; choose from exp, "),
+        ({"scale": "none"}, "unknown scale 'none' of x; choose from"),
+        ({"beyond": "wrap"}, "unknown beyond 'wrap' of x; choose from zero, last, refuse"),
         ({"p": 0.0}, "p of x must be a positive number, got 0.0"),
         ({"sink": True, "phi": "relu"}, "sink of x needs phi exp"),
         ({"normalise": "sparsemax", "phi": "relu"}, "sparsemax of x replaces phi"),

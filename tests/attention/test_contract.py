@@ -310,7 +310,8 @@ def test_rounding_is_not_scaled_up_to_weights(dtype):
         matrix = weights(q, k, "softmax_recentred_l1")[0, 0, 3:]
         assert torch.all((matrix == 0).all(-1) == dead)
         wanted = torch.full((497,), 0.0 if dead else 1.0, dtype=dtype)
-        torch.testing.assert_close(matrix.abs().sum(-1), wanted, rtol=0, atol=1e-6)
+        # 500 weights in float32: 6e-7 measured, by the order of adding.
+        torch.testing.assert_close(matrix.abs().sum(-1), wanted, rtol=0, atol=3e-6)
         matrix[:, 2].sum().backward()
         assert bool((q.grad == 0).all()) or not dead
 

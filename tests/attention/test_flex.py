@@ -63,7 +63,7 @@ def test_dead_rows_are_zero(name):
     parameters = {n: torch.ones(2, dtype=torch.float64) for n in spec.learned}
     out = flex.attend(q, k, v, spec, parameters)
     torch.testing.assert_close(out, reference.attend(q, k, v, spec, parameters))
-    assert out[..., 3:, :].abs().max() < 1e-15
+    assert out[..., 3:, :].abs().max() < 2e-15  # two roundings of 1 are 4.4e-16
 
 
 @pytest.mark.parametrize(("width", "few"), [(32, 16), (8, 8)])

@@ -11,6 +11,7 @@ from attention.triton import backend, tiles
 from tests.attention.fused import (
     DEVICE,
     MARKS,
+    ROUNDING,
     SERVED,
     SHARPENED,
     check,
@@ -42,14 +43,19 @@ def test_values_and_every_gradient(name):
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
 @pytest.mark.parametrize("length", [1, 3, 4, 63, 100, 128, 200])
 def test_any_length_and_power(length, p):
-    check(get("lssar", p=p), tensors(length, heads=1))
+    check(get("lssar", p=p), tensors(length, heads=1), allowed=rounding(p))
+
+
+def rounding(p):
+    """A power takes the rounding of its base p times: at most 7e-6 measured at 50."""
+    return 3e-5 if p == 50 else ROUNDING
 
 
 @pytest.mark.parametrize("p", [1, 2.5, 3, 15, 50])
 def test_many_blocks(p, monkeypatch):
     if DEVICE == "cpu":  # the interpreter's time goes by tiles
         monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(128, 128, 4, 1))
-    check(get("lssar", p=p), tensors(513, heads=1))
+    check(get("lssar", p=p), tensors(513, heads=1), allowed=rounding(p))
 
 
 def test_more_blocks_under_a_table_of_biases():
@@ -59,8 +65,8 @@ def test_more_blocks_under_a_table_of_biases():
 @pytest.mark.parametrize("name", SHARPENED)
 @pytest.mark.parametrize("p", [0.5, 1, 2.5])
 def test_other_generators_with_low_powers(name, p):
-    # Below 1 the slope r^(p - 1) is infinite at the threshold.
-    check(get(name, p=p), tensors(40, heads=1), allowed=1e-5 if p >= 1 else 5e-5)
+    # Below 1 the slope r^(p - 1) is infinite at the threshold: 2.1e-5 measured.
+    check(get(name, p=p), tensors(40, heads=1), allowed=ROUNDING if p >= 1 else 1e-4)
 
 
 @pytest.mark.parametrize("dim", [64, 128])
@@ -173,8 +179,8 @@ def test_a_later_token_changes_no_earlier_output_by_a_bit(name):
     assert not torch.equal(before[:, :, 40:], after[:, :, 40:])
 
 
-def _tau(name):
-    return learned(get(name)) or None
+def _tau(name, heads=2):
+    return learned(get(name), heads) or None
 
 
 def test_inputs_of_any_layout():
@@ -279,7 +285,8 @@ def test_the_layer_trains_the_same_on_both_backends(name):
     for result in results:
         result.square().sum().backward()
     for ours, theirs in zip(*(layer.parameters() for layer in layers), strict=True):
-        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=5e-4)
+        # Sums of 50 rows that are near 100: a third of this is what float32 makes of them here.
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=2e-3, atol=1e-3)
 
 
 def test_reasons():
@@ -298,6 +305,10 @@ def test_reasons():
     assert "unbounded" in explain("lssar", q.half(), p=0.5).refused["triton"]
     long = torch.zeros(1, 1, 70_000, 32, dtype=torch.float16, device=DEVICE)
     assert "overflows float16" in explain("elastic", long).refused["triton"]
+    last = long[:, :, -1:]  # its weight is multiplied by its place among the keys
+    assert "70000 times" in explain("elastic", last, v=long).refused["triton"]
+    with pytest.raises(ValueError, match="70000 times a weight overflows float16"):
+        attend(last, long, long, "elastic", backend="triton", parameters=_tau("elastic", 1))
     refuse = dataclasses.replace(get("lazy"), beyond="refuse")
     assert "refuse" in backend.refuses(refuse, q)
 

@@ -57,7 +57,7 @@ def server(code):
 def test_a_hub_that_answers_is_reachable(code):
     with server(code) as running:
         threading.Thread(target=running.handle_request, daemon=True).start()
-        assert hub.reachable(f"http://127.0.0.1:{running.server_port}")
+        assert hub.reachable(f"http://127.0.0.1:{running.server_port}", seconds=600)
     assert not hub.reachable(f"http://127.0.0.1:{running.server_port}", seconds=2)
 
 

@@ -92,6 +92,8 @@ def test_the_smallest_run_ends_in_a_report(name, runs, capsys):
     text = (out / "report.md").read_text()
     for line in asked:
         assert line["row"]["model"] in text
+    for what, how in task.deviations.items():
+        assert f"| {what} | {how} |" in text
     if task.published:
         assert "| row | metric | paper | ours | verdict | why |" in text
 
@@ -102,6 +104,21 @@ def test_linear_mixers_and_ablations_are_rows_of_their_own(name):
     task = tasks.get(name)
     cells = task.cells(dataclasses.replace(task.presets["tiny"], attentions=asked))
     assert {cell.config["row"]["model"] for cell in cells} >= set(asked)
+
+
+def test_mad_is_scored_as_published_beside_its_own_score(runs):
+    task, out = tasks.get("mad"), runs("mad")
+    lines = measurements(results.load(out)[0])
+    for line in lines:
+        # 64 test rows are one batch, whose mean is the score of all rows.
+        ours = line["metrics"][f"acc@{line['row']['problem']}"]["value"]
+        assert line["metrics"]["batch_macro_accuracy"]["value"] == ours
+    changed = json.loads(json.dumps(lines))
+    for line in changed:
+        line["metrics"]["batch_macro_accuracy"]["value"] = 12.5
+    assert set(task.ours(changed)["softmax"][0].values()) == {12.5}
+    (table,) = (x for x in task.tables(lines) if x.title == "The same, scored as published")
+    assert table.cells[0][-2:] == ["batch_macro_accuracy", "micro"]
 
 
 def test_a_linear_mixer_learns_what_attention_is_asked(tmp_path):

@@ -339,3 +339,12 @@ def test_a_name_in_a_manifest_lies_below_its_folder(tmp_path):
         with pytest.raises(CorruptArtefact, match="names no file below") as refused:
             artefacts.below(tmp_path, name)
         assert repr(name) in str(refused.value)
+
+
+def test_an_error_without_a_number_keeps_its_text(tmp_path):
+    with (
+        pytest.raises(OSError, match=r"^the other end is gone$"),
+        artefacts.replacing(tmp_path / "x"),
+    ):
+        raise OSError("the other end is gone")
+    assert list(tmp_path.iterdir()) == []

@@ -57,6 +57,7 @@ def test_dask_with_a_worker_killed_makes_the_same_dataset(tmp_path):
         n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
     ) as workers, distributed.Client(workers) as client:  # fmt: skip
         victim = next(iter(client.run(os.getpid).values()))
+        os.kill(victim, signal.SIGSTOP)  # so that its shards wait until it is killed
         folder, killed_at = tmp_path / "data", []
 
         def kill():

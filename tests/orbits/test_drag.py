@@ -30,8 +30,10 @@ def test_orbits_equal_integrated_ones(a, e, rate):
     found = solve_ivp(
         motion, (0, 20), np.concatenate(start), "DOP853", times, rtol=1e-13, atol=1e-14
     ).y.T
-    np.testing.assert_allclose(position, found[:, :2], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(velocity, found[:, 2:], rtol=0, atol=1e-9 * np.abs(velocity).max())
+    # DOP853's own error over the turns of the innermost orbit, up to 9.6e-10 of the velocity, moves
+    # with the processor's rounding.
+    np.testing.assert_allclose(position, found[:, :2], rtol=0, atol=3e-9)
+    np.testing.assert_allclose(velocity, found[:, 2:], rtol=0, atol=3e-9 * np.abs(velocity).max())
 
 
 @pytest.mark.parametrize("e", [0.0, 0.2, 0.8, 0.95])
@@ -39,7 +41,8 @@ def test_without_drag_it_is_kepler(e):
     times = np.linspace(0, 50, 201)
     position, velocity = orbit(0.8, e, 0.0, times)
     expected = kepler.relative_orbit([0.8], [e], [0.3], [2.0], [1.4], times[None])
-    np.testing.assert_allclose(position, expected[0][0], rtol=0, atol=1e-10)
+    # 6.6e-11 measured at e = 0.95, where a rounding of the anomaly is many of the position.
+    np.testing.assert_allclose(position, expected[0][0], rtol=0, atol=2e-10)
     scale = np.abs(expected[1]).max()
     np.testing.assert_allclose(velocity, expected[1][0], rtol=0, atol=1e-9 * scale)
 

@@ -24,44 +24,94 @@ def data(tmp_path):
     return make(tmp_path / "data")
 
 
+def assert_described(file, node, shape=None, order=None):
+    """Check a dataset or a boundary: its flags, and that its shape follows from them.
+
+    Args:
+        file: The file.
+        node: The dataset, or the group of a boundary.
+        shape: Its shape, where it is not that of ``node``.
+        order: For a field, how many components' axes it has: 0 a number, 1 a vector, 2 a matrix.
+    """
+    dimensions = file["dimensions"]
+    for flag in ("sample_varying", "time_varying"):
+        assert isinstance(node.attrs[flag], bool | np.bool_), f"{node.name} {flag}"
+    expected = [file.attrs["n_trajectories"]] if node.attrs["sample_varying"] else []
+    expected += [dimensions["time"].shape[-1]] if node.attrs["time_varying"] else []
+    axes = dimensions.attrs["spatial_dims"]
+    if order is not None:
+        varying = node.attrs["dim_varying"]
+        assert isinstance(varying, np.ndarray)
+        assert len(varying) == len(axes), node.name
+        expected += [
+            len(dimensions[axis]) for axis, varies in zip(axes, varying, strict=True) if varies
+        ]
+        expected += [len(axes)] * order
+    if "associated_dims" in node.attrs:
+        named = node.attrs["associated_dims"]
+        expected += [len(dimensions[axis]) for axis in axes if axis in named]
+    assert (node.shape if shape is None else shape) == tuple(expected), node.name
+
+
 @pytest.mark.parametrize(
     ("name", "population"), [("identifiable", "force"), ("fixed", "pretrain"), ("paper", "force")]
 )
 def test_the_layout_is_that_of_the_well(tmp_path, name, population):
     out = hdf5.export(make(tmp_path / "data", name, population), tmp_path / "new" / "data.hdf5")
     with h5py.File(out) as file:
-        assert isinstance(file.attrs["dataset_name"], str)
-        assert isinstance(file.attrs["grid_type"], str)
+        for attribute in ("dataset_name", "grid_type"):
+            assert isinstance(file.attrs[attribute], str)
+        for attribute in ("n_spatial_dims", "n_trajectories"):
+            assert isinstance(file.attrs[attribute], int | np.integer)
         assert file.attrs["n_trajectories"] == N
-        assert all(name in file.attrs for name in file.attrs["simulation_parameters"])
-        axes, time = file["dimensions"].attrs["spatial_dims"], file["dimensions/time"]
+        for parameter in file.attrs["simulation_parameters"]:
+            assert isinstance(parameter, str)
+            assert parameter in file.attrs
+            assert parameter in file["scalars"]
+            assert file["scalars"][parameter][()] == file.attrs[parameter]
+
+        dimensions = file["dimensions"]
+        axes = dimensions.attrs["spatial_dims"]
+        assert isinstance(axes, np.ndarray)
         assert len(axes) == file.attrs["n_spatial_dims"] == 2
-        assert isinstance(axes[0], str)
+        assert dimensions["time"].attrs["sample_varying"]
+        assert_described(file, dimensions["time"])
         for axis in axes:
-            assert not file["dimensions"][axis].attrs["sample_varying"]
-            assert not file["dimensions"][axis].attrs["time_varying"]
-        assert time.attrs["sample_varying"]
-        for group in ("t0_fields", "t1_fields", "t2_fields"):
-            fields = file[group]
+            assert isinstance(axis, str)
+            assert not dimensions[axis].attrs["sample_varying"]
+            # The axis along which the coordinate runs is its own.
+            assert_described(file, dimensions[axis], shape=dimensions[axis].shape[:-1])
+
+        for order in range(3):
+            fields = file[f"t{order}_fields"]
+            assert isinstance(fields.attrs["field_names"], np.ndarray)
             assert set(fields.attrs["field_names"]) == set(fields)
-            for field in fields.values():
-                assert field.attrs["sample_varying"].dtype == np.bool_
-                assert field.shape[:2] == (N, time.shape[-1])
+            for name, field in fields.items():
+                assert isinstance(name, str)
+                assert field.attrs["sample_varying"]
                 assert field.attrs["time_varying"]
-                assert field.attrs["dim_varying"].tolist() == [False, False]
-                assert field.ndim == (3 if group == "t1_fields" else 2)
+                assert_described(file, field, order=order)
+
         scalars = file["scalars"]
+        assert isinstance(scalars.attrs["field_names"], np.ndarray)
         assert set(scalars.attrs["field_names"]) == set(scalars)
-        for scalar in scalars.values():
-            assert scalar.shape == (N,)
-            assert scalar.attrs["sample_varying"]
+        for name, scalar in scalars.items():
+            assert scalar.attrs["sample_varying"] == (
+                name not in file.attrs["simulation_parameters"]
+            )
             assert not scalar.attrs["time_varying"]
-        for boundary in file["boundary_conditions"].values():
-            (axis,) = boundary.attrs["associated_dims"]
-            assert boundary["mask"].shape == file["dimensions"][axis].shape
-            assert boundary.attrs["bc_type"] == "open"
-            assert not boundary.attrs["sample_varying"]
-            assert not boundary.attrs["time_varying"]
+            assert_described(file, scalar)
+
+        for name, boundary in file["boundary_conditions"].items():
+            assert boundary.attrs["bc_type"] == "OPEN"  # upper case, as the Well's enumeration
+            assert boundary.attrs["bc_type"].lower() in name
+            assert isinstance(boundary.attrs["associated_fields"], np.ndarray)
+            assert isinstance(boundary.attrs["associated_dims"], np.ndarray)
+            for axis in boundary.attrs["associated_dims"]:
+                assert isinstance(axis, str)
+                assert axis in axes
+                assert axis in name
+            assert_described(file, boundary, shape=boundary["mask"].shape)
 
 
 def test_the_content_is_that_of_the_dataset(data, tmp_path, monkeypatch):

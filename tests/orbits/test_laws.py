@@ -1,12 +1,14 @@
 import dataclasses
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
 import sympy
 
 from orbits import laws
+from orbits.__main__ import main
 
 NAMES = laws.names()
 
@@ -39,7 +41,8 @@ def test_newton_is_newton():
 
 
 def test_the_catalogue():
-    assert set(NAMES) == {
+    assert not laws.broken()
+    assert set(NAMES) >= {
         *("newton", "yukawa", "newton_plus_inverse_cube", "softened", "harmonic", "logarithmic"),
         *("power_1_5", "power_2_5", "inverse_cube", "mond"),
     }
@@ -182,7 +185,11 @@ def test_unknown_name_names_near_ones_and_lists_the_choices(typo, hint):
 def extra_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(laws, "__path__", [*laws.__path__, str(tmp_path)])
     laws._catalogue.cache_clear()
+    before = set(sys.modules)
     yield tmp_path
+    for added in set(sys.modules) - before:
+        if added.startswith(f"{laws.__name__}."):
+            del sys.modules[added]
     monkeypatch.undo()
     laws._catalogue.cache_clear()
 
@@ -196,12 +203,85 @@ def test_a_new_file_is_found(extra_folder):
     assert laws.get("hooke_for_this_test").magnitude(3, 1, 1) == 6
 
 
-def test_a_file_whose_law_has_another_name_is_refused(extra_folder):
-    (extra_folder / "misnamed_for_this_test.py").write_text(
-        "from orbits.laws import Law\nLAW = Law('other', 'r', 'nobody')\n"
+GOOD = {
+    "name": "extra_for_this_test",
+    "expression": "k*m1*m2/r**4",
+    "potential": "-k*m1*m2/(3*r**3)",
+    "parameters": {"k": 2.0},
+    "units": {"k": "AU^5 / (solar mass year^2)"},
+    "exponents": {"r": -4.0, "m1": 1.0, "m2": 1.0},
+    "reference": "nobody",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "other"}, "names its law 'other'; a file is called like its law"),
+        ({"name": None}, "missing 1 required positional argument: 'name'"),
+        ({"reference": None}, "reference must be given as text, got ''"),
+        ({"expression": None}, "expression must be given as text, got ''"),
+        ({"expresion": "r"}, "got an unexpected keyword argument 'expresion'"),
+        (
+            {"expression": "k*m1*m2/r**"},
+            "expression 'k*m1*m2/r**' is not a formula: invalid syntax",
+        ),
+        (
+            {"expression": "k*m1*m2*exp(-r/length)"},
+            "expression 'k*m1*m2*exp(-r/length)' uses length, which is not r, m1, m2 or one of "
+            "parameters; give its value in parameters and its unit in units",
+        ),
+        ({"potential": "-g*m1*m2/r"}, "potential '-g*m1*m2/r' uses g, which is not"),
+        ({"expression": "open('x')"}, "uses open, which is not"),
+        ({"parameters": {"k": math.inf}}, "parameters: k must be a finite number, got inf"),
+        ({"parameters": {"r": 1.0}}, "parameters has 'r', which cannot name a constant"),
+        ({"units": None}, "units must name the unit of each parameter (k), got {}"),
+        ({"exponents": {"r": -4.0}}, "exponents must be a number for each of r, m1, m2, got"),
+    ],
+)
+def test_a_bad_file_is_one_line_and_leaves_the_others(extra_folder, capsys, changes, message):
+    name = GOOD["name"]
+    fields = {key: value for key, value in {**GOOD, **changes}.items() if value is not None}
+    (extra_folder / f"{name}.py").write_text(
+        f"from math import inf\nfrom orbits.laws import Law\nLAW = Law(**{fields})\n"
     )
-    with pytest.raises(ValueError, match=r"misnamed_for_this_test\.py"):
-        laws.names()
+    assert laws.names() == NAMES
+    assert laws.get("newton").magnitude(1, 1, 1) > 0
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        laws.get(name)
+    said = str(error.value)
+    assert said.startswith(f"orbits/laws/{name}.py: ")
+    assert len(said.splitlines()) == 1
+    main(["ls"])
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines() if name in line] == [f"no law: {said}"]
+    assert all(other in out for other in NAMES)
+    with pytest.raises(SystemExit):
+        main(["generate", "--law", name, "--out", str(extra_folder / "out")])
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\n", "defines no LAW = Law(...)"),
+        ("LAW = \n", "invalid syntax"),
+        ("import not_there_at_all\n", "No module named 'not_there_at_all'"),
+    ],
+)
+def test_a_file_that_makes_no_law_is_named(extra_folder, text, message):
+    (extra_folder / "none_for_this_test.py").write_text(text)
+    (line,) = laws.broken().values()
+    assert line.startswith(f"orbits/laws/none_for_this_test.py: {message}")
+    assert laws.names() == NAMES
+
+
+def test_a_good_law_is_good(extra_folder):
+    (extra_folder / "extra_for_this_test.py").write_text(
+        f"from orbits.laws import Law\nLAW = Law(**{GOOD})\n"
+    )
+    assert not laws.broken()
+    assert laws.get("extra_for_this_test").magnitude(2, 1, 1) == pytest.approx(1 / 8)
 
 
 def test_names_are_restored():

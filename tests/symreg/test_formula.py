@@ -1,9 +1,9 @@
+import ast
 import builtins
 import contextlib
 import functools
 import os
 import re
-import time
 
 import numpy as np
 import pytest
@@ -206,17 +206,14 @@ def nothing_runs(monkeypatch):
 @pytest.mark.usefixtures("nothing_runs")
 @pytest.mark.parametrize(("text", "named"), HOSTILE, ids=lambda text: ascii(text[:30]))
 def test_hostile_text_is_refused_with_the_piece_named(text, named):
-    start = time.monotonic()
     with pytest.raises(ValueError, match=re.escape(named)) as caught:
         formula.parse(text, NAMES)
-    assert time.monotonic() - start < 2
     message = str(caught.value)
     assert len(message) < 160
     assert message.isprintable()
     # Evaluation needs no bound on numbers and powers, but refuses the same text otherwise.
     with contextlib.suppress(ValueError):
         assert formula.evaluate(text, NAMES, AT).shape == (1,)
-    assert time.monotonic() - start < 2
 
 
 @pytest.mark.parametrize("text", [None, 3, b"r", ["r"]])
@@ -225,13 +222,11 @@ def test_what_is_no_text_is_refused(text):
         formula.parse(text)
 
 
-def test_a_megabyte_is_refused_at_once():
-    formula.parse("r")
-    start = time.monotonic()
+def test_a_megabyte_is_refused_unread(monkeypatch):
+    monkeypatch.setattr(ast, "parse", lambda *_, **__: pytest.fail("it was read"))
     for text in ("r+" * 500_000, "9" * 10**6, "(" * 10**6, "\0" * 10**6, "é" * 10**6):
         with pytest.raises(ValueError, match="characters; at most 4000"):
             formula.parse(text)
-    assert time.monotonic() - start < 0.1
 
 
 def test_a_long_sum_is_not_deep():
@@ -258,15 +253,14 @@ HARD = [
 
 @pytest.mark.parametrize("text", HARD, ids=lambda text: text[:30])
 def test_reading_a_hard_formula_is_bounded_in_time(text, monkeypatch):
+    with monkeypatch.context() as patch:  # numbers alone need no algebra
+        patch.setattr(formula, "_Builder", lambda *_: pytest.fail("algebra"))
+        assert formula.evaluate(text, NAMES, np.tile(AT, (1000, 1))).shape == (1000,)
     monkeypatch.setattr(bounded, "call", functools.partial(bounded.call, seconds=1.0))
-    start = time.monotonic()
-    assert formula.evaluate(text, NAMES, np.tile(AT, (1000, 1))).shape == (1000,)
-    assert time.monotonic() - start < 0.5
     try:
         formula.parse(text, NAMES)
     except ValueError as refusal:
         assert "sympy needs more than 1 s" in str(refusal)  # noqa: PT017
-    assert time.monotonic() - start < 8
 
 
 def test_a_function_name_cannot_be_a_variable():

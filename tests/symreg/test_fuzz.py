@@ -5,7 +5,6 @@ import functools
 import json
 import math
 import operator
-import time
 
 import mpmath
 import numpy as np
@@ -74,14 +73,12 @@ FORMULAS = TREES.map(write)
 @example(text="r**" * 1300)
 @example(text="\0")
 def test_any_text_is_a_formula_or_one_short_line(text):
-    start = time.monotonic()
     for read in (formula.parse, lambda text: formula.evaluate(text, NAMES, X)):
         try:
             assert isinstance(read(text), sympy.Expr | np.ndarray)
         except ValueError as refusal:
             assert len(str(refusal)) < 160  # noqa: PT017
             assert str(refusal).isprintable()  # noqa: PT017
-    assert time.monotonic() - start < 2 * bounded.WALL_LIMIT * bounded.TIME_LIMIT
 
 
 @fuzz(max_examples=300)

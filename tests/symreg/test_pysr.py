@@ -143,7 +143,7 @@ def test_the_installed_juliacall_is_accepted():
 def contract():
     """What the adapter made of the real pysr package over a fake Julia, in its own process."""
     child = subprocess.run(
-        [sys.executable, str(CONTRACT)], capture_output=True, text=True, timeout=120
+        [sys.executable, str(CONTRACT)], capture_output=True, text=True, timeout=600
     )
     if child.returncode == 77:
         pytest.skip(child.stderr.strip().splitlines()[-1])

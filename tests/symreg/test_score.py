@@ -209,7 +209,8 @@ def test_a_law_with_an_offset_is_the_law_up_to_it(sample, name):
 
 def test_a_law_without_exponents_is_compared_by_its_local_ones(sample, monkeypatch):
     text = "39.5*m1*m2*(1 + r/2)*exp(-r/2)/r**2"
-    yukawa = laws.Law("fifth", "K*m1*m2*(1 + r/2)*exp(-r/2)/r**2", "test", {"K": 39.5})
+    expression = "K*m1*m2*(1 + r/2)*exp(-r/2)/r**2"
+    yukawa = laws.Law("fifth", expression, "test", {"K": 39.5}, {"K": "any"})
     catalogue = {"fifth": yukawa, "newton": laws.get("newton")}
     monkeypatch.setattr(laws, "_catalogue", lambda: catalogue)
     y = yukawa.magnitude(*sample.X.T)

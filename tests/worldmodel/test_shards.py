@@ -5,7 +5,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -238,19 +237,33 @@ def test_a_file_that_is_not_yet_recorded_is_made_again(tmp_path, monkeypatch, la
     assert tokens.tolist() == [t for text in texts for t in (END, *text.encode())]
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from worldmodel import shards
+
+replace = os.replace
+
+def killed(new, name):
+    if len(list(Path(name).parent.glob("*.bin"))) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(new, name)
+
+os.replace = killed
+shards.main(sys.argv[1:])
+"""
+"""The command, killed when its fourth shard is written and has not yet its name."""
+
+
 def test_a_killed_command_goes_on_when_it_is_run_again(tmp_path):
     pytest.importorskip("datasets")
     rows = "".join(json.dumps({"text": f"row {i} " * 20}) + "\n" for i in range(8000))
     (tmp_path / "rows.jsonl").write_text(rows, "utf-8")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     arguments = [f"--path={tmp_path / 'rows.jsonl'}", "--tokenizer=bytes", "--shard_tokens=1e5"]
-    program = [sys.executable, "-m", "worldmodel.shards", *arguments, f"--out={killed}"]
-    first = subprocess.Popen(program, cwd=ROOT, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(list(killed.glob("*.bin"))) < 3 and time.monotonic() < deadline:
-        time.sleep(0.005)
-    first.send_signal(signal.SIGKILL)
-    assert first.wait() == -signal.SIGKILL
+    program = [sys.executable, "-c", KILLED, *arguments, f"--out={killed}"]
+    assert subprocess.run(program, cwd=ROOT, capture_output=True).returncode == -signal.SIGKILL
+    assert len(list(killed.glob("*.bin"))) == 3
     assert not load_record(killed)["complete"]
     for out in (killed, whole):
         main([*arguments, f"--out={out}"])

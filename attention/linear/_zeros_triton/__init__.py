@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, library
 
+from attention.checks import check_no_tangents
 from attention.linear._zeros_forms import ScanState, running
 
 try:
@@ -58,12 +59,18 @@ def _capability(device: int) -> tuple[int, int]:
 def chunked(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, chunk: int
 ) -> tuple[Tensor, ScanState]:
-    """Do what :func:`attention.linear._zeros_forms.chunked` does; K and V are of ``CHANNELS``."""
+    """Do what :func:`attention.linear._zeros_forms.chunked` does; K and V are of ``CHANNELS``.
+
+    Raises:
+        ValueError: A tensor has a tangent of forward-mode differentiation.
+    """
+    given = q, k, v, s, radial, state.log_e, state.p, state.bases
+    check_no_tangents("the Triton kernels of zeros", "use tensors on the CPU", *given)
     length = s.shape[-1]
     log_e, p, mean = running(s, state)
     numbers = torch.stack([s, log_e, mean, *radial.unbind(dim=-1)])
-    given = q, k, v, numbers, state.log_e, state.bases, min(chunk, length)
-    out, bases = zeros_forward(*given)
+    tensors = q, k, v, numbers, state.log_e, state.bases
+    out, bases = zeros_forward(*tensors, min(chunk, length))
     return out, ScanState(log_e[..., -1], p[..., -1], bases, state.length + length)
 
 

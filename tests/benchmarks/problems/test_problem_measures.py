@@ -5,6 +5,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from benchmarks.problems import (
     IGNORE,
+    batch_macro_accuracy,
     macro_accuracy,
     micro_accuracy,
     random_answers,
@@ -51,10 +52,31 @@ def test_macro_and_micro_are_those_of_torchmetrics(n_classes, used):
         assert ours(answers, targets) == pytest.approx(float(theirs.compute()), abs=1e-6)
 
 
+def test_the_mean_over_batches_is_what_is_logged_batch_by_batch():
+    rng = np.random.default_rng(0)
+    targets = rng.integers(6, size=(300, 8))
+    answers = np.where(rng.random((300, 8)) < 0.9, targets, rng.integers(40, size=(300, 8)))
+    theirs = MulticlassAccuracy(40, average="macro", ignore_index=IGNORE)
+    logged = [
+        (float(theirs(torch.from_numpy(answers[rows]), torch.from_numpy(targets[rows]))), n)
+        for rows, n in ((slice(128), 128), (slice(128, 256), 128), (slice(256, 300), 44))
+    ]
+    expected = sum(value * n for value, n in logged) / 300
+    assert batch_macro_accuracy(answers, targets) == pytest.approx(expected, abs=1e-6)
+    assert batch_macro_accuracy(answers, targets, 300) == macro_accuracy(answers, targets)
+    assert batch_macro_accuracy(answers, targets) > macro_accuracy(answers, targets) + 0.01
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match=r"\(1, 2\) and targets \(3, 4\) differ in shape"):
         right_by_row(np.zeros((1, 2), int), TARGETS)
-    for measure in (right_by_row, whole_by_row, micro_accuracy, macro_accuracy):
+    for measure in (
+        right_by_row,
+        whole_by_row,
+        micro_accuracy,
+        macro_accuracy,
+        batch_macro_accuracy,
+    ):
         with pytest.raises(ValueError, match="ask for nothing"):
             measure(ANSWERS[2:], TARGETS[2:])
 

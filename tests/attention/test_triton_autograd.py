@@ -1,0 +1,77 @@
+"""What the fused kernels do not differentiate, or not twice the same, they say."""
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+
+from attention import attend, get, reference
+from attention.triton import backend
+from tests.attention.fused import MARKS, errors, learned, run, specification, tensors
+
+pytestmark = MARKS
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_forward_mode_is_refused_whatever_is_differentiated(place):
+    """An operator of torch without a rule for tangents returns zero in silence."""
+    inputs = [*tensors(10)[:3], learned(get("elastic"))["tau"]]
+
+    def call(x):
+        *given, tau = (*inputs[:place], x, *inputs[place + 1 :])
+        return attend(*given, "elastic", backend="triton", parameters={"tau": tau})
+
+    x, message = inputs[place], r"no forward-mode derivative; use backend='reference'$"
+    with pytest.raises(ValueError, match=message):
+        torch.func.jvp(call, (x,), (torch.ones_like(x),))
+    with pytest.raises(ValueError, match=message):
+        torch.func.jacfwd(call)(x)
+    with forward_ad.dual_level(), pytest.raises(ValueError, match=message):
+        call(forward_ad.make_dual(x, torch.ones_like(x)))
+    assert torch.isfinite(call(x)).all()
+
+
+def test_forward_mode_of_the_reference_is_that_of_differences():
+    q, k, v, direction = (x.double() for x in tensors(10))
+
+    def call(x):
+        return attend(x, k, v, "lssar", backend="reference")
+
+    _, tangent = torch.func.jvp(call, (q,), (direction,))
+    step = 1e-6 * direction
+    torch.testing.assert_close(tangent, (call(q + step) - call(q - step)) / 2e-6, atol=1e-6, rtol=0)
+
+
+@pytest.fixture
+def deterministic():
+    """Ask for deterministic algorithms, and put things back."""
+    before = torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    yield lambda warn_only: torch.use_deterministic_algorithms(True, warn_only=warn_only)
+    torch.use_deterministic_algorithms(before, warn_only=only_warns)
+
+
+NOT_DETERMINISTIC = r"not deterministic; use backend='reference'$"
+
+
+@pytest.mark.parametrize("name", ["lazy", "lazy_no_elastic"])
+def test_a_learned_bias_is_not_deterministic_and_says_so(name, deterministic):
+    spec, inputs = specification(name), tensors(20)
+    expected = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    deterministic(warn_only=True)  # as our trainings have it: they go on
+    with pytest.warns(UserWarning, match=NOT_DETERMINISTIC):
+        found = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    assert max(errors(found, [x.double() for x in expected])) < 1e-6
+    deterministic(warn_only=False)
+    with pytest.raises(RuntimeError, match=NOT_DETERMINISTIC):
+        run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    run(reference.attend, inputs, spec, learned(spec), torch.float32)
+
+
+@pytest.mark.parametrize("name", ["lssar", "elastic", "alibi"])
+def test_all_else_is_deterministic(name, deterministic):
+    spec, inputs = specification(name), tensors(20)
+    deterministic(warn_only=False)
+    first, again = (
+        run(backend.attend, inputs, spec, learned(spec), torch.float32) for _ in range(2)
+    )
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(first, again, strict=True))

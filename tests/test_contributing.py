@@ -1,0 +1,85 @@
+"""The examples of CONTRIBUTING.md, run as they are written in a copy of the packages."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orbits import laws
+from orbits.__main__ import main
+from orbits.dataset import OrbitDataset
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.S)
+
+
+def block(word):
+    """Return the one example that contains a word."""
+    (found,) = (text for text in BLOCKS if word in text)
+    return found
+
+
+ENTRY, LAW = block("_entry("), block("LAW = Law(")
+VARIANT = re.search(r'"(\w+)"', ENTRY)[1]
+NAME = re.search(r'name="(\w+)"', LAW)[1]
+
+
+def test_every_example_is_tested():
+    assert sorted(BLOCKS) == sorted([ENTRY, LAW])
+
+
+def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
+    for part in ("attention", "orbits", "symreg", "worldmodel", "benchmarks", "tests"):
+        shutil.copytree(
+            ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__", "results")
+        )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    catalogue = tmp_path / "attention" / "catalogue.py"
+    before, after = catalogue.read_text("utf-8").split("\n)\nCATALOGUE = ")
+    catalogue.write_text(f"{before}\n{ENTRY.rstrip()},\n)\nCATALOGUE = {after}", "utf-8")
+    (tmp_path / "orbits" / "laws" / f"{NAME}.py").write_text(LAW, "utf-8")
+
+    def run(*arguments):
+        ran = subprocess.run(
+            [sys.executable, "-m", *arguments], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    page = run("attention", "ls", "--markdown")
+    (tmp_path / "attention" / "VARIANTS.md").write_text(page, "utf-8")
+    assert f"| {VARIANT} |" in page
+    listed = run("orbits", "ls")
+    assert f"law      {NAME}" in listed
+    assert "no law" not in listed
+    files = ("attention/test_contract.py", "attention/test_variants_page.py", "orbits/test_laws.py")
+    said = run(
+        *("pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{file}" for file in files)),
+        *("-k", f"{VARIANT} or {NAME} or variants_page or test_the_catalogue"),
+    )
+    passed = int(re.search(r"(\d+) passed", said)[1])
+    assert passed > 40, said
+
+
+def test_the_law_is_sampled_and_used(tmp_path, monkeypatch):
+    folder = tmp_path / "laws"
+    folder.mkdir()
+    (folder / f"{NAME}.py").write_text(LAW, "utf-8")
+    monkeypatch.setattr(laws, "__path__", [*laws.__path__, str(folder)])
+    laws._catalogue.cache_clear()
+    try:
+        assert laws.broken() == {}
+        counts = ["--n", "3", "--n-val", "1", "--n-test", "1"]
+        main(["generate", "--law", NAME, "--n-points", "20", *counts, "--out", str(tmp_path / "d")])
+        row = OrbitDataset(tmp_path / "d")[0]
+        state, force = row["state"][1::2], row["force"][1::2]  # the star has neither
+        expected = laws.get(NAME).magnitude(np.hypot(*state[:, :2].T), state[:, 4], state[:, 5])
+        assert np.hypot(*force.T) == pytest.approx(expected, rel=1e-4)
+    finally:
+        monkeypatch.undo()
+        laws._catalogue.cache_clear()
+        sys.modules.pop(f"{laws.__name__}.{NAME}", None)
