@@ -108,10 +108,10 @@ METRICS = {
 DEVIATIONS = {
     "score": (
         "published: the mean over batches of 128 test rows of each batch's macro accuracy, here "
-        "`batch_macro_accuracy`; `acc@` is the macro accuracy of all test rows at once. Within 0.1 "
+        "batch_macro_accuracy; acc@ is the macro accuracy of all test rows at once. Within 0.1 "
         "points of each other while wrong answers stay among the classes that are asked for; "
-        "where they do not, `acc@memorization` is lower: 45 against 59 at 90% right answers. "
-        "Beside a paper's numbers stands the published one, or `acc@` for lines of before version 3"
+        "where they do not, acc@memorization is lower: 45 against 59 at 90% right answers. "
+        "Beside a paper's numbers stands the published one, or acc@ for lines of before version 3"
     ),
     "selective_copy": (
         "published: the last word always stands just before the copy token, 17 tokens before it is "
