@@ -118,8 +118,10 @@ class _Grid:
             yield self._cell("control", self._row("k-NN oracle", "control", budget, None))
         row = self._row("power law", "control", min(int(b) for b in budgets), None)
         yield self._cell("control", row)
-        for law in filter(infers_mass, self.options.elsewhere):
-            for kind in OBSERVERS:
+        for law in self.options.elsewhere:
+            row = self._row(f"k-NN oracle of {law}", "control", max(map(int, budgets)), None)
+            yield self._cell("control", row, taught=self._data("force", row["labels"], None, law))
+            for kind in OBSERVERS if infers_mass(law) else ():
                 row = self._row(f"{kind}, by {law}", "control", None, None)
                 yield self._cell("control", row, control=kind, believed=law)
 

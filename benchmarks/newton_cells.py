@@ -121,14 +121,17 @@ def control(
     """Answer without a model: the truth, the ceiling, the k-NN oracle, a power law, an observer."""
     data = OrbitData(**config["data"])
     if "believed" in config:
-        return _predictor_line(config, folder, _observed(config, data))
-    compute = {
-        "true force": _truth,
-        "ceiling": _ceiling,
-        "k-NN oracle": lambda d: knn_oracle(d.labelled_dataloader(), d.test_dataloader()),
-        "power law": _power_law,
-    }[config["row"]["model"]]
-    return _predictor_line(config, folder, compute(data))
+        columns = _observed(config, data)
+    elif "taught" in config:  # by labels of another world
+        columns = _nearest(OrbitData(**config["taught"]), data)
+    else:
+        columns = {
+            "true force": _truth,
+            "ceiling": _ceiling,
+            "k-NN oracle": lambda data: _nearest(data, data),
+            "power law": _power_law,
+        }[config["row"]["model"]](data)
+    return _predictor_line(config, folder, columns)
 
 
 def law(
@@ -166,6 +169,10 @@ def _held_out(config: dict[str, Any]) -> tuple[Protocol, Systems]:
 
 def _truth(data: OrbitData) -> dict[str, Tensor]:
     return _from_batches(data, lambda batch: batch["force"].norm(dim=-1))
+
+
+def _nearest(labelled: OrbitData, asked: OrbitData) -> dict[str, Tensor]:
+    return knn_oracle(labelled.labelled_dataloader(), asked.test_dataloader())
 
 
 def _observed(config: dict[str, Any], data: OrbitData) -> dict[str, Tensor]:
