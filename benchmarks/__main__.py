@@ -7,6 +7,7 @@ import functools
 from pathlib import Path
 
 from benchmarks import newton_command, presets, task_command, tasks
+from orbits import locks
 from orbits.command_line import OneLineParser, one_line_errors
 
 ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
@@ -61,6 +62,7 @@ def _report(options: argparse.Namespace) -> None:
 
     out = Path(options.out)
     _, manifest = results.load(out)
+    locks.refuse_links(out)
     benchmark = manifest["config"]["benchmark"]
     if benchmark in tasks.names():
         from benchmarks.task_report import report as task_report

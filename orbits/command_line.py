@@ -21,7 +21,8 @@ class OneLineParser(argparse.ArgumentParser):
 def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterator[None]:
     """Let expected errors be one line on stderr, in place of a traceback.
 
-    Bad input (a ValueError or an OSError) exits with 2, an interruption with 130.
+    Bad input (a ValueError or an OSError) exits with 2, an interruption with 130, memory that
+    ran out with 1.
 
     Args:
         *failures: Errors of the work itself; they exit with 1.
@@ -34,6 +35,8 @@ def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterato
     except KeyboardInterrupt:
         hint = "; run the same command again to resume" if resumes else ""
         _exit(f"stopped{hint}", 130)
+    except MemoryError as error:
+        _exit(f"error: out of memory: {error}", 1)
     except failures as error:
         _exit(f"error: {error}", 1)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from orbits import artefacts, cluster
+from orbits import artefacts, cluster, locks
 from orbits.dataset import CLAIM, INDEX, SCHEMA, dataset_hash
 from orbits.manifest import manifest
 from orbits.protocols import Protocol
@@ -106,7 +106,8 @@ def _piece(every: list[Shard], first: int, last: int) -> list[Shard]:
 
 
 def _check_owner(out: Path, mine: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds something else."""
+    """Refuse a folder that holds something else, or links that lead out of it."""
+    locks.refuse_links(out)
     # Listed before the claim is looked for: another run may be making both.
     there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
     for name in (CLAIM, INDEX):

@@ -22,9 +22,11 @@ def lock(folder: Path) -> Iterator[None]:
     Without locks on the disk, a warning is printed instead.
 
     Raises:
-        ValueError: Another process is running in the folder, or its lock is a link.
+        ValueError: Another process is running in the folder, or its lock or a folder in it is a
+            link.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    refuse_links(folder)
     with open_lock(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -37,6 +39,20 @@ def lock(folder: Path) -> Iterator[None]:
                 file=sys.stderr,
             )
         yield
+
+
+def refuse_links(folder: str | Path) -> None:
+    """Refuse a results folder in which a link stands for a folder: it may lead outside.
+
+    The folder itself may be one.
+
+    Raises:
+        ValueError: There is such a link; the message names it.
+    """
+    for place, folders, _ in os.walk(folder):
+        for name in folders:
+            if (link := Path(place, name)).is_symlink():
+                raise ValueError(f"{link} is a link to a folder, which may lie anywhere; delete it")
 
 
 def open_lock(path: Path) -> BinaryIO:

@@ -40,9 +40,10 @@ def main() -> None:
     if sys.argv[1] in COMMANDS:
         COMMANDS[sys.argv[1]](sys.argv[2:])
         return
-    from worldmodel.cli import main as run
+    with one_line_errors(resumes=False):  # of the import, which takes seconds
+        from worldmodel.cli import main as run
 
-    run()
+        run()
 
 
 def _attention_maps(arguments: list[str]) -> None:

@@ -20,7 +20,7 @@ from lightning.pytorch.cli import (
 from orbits import artefacts
 from worldmodel.allocator import keep_freed_memory
 from worldmodel.callbacks import PredictionWriter, SaveLastStep
-from worldmodel.checkpoint import AtomicCheckpoints, read_checkpoint
+from worldmodel.checkpoint import AtomicCheckpoints, check_resumable, read_checkpoint
 from worldmodel.data import OrbitData, SequenceData
 from worldmodel.gpt_task import GPTTask
 from worldmodel.shard_data import ShardData
@@ -222,7 +222,10 @@ class WorldModelCLI(LightningCLI):
         if checkpoint is None and self.subcommand not in TRAINING:
             raise ValueError(f"{self.subcommand} asks a trained model: set ckpt_path")
         if checkpoint not in (None, *KEYWORDS):
-            self.model.check_checkpoint(checkpoint, read_checkpoint(checkpoint))
+            held = read_checkpoint(checkpoint)
+            self.model.check_checkpoint(checkpoint, held)
+            if self.subcommand in TRAINING:
+                check_resumable(checkpoint, held)
 
 
 def main(args: ArgsType = None) -> None:

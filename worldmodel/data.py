@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from attention.checks import check_size
 from orbits import protocols
 from worldmodel.device_orbits import DeviceOrbits
+from worldmodel.stopping import leave_to_parent
 from worldmodel.symmetry import N_SYMMETRIES, images
 
 Population = Literal["pretrain", "force"]
@@ -141,6 +142,7 @@ class SequenceData(lightning.LightningDataModule, ABC):
             batch_sampler=sampler,
             num_workers=self.hparams["num_workers"],
             collate_fn=_already_collated,
+            worker_init_fn=leave_to_parent,
         )
 
     def val_dataloader(self) -> DataLoader:
@@ -157,6 +159,7 @@ class SequenceData(lightning.LightningDataModule, ABC):
             batch_size=self.hparams["eval_batch_size"],
             num_workers=self.hparams["num_workers"],
             collate_fn=_already_collated,
+            worker_init_fn=leave_to_parent,
         )
 
 

@@ -18,6 +18,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 
 import attention as attention_variants
 from worldmodel import optim
+from worldmodel.checkpoint import without_paths
 from worldmodel.gpt import GPT
 from worldmodel.mlp import MLPName, NormName
 
@@ -143,6 +144,11 @@ class GPTTask(lightning.LightningModule, ABC):
         checkpoint["world_size"] = distributed.get_world_size() if several else 1
         at_once = self._trainer.accumulate_grad_batches if self._trainer is not None else 1
         checkpoint["accumulate_grad_batches"] = at_once
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Let no file of a resumed training's past be written to or deleted by a path in it."""
+        if "callbacks" in checkpoint:
+            checkpoint["callbacks"] = without_paths(checkpoint["callbacks"])
 
     def configure_model(self) -> None:
         """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -18,10 +19,23 @@ INTERRUPTED, TERMINATED = 128 + signal.SIGINT, 128 + signal.SIGTERM
 """Exit codes by which a shell and a scheduler tell what ended a program: 130 and 143."""
 
 
+def leave_to_parent(worker: int) -> None:
+    """Let a data loader's worker outlive Ctrl-C and SIGTERM, which its parent answers.
+
+    Both go to every process of a terminal's or a scheduler's group. The parent ends its workers
+    when it stops, and one whose parent is gone ends by itself.
+
+    Args:
+        worker: Its number, as ``worker_init_fn`` of a DataLoader is given it.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def last_checkpoint(trainer: lightning.Trainer) -> Path | None:
-    """Return where a training keeps its last checkpoint; None where it keeps none."""
+    """Return where a training keeps its last checkpoint; None where it keeps no checkpoints."""
     for callback in trainer.checkpoint_callbacks:
-        if isinstance(callback, ModelCheckpoint) and callback.save_last:
+        if isinstance(callback, ModelCheckpoint):
             name = f"{callback.CHECKPOINT_NAME_LAST}{callback.FILE_EXTENSION}"
             folder = callback.dirpath
             usual = Path(folder) / name if folder is not None else None
@@ -38,10 +52,11 @@ class StopBetweenSteps(Callback):
     """
 
     def __init__(self) -> None:
-        self._code = TERMINATED
+        self._code, self._process = TERMINATED, os.getpid()
 
     def _take(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Take Ctrl-C, if signals are this thread's; Lightning gives it back when it ends."""
+        self._process = os.getpid()
         first = self._code == TERMINATED
         if first and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._interrupt)
@@ -50,6 +65,8 @@ class StopBetweenSteps(Callback):
     on_validation_start = on_test_start = on_predict_start = _take
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a process that was forked since: its parent answers
+            return
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one stops at once
         self._code = INTERRUPTED
         signal.raise_signal(signal.SIGTERM)
@@ -69,6 +86,8 @@ class StopBetweenSteps(Callback):
         if not isinstance(exception, SIGTERMException):
             return
         exception.code = self._code
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is written now is wanted
         path = last_checkpoint(trainer) if trainer.state.fn == TrainerFn.FITTING else None
         if path is not None:
             trainer.save_checkpoint(path, weights_only=False)

@@ -232,9 +232,12 @@ class Model:
             for name, value in saved.get("datamodule_hyper_parameters", {}).items()
             if not name.startswith("_")
         }
-        if "seq_len" not in data:
+        if not isinstance(data.get("seq_len"), int):
             raise ValueError(f"{path}: does not say how long its training windows were")
         module = next((name for name in TEXTS if name in saved), None)
+        said = saved[module] if module else {"corpus_record": None}
+        if not (isinstance(said, Mapping) and "corpus_record" in said):
+            raise ValueError(f"{path}: {module} does not say what text it is")
         return cls(
             path,
             {"attention_args": None, "n_positions": None, **saved["hyper_parameters"]},

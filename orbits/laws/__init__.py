@@ -167,14 +167,39 @@ def _fault(expression: str, parameters: tuple[str, ...]) -> str | None:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError) as error:
         return f"is not a formula: {getattr(error, 'msg', error)}"
-    known = {*VARIABLES, *parameters, *FUNCTIONS, "pi"}
-    unknown = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known
+    nodes = list(ast.walk(tree))
+    unknown = {node.id for node in nodes if isinstance(node, ast.Name)}
+    unknown -= {*VARIABLES, *parameters, *FUNCTIONS, "pi"}
     if unknown:
         return (
             f"uses {', '.join(sorted(unknown))}, which is not r, m1, m2 or one of parameters; "
             "give its value in parameters and its unit in units"
         )
-    return None
+    odd = next((node for node in nodes if not _is_arithmetic(node)), None)
+    if odd is None:
+        return None
+    shown = repr(ast.unparse(odd)) if isinstance(odd, ast.expr) else type(odd).__name__
+    return f"holds {shown}, which is no arithmetic of numbers"
+
+
+def _is_arithmetic(node: ast.AST) -> bool:
+    """Tell whether a part of a formula is a number, a sum, a power, or a function of such."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) in (int, float)
+    if isinstance(node, ast.Call):
+        called = node.func
+        several = isinstance(called, ast.Name) and called.id in ("Min", "Max")
+        whole = isinstance(called, ast.Name) and called.id in FUNCTIONS and not node.keywords
+        return whole and (len(node.args) == 1 or (several and len(node.args) > 1))
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
+        return not any(isinstance(part, ast.Name) and part.id in FUNCTIONS for part in parts)
+    if isinstance(node, ast.Expression):
+        return not (isinstance(node.body, ast.Name) and node.body.id in FUNCTIONS)
+    return isinstance(node, ast.Name | ast.Load | _OPERATORS)
+
+
+_OPERATORS = ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow | ast.UAdd | ast.USub
 
 
 @functools.cache
@@ -189,7 +214,7 @@ def _catalogue() -> dict[str, Law | str]:
             if law.name != name:
                 raise ValueError(f"names its law {law.name!r}; a file is called like its law")
             found[name] = law
-        except Exception as error:  # whatever a file does wrong is said of that file alone
+        except (Exception, SystemExit) as error:  # what a file does wrong is said of it alone
             what = str(error) or type(error).__name__
             found[name] = f"orbits/laws/{name}.py: {what.splitlines()[0]}"
     return found

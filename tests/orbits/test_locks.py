@@ -52,3 +52,17 @@ def test_a_disk_without_locks_is_warned_of_in_one_line(tmp_path, monkeypatch, ca
     assert warning.count("\n") == 1
     assert f"{tmp_path / 'out'} is on a disk without locks (No locks available)" in warning
     assert "two runs at once are not kept apart there" in warning
+
+
+def test_a_link_to_a_folder_in_a_results_folder_is_refused(tmp_path):
+    outside, folder = tmp_path / "outside", tmp_path / "out"
+    (folder / "a").mkdir(parents=True)
+    outside.mkdir()
+    (folder / "a" / "figures").symlink_to(outside)
+    with pytest.raises(ValueError, match="a/figures is a link to a folder"), locks.lock(folder):
+        pass
+    (tmp_path / "root").symlink_to(folder)
+    (folder / "a" / "figures").unlink()
+    (folder / "a" / "file").symlink_to(outside / "x")
+    with locks.lock(tmp_path / "root"):  # the folder itself may be a link; files are replaced
+        pass

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -146,3 +147,42 @@ def test_the_next_start_removes_what_a_killed_training_left(tmp_path):
     assert not left.exists()
     assert other.exists(), "a file that no training wrote"
     assert (tmp_path / "pretrain" / "version_1" / "checkpoints" / "last.ckpt").is_file()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_whole_group_stops_a_training_with_workers(tmp_path, number, code):
+    """As a terminal sends Ctrl-C, and some schedulers SIGTERM: to the loaders' processes too."""
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    arguments = ["fit", "-c", str(CONFIGS / "pretrain.yaml"), *TINY, "--data.num_workers=2"]
+    arguments += [f"--trainer.logger.init_args.save_dir={tmp_path}", "--trainer.max_steps=1000000"]
+    arguments += ["--trainer.callbacks.every_n_train_steps=2", "--trainer.val_check_interval=1000"]
+    reset = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    program = subprocess.Popen(
+        [sys.executable, "-c", f"{reset} from worldmodel.cli import main; main()", *arguments],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not last.exists() and program.poll() is None:
+            time.sleep(0.1)
+        os.killpg(program.pid, number)
+        said = program.communicate(timeout=600)[1]
+    finally:
+        if program.poll() is None:
+            os.killpg(program.pid, signal.SIGKILL)
+    assert program.returncode == code, said
+    assert f"resume: the same command with --ckpt_path {last}" in said
+    assert torch.load(last, weights_only=True)["global_step"] > 0
+
+
+def test_a_training_without_a_last_checkpoint_gets_one_when_it_is_stopped(
+    tmp_path, monkeypatch, capsys
+):
+    once(monkeypatch, NextTokenTask, "training_step", signal.SIGTERM, 2)
+    off = "--trainer.callbacks.save_last=false"
+    assert stopped("fit", "pretrain.yaml", tmp_path, *LONGER, off) == 143
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    assert f"--ckpt_path {last}" in capsys.readouterr().err
+    assert torch.load(last, weights_only=True)["global_step"] == 3
