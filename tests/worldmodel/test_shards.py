@@ -241,14 +241,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from worldmodel import shards
-
 replace = os.replace
-
 def killed(new, name):
     if len(list(Path(name).parent.glob("*.bin"))) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     replace(new, name)
-
 os.replace = killed
 shards.main(sys.argv[1:])
 """
