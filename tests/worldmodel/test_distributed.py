@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import lightning
 import pytest
 import torch
 
@@ -15,7 +16,6 @@ from benchmarks import newton, newton_cells, presets, training
 from benchmarks.presets import Training
 from symreg import cells
 from worldmodel.data import OrbitData
-from worldmodel.quiet import quiet_trainer
 from worldmodel.tasks import load_task
 
 ROOT = Path(__file__).parents[2]
@@ -175,6 +175,8 @@ def test_the_command_line_trains_on_two_processes(tmp_path, strategy):
     last = folder / "checkpoints" / "last.ckpt"
     assert torch.load(last, weights_only=True)["global_step"] == 4
     data = OrbitData(protocol_args={"n_points": 16, "n_bins": 32}, n_val=8)
-    (alone,) = quiet_trainer().validate(load_task(last), datamodule=data, verbose=False)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = lightning.Trainer(accelerator="cpu", devices=1, enable_checkpointing=False, **quiet)
+    (alone,) = trainer.validate(load_task(last), datamodule=data, verbose=False)
     logged = training.last_value(folder / "metrics.csv", "val_loss")
     assert logged == pytest.approx(alone["val_loss"], rel=1e-5), "of both processes' sequences"
