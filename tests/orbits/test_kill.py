@@ -16,6 +16,7 @@ import pytest
 
 from orbits import artefacts
 from orbits.dataset import OrbitDataset, read_index, verify
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--population", "pretrain", "--n", "140", "--n-val", "3", "--n-test", "3")
@@ -191,10 +192,7 @@ def test_workers_end_with_a_run_that_is_killed(tmp_path):
     assert all(map(is_running, workers))
     run.kill()
     run.wait()
-    hang = time.monotonic() + HANG
-    while any(map(is_running, workers)):
-        assert time.monotonic() < hang
-        time.sleep(0.05)
+    wait_until(lambda: not any(map(is_running, workers)), "the workers end")
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["as a worker starts", "at work"])

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import lightning
@@ -15,6 +14,7 @@ import torch
 from benchmarks import newton, newton_cells, presets, training
 from benchmarks.presets import Training
 from symreg import cells
+from tests.waiting import wait_until
 from worldmodel.data import OrbitData
 from worldmodel.tasks import load_task
 
@@ -107,10 +107,7 @@ test_distributed.compute(which, Path({str(tmp_path)!r}), lambda *_: print("start
         assert worker.stdout.readline().strip() == b"started"
         assert len(processes_of(tmp_path)) == 2
         worker.send_signal(signal.SIGKILL)
-    hang = time.monotonic() + 600
-    while processes_of(tmp_path):
-        assert time.monotonic() < hang
-        time.sleep(0.2)
+    wait_until(lambda: not processes_of(tmp_path), "the processes of the training end")
 
 
 def processes_of(out):
