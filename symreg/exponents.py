@@ -118,7 +118,7 @@ def distance_exponents(
     The fit over all points is a mixture of the two. Whoever reads a force off the motion by the
     law of another world has that law's exponent along each orbit, where the mass that was inferred
     is one number, and another one between orbits, where that number is wrong by a power of their
-    size.
+    size. A look-up table of that world's forces has its exponent along an orbit, too.
 
     Args:
         X: Inputs r, m1, m2, shape [n, 3].

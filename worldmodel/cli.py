@@ -151,7 +151,6 @@ class WorldModelCLI(LightningCLI):
             trainer_class=Trainer,
             seed_everything_default=0,
             save_config_callback=SaveConfig,
-            save_config_kwargs={"overwrite": True},
             parser_class=Parser,
             args=args,
         )
@@ -241,9 +240,10 @@ def main(args: ArgsType = None) -> None:
     except (ValueError, TypeError, OSError) as error:
         _fail(str(error))
     except (KeyboardInterrupt, SystemExit) as ended:
-        if not isinstance(ended.__context__ or ended, KeyboardInterrupt):
+        # Lightning turns an interruption into an exit with 1.
+        if not any(isinstance(x, KeyboardInterrupt) for x in (ended, ended.__context__)):
             raise
-        _fail("stopped at once; nothing was saved", INTERRUPTED)  # Lightning exits with 1
+        _fail("stopped at once; nothing was saved", INTERRUPTED)
     except MemoryError as error:
         _fail(f"out of memory: {error}", 1)
     except FloatingPointError as error:
