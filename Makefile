@@ -1,18 +1,24 @@
-# Two commands: `make demo` runs the flagship and writes its report, `make test` runs the gate's tests.
+# `make demo` runs the flagship and writes its report, `make test` the quick tests, `make gate` the
+# rest of them.
 # Both make their own virtual environment; only Python 3.11+, pip and make are needed.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/demo
+# A file's fixtures are made once, by one worker; tests/conftest.py puts heavy files first.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test lint clean
+.PHONY: demo test gate lint clean
 
 demo: $(VENV)/runtime
 	$(BIN)/python -m benchmarks run newton --preset small --out $(OUT); code=$$?; \
 		[ $$code -gt 1 ] || $(BIN)/python -m benchmarks report $(OUT); exit $$code # 1: a cell failed
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(PYTEST) -m "not full and not slow and not network" $(PYTEST_ARGS)
+
+gate: $(VENV)/dev
+	$(PYTEST) -m "full and not slow and not network" $(PYTEST_ARGS)
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

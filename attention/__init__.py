@@ -1,13 +1,16 @@
 """Attention variants: one specification each, one reference, several backends; linear mixers."""
 
-from attention.api import attend, explain, stages, weights
-from attention.catalogue import get, names
-from attention.registry import all_names, arguments, build, label
-from attention.spec import AttnSpec
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attention.api import arguments, attend, build, explain, get, label, names, stages, weights
+    from attention.spec import AttnSpec
 
 __all__ = [
     "AttnSpec",
-    "all_names",
     "arguments",
     "attend",
     "build",
@@ -18,3 +21,12 @@ __all__ = [
     "stages",
     "weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch, which the face loads, takes seconds."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module("attention.api"), name)
+    globals()[name] = value
+    return value

@@ -1,95 +1,56 @@
-"""``python -m attention ls``: the variants and mixers as tables."""
+"""``python -m attention``: tables of variants and mixers; builds and tunes the fused kernels.
+
+The first word chooses what is imported; help and ``ls`` need no torch.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
-COLUMNS = (
-    "name", "formula", "source", "rows sum to", "sparse", "signed", "learned", "arguments", "about"
-)  # fmt: skip
-
-HEADER = """# Attention variants
-
-Made by `python -m attention ls --markdown`. Row i sees keys j = 1..i; d is the head dimension, L
-the sequence length, l1 the division of a row by its sum of absolute values.
-
-"""
-
-MIXERS = ("linear mixer", "about", "state", "source", "arguments")
-
-MIXERS_HEADER = """
-
-# Linear mixers
-
-Their time is linear in L and their state constant, so there are no weights to look at. The state is
-how many numbers decoding keeps for a sequence, of H heads of D channels (N: the argument state).
-
-"""
+from attention.listing import table
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line on stderr, and exit code 2."""
+
     def error(self, message: str) -> NoReturn:
         print(f"error: {message}", file=sys.stderr)
         sys.exit(2)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line."""
+    """Run the command line; bad input is one line on stderr and exit code 2."""
+    options = _parser().parse_args(arguments)
+    if options.command == "ls":
+        print(table(options.markdown))
+    else:
+        importlib.import_module(f"attention.triton.tools.{options.command}").run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m attention", description="Attention variants.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("ls", help="list the variants")
     listing.add_argument("--markdown", action="store_true", help="as a Markdown table")
-    listing.set_defaults(run=lambda options: print(table(options.markdown)))
-    options = parser.parse_args(arguments)
-    options.run(options)
 
-
-def table(markdown: bool = False) -> str:
-    """Return the catalogue and the linear mixers as aligned or as Markdown tables."""
-    from attention import linear
-    from attention.catalogue import BROKEN, CATALOGUE
-
-    variants = [
-        (
-            spec.name,
-            spec.formula,
-            spec.source,
-            spec.row_sum,
-            "yes" if spec.sparse else "no",
-            "yes" if spec.signed else "no",
-            ", ".join([*spec.learned, *(["gates"] if spec.gated else [])]) or "-",
-            ", ".join(spec.arguments) or "-",
-            spec.about,
-        )
-        for spec in CATALOGUE
-    ]
-    mixers = [
-        (mixer.name, mixer.about, mixer.kept, mixer.source, ", ".join(mixer.arguments) or "-")
-        for mixer in map(linear.get, linear.names())
-    ]
-    if markdown:
-        return HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
-    bad = [f"left out: {line}" for line in {**BROKEN, **linear.broken()}.values()]
-    return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *bad])
-
-
-Rows = Sequence[tuple[str, ...]]
-
-
-def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
-    lines = [columns, ("---",) * len(columns), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _aligned(columns: tuple[str, ...], rows: Rows) -> str:
-    widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (columns, *rows)
+    aot = commands.add_parser(
+        "aot", help="build the fused kernels for a GPU that is not there, and check their limits"
     )
+    aot.add_argument("--only", default="", help="entries whose name contains this")
+    aot.add_argument("--kinds", action="store_true", help="what else they serve, at d64 16bit")
+    aot.add_argument("--jobs", type=int, default=2, help="processes")
+
+    tune = commands.add_parser("tune", help="measure tile sizes on this GPU and rewrite the table")
+    tune.add_argument("--only", default="16bit", help="entries whose name contains this")
+    tune.add_argument("--minutes", type=float, default=8.0, help="start no entry after this")
+    tune.add_argument("--tries", type=int, default=4, help="candidates timed per entry")
+    tune.add_argument("--jobs", type=int, default=16, help="processes that compile")
+    tune.add_argument("--out", type=Path, help="table to write (default: that of the package)")
+    return parser
 
 
 if __name__ == "__main__":

@@ -1,97 +1,63 @@
-"""The public face: one call for every variant and every backend."""
+"""The public face: names of variants and mixers, attention by name, and modules by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal
 
-import torch
 from torch import Tensor
-from torch.nn import functional
 
-from attention import flex, reference
-from attention.catalogue import get
+from attention import backends, catalogue, linear, reference
+from attention.backends import Explanation
+from attention.layer import Attention
+from attention.linear import Mixer
+from attention.listing import unknown
 from attention.reference import Parameters, Stages
+from attention.scalars import check_size
 from attention.spec import AttnSpec
-from attention.triton import backend as triton
+from attention.validation import check_parameters, check_tensors
 
-CHUNK = 1024
-"""Rows at a time where no gradient is needed: memory O(L CHUNK)."""
-CPU_CHUNK = 32
-"""Rows at a time on a CPU: its caches hold their weights, and later keys cost nothing."""
-
-
-@dataclass(frozen=True)
-class Backend:
-    """One way to compute attention.
-
-    Attributes:
-        refuses: Returns why a call (of spec, q and v) cannot be served, or None when it can.
-        avoids: Returns why ``auto`` passes it over although it could serve the call, or None.
-        attend: Maps (q, k, v, spec, parameters) to the output.
-    """
-
-    refuses: Callable[[AttnSpec, Tensor, Tensor], str | None]
-    avoids: Callable[[AttnSpec, Tensor], str | None]
-    attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
-
-
-def _sdpa_refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
-    plain = AttnSpec(spec.name)
-    differs = [
-        field
-        for field in ("phi", "scale", "shift", "bias", "mask", "normalise", "modify", "sharpen")
-        if getattr(spec, field) != getattr(plain, field)
-    ]
-    if differs or spec.sink:
-        return "scaled_dot_product_attention computes softmax only"
-    return None
-
-
-def _sdpa(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None) -> Tensor:
-    if q.shape[-2] == k.shape[-2]:
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    # With fewer queries than keys torch aligns the causal mask to the first key; ours to the last.
-    length, total = q.shape[-2], k.shape[-2]
-    mask = torch.ones(length, total, dtype=torch.bool, device=q.device).tril(total - length)
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-
-
-def _never(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> None:
-    return None
-
-
-def _reference(
-    q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
-) -> Tensor:
-    if q.device.type == "cpu":
-        chunk: int | None = CPU_CHUNK
-    else:
-        chunk = None if torch.is_grad_enabled() else CHUNK
-    return reference.attend(q, k, v, spec, parameters, chunk)
-
-
-# In the order in which "auto" tries them.
-BACKENDS: dict[str, Backend] = {
-    "sdpa": Backend(_sdpa_refuses, _never, _sdpa),
-    "triton": Backend(triton.refuses, triton.avoids, triton.attend),
-    "flex": Backend(flex.refuses, flex.avoids, flex.attend),
-    "reference": Backend(_never, _never, _reference),
+MODULE_ARGUMENTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(Attention).parameters.items()
+    if parameter.default is not parameter.empty
 }
+"""Arguments and defaults of every quadratic variant's module, beside the variant's own."""
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """Which backend serves a call, and why each other one does not."""
+def names(kind: Literal["quadratic", "linear", "all"] = "quadratic") -> tuple[str, ...]:
+    """Return the names of variants and mixers.
 
-    chosen: str
-    refused: dict[str, str]
+    Args:
+        kind: ``quadratic`` for the variants of :func:`attend`, ``linear`` for the linear-time
+            mixers, ``all`` for both, which is what :func:`build` takes.
 
-    def __str__(self) -> str:
-        """Return one line per backend."""
-        lines = [f"{self.chosen}: serves this call"]
-        return "\n".join(lines + [f"{name}: {why}" for name, why in self.refused.items()])
+    Raises:
+        ValueError: There is no such kind.
+    """
+    kinds = {"quadratic": catalogue.names, "linear": linear.names}
+    if kind == "all":
+        return (*catalogue.names(), *linear.names())
+    if kind not in kinds:
+        raise ValueError(f"unknown kind {kind!r}; choose from quadratic, linear, all")
+    return kinds[kind]()
+
+
+def get(name: str, **args: Any) -> AttnSpec:
+    """Return the specification of a quadratic variant, with some of its arguments changed.
+
+    Raises:
+        ValueError: There is no such variant, its entry is bad, or an argument is out of range.
+        TypeError: The variant takes no such argument.
+    """
+    if name not in catalogue.names():  # asked first: torch.compile cannot follow how mixers load
+        _check_known(name)
+        raise ValueError(
+            f"{name} is a linear mixer, which has no attention weights; choose from "
+            f"{', '.join(names())}"
+        )
+    return catalogue.get(name, **args)
 
 
 def attend(
@@ -125,42 +91,22 @@ def attend(
             or a backend that does not serve this call.
         TypeError: Integer tensors, or an argument the variant does not take.
     """
-    spec = get(name, **args)
-    _check(q, k, v, spec, parameters)
-    return attend_spec(q, k, v, spec, parameters, backend)
-
-
-def attend_spec(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    spec: AttnSpec,
-    parameters: Parameters | None = None,
-    backend: str = "auto",
-) -> Tensor:
-    """Causal attention of a variant given as its specification, on tensors known to fit."""
-    chosen = _choose(spec, q, v, backend).chosen
-    if q.shape[2] == 0:
-        return q[..., :1] * k[:, :, :0, :1] * v[:, :, :0]  # empty, with gradients of zero
-    return BACKENDS[chosen].attend(q, k, v, spec, parameters)
+    spec = _fitting(q, k, v, name, parameters, args)
+    return backends.attend_spec(q, k, v, spec, parameters, backend)
 
 
 def weights(
     q: Tensor, k: Tensor, name: str = "softmax", parameters: Parameters | None = None, **args: Any
 ) -> Tensor:
     """Return the attention matrix [B, H, Lq, Lk], for analysis; arguments as in :func:`attend`."""
-    spec = get(name, **args)
-    _check(q, k, k, spec, parameters)
-    return reference.weights(q, k, spec, parameters)
+    return reference.weights(q, k, _fitting(q, k, k, name, parameters, args), parameters)
 
 
 def stages(
     q: Tensor, k: Tensor, name: str = "softmax", parameters: Parameters | None = None, **args: Any
 ) -> Stages:
     """Return scores, normalised and final weights; arguments as in :func:`attend`."""
-    spec = get(name, **args)
-    _check(q, k, k, spec, parameters)
-    return reference.stages(q, k, spec, parameters)
+    return reference.stages(q, k, _fitting(q, k, k, name, parameters, args), parameters)
 
 
 def explain(
@@ -178,75 +124,119 @@ def explain(
     Raises:
         ValueError: Unknown variant or backend, or a forced backend that refuses the call.
     """
-    return _choose(get(name, **args), q, q if v is None else v, backend)
+    return backends.choose(get(name, **args), q, q if v is None else v, backend)
 
 
-def check_complete(spec: AttnSpec) -> None:
-    """Refuse a variant whose formula contains a length that was not given.
-
-    Raises:
-        ValueError: ``length`` is missing.
-    """
-    if spec.needs_length and spec.length is None:
-        raise ValueError(f"{spec.name} needs the sequence length: length=1024, for example")
-
-
-def check_backend(backend: str) -> None:
-    """Refuse a backend that does not exist.
+def arguments(name: str) -> tuple[str, ...]:
+    """Return the names of the arguments that a variant or mixer takes.
 
     Raises:
-        ValueError: There is no such backend.
+        ValueError: There is no such name.
     """
-    if backend not in ("auto", *BACKENDS):
-        raise ValueError(f"unknown backend {backend!r}; choose from auto, {', '.join(BACKENDS)}")
+    _check_known(name)
+    if name in linear.names():
+        return tuple(linear.get(name).arguments)
+    return catalogue.get(name).arguments
 
 
-def _choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str) -> Explanation:
-    check_backend(backend)
-    reasons = {name: candidate.refuses(spec, q, v) for name, candidate in BACKENDS.items()}
-    if backend != "auto" and reasons[backend]:
-        raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")
-    for name, candidate in BACKENDS.items():
-        reasons[name] = reasons[name] or candidate.avoids(spec, q)
-    chosen = next(name for name, why in reasons.items() if not why)
-    if backend != "auto":
-        chosen = backend
-    return Explanation(
-        chosen, {n: why or "not needed" for n, why in reasons.items() if n != chosen}
+def label(name: str, **args: Any) -> str:
+    """Return the name of a variant or mixer with these arguments as tables show it.
+
+    The ``chunk`` of a mixer and the ``backend`` of a variant change no result and are left out.
+
+    Raises:
+        ValueError: There is no such name, or an argument is out of range.
+        TypeError: An argument it does not take.
+    """
+    _check_taken(name, args)
+    if name in linear.names():
+        check_size("chunk", args.pop("chunk", 1))
+        return linear.get(name).label_of(args)
+    own = {argument: args[argument] for argument in args if argument not in MODULE_ARGUMENTS}
+    changed = (
+        f"{argument}={args[argument]}"
+        for argument, default in MODULE_ARGUMENTS.items()
+        if argument != "backend" and args.get(argument, default) != default
     )
+    return " ".join([catalogue.get(name, **own).label, *changed])
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None) -> None:
-    for label, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.ndim != 4:
-            raise ValueError(f"{label} must be [B, H, L, D], got shape {tuple(tensor.shape)}")
-        if not tensor.is_floating_point():
-            raise TypeError(f"{label} must be a floating tensor, got {tensor.dtype}")
-    if not q.device == k.device == v.device:
-        raise ValueError(f"q, k and v are on {q.device}, {k.device} and {v.device}; move them")
-    if not q.dtype == k.dtype == v.dtype:
-        raise TypeError(f"q, k and v differ in dtype: {q.dtype}, {k.dtype} and {v.dtype}")
-    if k.shape[:3] != v.shape[:3]:
-        raise ValueError(f"k and v differ in [B, H, L]: {tuple(k.shape)} and {tuple(v.shape)}")
-    if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
-        raise ValueError(f"q and k differ in [B, H, D]: {tuple(q.shape)} and {tuple(k.shape)}")
-    if q.shape[2] > k.shape[2]:
-        raise ValueError(f"more queries than keys: {q.shape[2]} and {k.shape[2]}")
-    check_complete(spec)
-    if spec.bias == "learned" and spec.beyond == "refuse" and k.shape[2] > spec.max_distance:
-        raise ValueError(
-            f"{k.shape[2]} keys are more than the max_distance {spec.max_distance} of {spec.name}; "
-            "set beyond to zero or last, or raise max_distance"
-        )
-    sizes = {"head": q.shape[1], "distance": spec.max_distance}
-    wanted = {name: tuple(sizes[d] for d in dims) for name, dims in spec.learned.items()}
-    if spec.gated:
-        wanted["gates"] = (*q.shape[:3], 2)
-    given = {name: tuple(value.shape) for name, value in (parameters or {}).items()}
-    if given != wanted:
-        raise ValueError(f"{spec.name} takes parameters {wanted or 'none'}, got {given or 'none'}")
-    for name, value in (parameters or {}).items():
-        if value.device != q.device:
-            raise ValueError(f"parameter {name} is on {value.device}, q on {q.device}; move it")
-        if not value.is_floating_point():
-            raise TypeError(f"parameter {name} must be a floating tensor, got {value.dtype}")
+def build(
+    name: str,
+    *,
+    n_head: int,
+    head_dim: int,
+    layer: int = 0,
+    n_layer: int | None = None,
+    **args: Any,
+) -> Attention | Mixer:
+    """Return the module of a variant or mixer, for example of ``lssar`` with ``p=15``.
+
+    Args:
+        name: A name of ``names("all")``.
+        n_head: Number of heads.
+        head_dim: Channels per head.
+        layer: Block of a stack that the module is for, which matters to some mixers.
+        n_layer: Blocks of the stack.
+        **args: Arguments of :class:`attention.layer.Attention` or of the mixer.
+
+    Raises:
+        ValueError: There is no such name, or a bad size or argument.
+        TypeError: An argument it does not take; others that take it are named.
+    """
+    _check_taken(name, args)
+    if name in linear.names():
+        place = {"layer": layer, "n_layer": n_layer}
+        return linear.build(name, n_head=n_head, head_dim=head_dim, **place, **args)
+    return Attention(name, n_head, head_dim, **args)
+
+
+def _fitting(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    name: str,
+    parameters: Parameters | None,
+    args: Mapping[str, Any],
+) -> AttnSpec:
+    """Return the specification of a variant for tensors and parameters that fit it."""
+    spec = get(name, **args)
+    check_tensors(q, k, v)
+    spec.check_complete()
+    spec.check_keys(k.shape[2])
+    check_parameters(name, parameters, spec.shapes(*q.shape[:3]), q)
+    return spec
+
+
+def _check_known(name: str) -> None:
+    """Refuse a name that is neither a variant's nor a mixer's, and suggest near ones."""
+    choices = names("all")
+    if name in choices:
+        return
+    if line := {**linear.broken(), **catalogue.BROKEN}.get(str(name)):
+        raise ValueError(line)
+    raise ValueError(unknown(name, choices))
+
+
+def _takes(name: str) -> tuple[str, ...]:
+    """Return all that :func:`build` takes for a name, beside sizes and layers."""
+    of_module = ("chunk",) if name in linear.names() else MODULE_ARGUMENTS
+    return (*arguments(name), *of_module)
+
+
+def _check_taken(name: str, args: Mapping[str, Any]) -> None:
+    """Refuse an argument that the name does not take, and say which names do."""
+    _check_known(name)
+    for argument in args:
+        if argument in _takes(name):
+            continue
+        others = [other for other in names("all") if argument in arguments(other)]
+        if argument in MODULE_ARGUMENTS:
+            others.insert(0, "every quadratic variant")
+        elif argument == "chunk":
+            others = ["every linear mixer"]
+        if not others:
+            raise TypeError(f"{name} has no {argument}; it takes {', '.join(_takes(name))}")
+        *first, last = others
+        who = f"{', '.join(first)} and {last} take" if first else f"{last} takes"
+        raise TypeError(f"{name} has no {argument}; {who} one")

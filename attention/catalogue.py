@@ -1,14 +1,13 @@
 """The named variants of the papers: a new one is one ``_entry`` of ``_ENTRIES``.
 
-An entry with a bad field is left out of ``CATALOGUE``; ``BROKEN`` and :func:`get` say what is bad.
+An entry with a bad field is left out of ``CATALOGUE``; ``BROKEN`` and ``attention.get`` name the
+entry and the field.
 """
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
-from attention import linear
 from attention.spec import AttnSpec
 
 _LSSAR, _ZEROS, _LAZY = "LSSAR (2026)", "ZeroS (2025)", "Lazy Attention"
@@ -17,11 +16,11 @@ _LSSA = "softplus(log d log i cos(q, k))"
 
 
 BROKEN: dict[str, str] = {}
-"""A line for each entry that makes no variant, by name, which names it and its field."""
+"""Errors of the entries that make no variant, by name."""
 
 
 def _entry(name: str, **fields: Any) -> AttnSpec | None:
-    """Return a variant; None and a line of ``BROKEN`` where one cannot be, which stops no other."""
+    """Return a variant, or None and an error in ``BROKEN``: a bad entry stops no other."""
     try:
         for field in ("source", "formula", "about"):
             if not fields.get(field):
@@ -303,24 +302,8 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str, **arguments: Any) -> AttnSpec:
-    """Return the variant called ``name`` with its arguments set.
-
-    Raises:
-        ValueError: There is no such variant, it is a linear mixer, its entry is bad, or an
-            argument is out of range.
-        TypeError: The variant takes no such argument.
-    """
+    """Return the variant called ``name`` with its arguments set."""
     for spec in CATALOGUE:
         if spec.name == name:
             return spec.with_arguments(**arguments)
-    if line := {**linear.broken(), **BROKEN}.get(str(name)):
-        raise ValueError(line)
-    if name in linear.names():
-        raise ValueError(
-            f"{name} is a linear mixer, which has no attention weights; choose from "
-            f"{', '.join(names())}"
-        )
-    choices = (*names(), *linear.names())
-    near = difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65)
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-    raise ValueError(f"unknown attention {name!r}{hint}; choose from {', '.join(choices)}")
+    raise ValueError(f"unknown variant {name!r}; choose from {', '.join(names())}")

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from attention import reference
-from attention.api import attend_spec, check_backend, check_complete
+from attention.backends import attend_spec, check_backend
 from attention.catalogue import get, names
-from attention.checks import check_positive, check_sequences, check_size
-from attention.positions import dynamic_ntk_base, rope
+from attention.positions import Rotations, dynamic_ntk_base
+from attention.scalars import check_positive, check_size
 from attention.spec import AttnSpec
+from attention.validation import check_sequences
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         self.spec = get(name, **args)
-        check_complete(self.spec)
+        self.spec.check_complete()
         check_backend(backend)
         n_kv_head = n_head if n_kv_head is None else n_kv_head
         for label, size in (("n_head", n_head), ("head_dim", head_dim), ("n_kv_head", n_kv_head)):
@@ -116,12 +117,19 @@ class Attention(nn.Module):
         self.register_load_state_dict_post_hook(_read_sharpen)
         self._sharpen = 1.0
 
-    def forward(self, x: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        cache: KeyValueCache | None = None,
+        rotations: Rotations | None = None,
+    ) -> Tensor:
         """Mix a sequence, or the next positions of one.
 
         Args:
             x: [B, L, n_head * head_dim].
             cache: What came before; L new positions are added to it.
+            rotations: Shared by the layers of one forward pass, so that the first computes RoPE's
+                cosines and sines for all; None for a layer on its own.
 
         Returns:
             [B, L, n_head * head_dim].
@@ -129,7 +137,7 @@ class Attention(nn.Module):
         Raises:
             ValueError: x has another shape.
         """
-        q, k, v = self._heads(x, cache)
+        q, k, v = self._heads(x, cache, rotations)
         mixed = attend_spec(q, k, v, self._active(), self._parameters_of(x), self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
@@ -143,7 +151,7 @@ class Attention(nn.Module):
         return reference.weights(q, k, self._active(), self._parameters_of(x))
 
     def set_sharpen(self, fraction: float | None = None) -> None:
-        """Set how far the second stage is on, 0 to 1; None takes the state of the buffer.
+        """Set the fraction of the second stage, 0 to 1; None reads it from the buffer.
 
         Raises:
             ValueError: The fraction is outside [0, 1].
@@ -168,7 +176,9 @@ class Attention(nn.Module):
             return self.spec.without_reweighting()
         return self.spec.with_arguments(p=1 + self._sharpen * (self.spec.p - 1))
 
-    def _heads(self, x: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _heads(
+        self, x: Tensor, cache: KeyValueCache | None, rotations: Rotations | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Return rotated queries [B, H, L, D], and keys and values [B, H, cached + L, D]."""
         check_sequences(x, self.width)
         q, k, v = (
@@ -177,20 +187,19 @@ class Attention(nn.Module):
         )
         if cache is not None:
             k, v = cache.append(k, v)
-        q, k = self._rotated(q, k)
+        q, k = self._rotated(q, k, rotations or Rotations())
         if self.n_kv_head != self.n_head:
             shared = self.n_head // self.n_kv_head
             k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
         return q, k, v
 
-    def _rotated(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    def _rotated(self, q: Tensor, k: Tensor, rotations: Rotations) -> tuple[Tensor, Tensor]:
         if self.rope_base is None:
             return q, k
         base, total = self.rope_base, k.shape[-2]
         if self.ntk_train_length is not None:
             base = dynamic_ntk_base(base, self.head_dim, total, self.ntk_train_length)
-        positions = torch.arange(total, device=q.device)
-        return rope(q, positions[total - q.shape[-2] :], base), rope(k, positions, base)
+        return rotations.rope(q, total - q.shape[-2], base), rotations.rope(k, 0, base)
 
     def _parameters_of(self, x: Tensor) -> dict[str, Tensor]:
         parameters: dict[str, Tensor] = dict(self.learned.items())

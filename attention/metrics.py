@@ -1,4 +1,4 @@
-"""What an attention matrix does with its mass: sinks, density, sparsity, entropy.
+"""Metrics of attention matrices: sink ratio, density, sparsity, entropy.
 
 Every function takes weights [..., L, L] as :func:`attention.weights` returns them (rows are
 queries, causal) and averages over everything but the heads, unless it says otherwise.
@@ -61,11 +61,6 @@ def zero_share(weights: Tensor, below: float = 0.0) -> Tensor:
     return counts.reshape(-1, weights.shape[-3]).mean(dim=0)
 
 
-def mass_below(weights: Tensor, threshold: float) -> Tensor:
-    """Return the mean mass that sits on keys of weight below ``threshold``, [H]."""
-    return _over_heads(torch.where(weights.abs() < threshold, weights.abs(), 0.0).sum(dim=-1))
-
-
 def row_entropy(weights: Tensor) -> Tensor:
     """Return the mean entropy of a row in nats, of |weights| scaled to sum 1; dead rows give 0.
 
@@ -75,19 +70,10 @@ def row_entropy(weights: Tensor) -> Tensor:
     Returns:
         [H].
     """
-    return _over_heads(_entropies(weights))
-
-
-def effective_support(weights: Tensor) -> Tensor:
-    """Return the mean number of keys a row effectively uses, exp(entropy), [H]."""
-    return _over_heads(_entropies(weights).exp())
-
-
-def _entropies(weights: Tensor) -> Tensor:
     size = weights.abs().double()
     total = size.sum(dim=-1, keepdim=True)
     share = size / torch.where(total > 0, total, 1.0)
-    return torch.special.entr(share).sum(dim=-1)
+    return _over_heads(torch.special.entr(share).sum(dim=-1))
 
 
 def _over_heads(rows: Tensor) -> Tensor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
@@ -22,13 +23,41 @@ def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     Raises:
         ValueError: D is odd.
     """
+    return _rotated(x, *_rotation(x, positions, base))
+
+
+class Rotations:
+    """RoPE's cosines and sines of one forward pass, which its layers share."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
+
+    def rope(self, x: Tensor, first: int, base: float) -> Tensor:
+        """Return :func:`rope` of x [..., L, D] at the positions from ``first`` on.
+
+        Raises:
+            ValueError: D is odd.
+        """
+        length, dim = x.shape[-2:]
+        key = (first, length, dim, base, x.dtype, x.device)
+        if key not in self._known:
+            positions = torch.arange(first, first + length, device=x.device)
+            self._known[key] = _rotation(x, positions, base)
+        return _rotated(x, *self._known[key])
+
+
+def _rotation(x: Tensor, positions: Tensor, base: float) -> tuple[Tensor, Tensor]:
+    """Return the cosine and sine of each angle by which x turns, each [L, D / 2]."""
     dim = x.shape[-1]
     if dim % 2:
         raise ValueError(f"RoPE needs an even head_dim, got {dim}")
     precision = torch.promote_types(x.dtype, torch.float32)
     exponents = torch.arange(0, dim, 2, device=x.device, dtype=precision) / dim
     angles = positions.to(precision)[:, None] * base**-exponents
-    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+
+def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
 
@@ -80,31 +109,6 @@ def sinusoidal(length: int, width: int, base: float = 10_000.0, first: int = 0) 
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
 
 
-class LearnedPositions(nn.Module):
-    """One learned vector per absolute position, as in GPT-2.
-
-    Args:
-        max_length: Positions there are.
-        width: Channels.
-    """
-
-    def __init__(self, max_length: int, width: int) -> None:
-        super().__init__()
-        self.table = nn.Embedding(max_length, width)
-        nn.init.normal_(self.table.weight, std=0.02)
-
-    def forward(self, positions: Tensor) -> Tensor:
-        """Return vectors [L, width] of absolute positions [L].
-
-        Raises:
-            ValueError: A position is beyond the table.
-        """
-        longest = self.table.num_embeddings
-        if positions.numel() and int(positions.max()) >= longest:
-            raise ValueError(f"position {int(positions.max())} is beyond the {longest} learned")
-        return self.table(positions)
-
-
 def alibi_slopes(n_head: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Return ALiBi's slope of each head, [n_head] (Press et al. 2021).
 
@@ -138,5 +142,5 @@ def distance_bias(table: Tensor, distance: Tensor, beyond: str) -> Tensor:
             f"a distance of {int(distance.max())} is beyond the {longest} learned biases; set "
             "beyond to zero or last, or raise max_distance"
         )
-    found = table[:, distance.clamp_max(longest - 1)]
-    return found.masked_fill(outside, 0.0) if beyond == "zero" else found
+    bias = table[:, distance.clamp_max(longest - 1)]
+    return bias.masked_fill(outside, 0.0) if beyond == "zero" else bias

@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from attention.positions import alibi_slopes, distance_bias
-from attention.projections import entmax15, sparsemax
 from attention.spec import AttnSpec
 
 DEAD_BELOW = 1e-5
@@ -68,10 +67,10 @@ def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None =
         return _stages(q, k, spec, parameters or {})
 
 
-def _stages(q: Tensor, k: Tensor, spec: AttnSpec, given: Parameters) -> Stages:
+def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters) -> Stages:
     dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.to(dtype), k.to(dtype)
-    learned = {name: value.to(dtype) for name, value in given.items()}
+    learned = {name: value.to(dtype) for name, value in parameters.items()}
     first = k.shape[-2] - q.shape[-2] + 1
     rows = torch.arange(first, k.shape[-2] + 1, device=q.device)[:, None]
     keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
@@ -119,12 +118,12 @@ def attend(
     outputs = []
     for start in range(0, length, chunk):
         stop = min(start + chunk, length)
-        seen = total - length + stop  # later keys are masked for all of these rows
+        n_keys = total - length + stop  # later keys are masked for all of these rows
         part = dict(parameters or {})
         if "gates" in part:
             part["gates"] = part["gates"][..., start:stop, :]
-        rows = weights(q[..., start:stop, :], k[..., :seen, :], spec, part)
-        outputs.append(rows @ v[..., :seen, :])
+        rows = weights(q[..., start:stop, :], k[..., :n_keys, :], spec, part)
+        outputs.append(rows @ v[..., :n_keys, :])
     return torch.cat(outputs, dim=-2)
 
 
@@ -266,3 +265,49 @@ def unit(x: Tensor) -> Tensor:
     """Divide vectors by their l2 norm; a vector of zeros stays zero, with zero gradient."""
     norm = x.norm(dim=-1, keepdim=True)
     return x / torch.where(norm > 0, norm.clamp_min(1e-12), math.inf)
+
+
+def sparsemax(scores: Tensor) -> Tensor:
+    """Project rows on the simplex (Martins and Astudillo 2016, Algorithm 1).
+
+    Args:
+        scores: [..., L], -inf where masked; at least one finite entry per row.
+
+    Returns:
+        Non-negative rows of sum 1, [..., L].
+    """
+    # Shifting a row changes nothing, and keeps the sums small.
+    scores = scores - scores.detach().amax(dim=-1, keepdim=True)
+    ordered = scores.sort(dim=-1, descending=True).values
+    finite = ordered.isfinite()
+    safe = torch.where(finite, ordered, 0.0)
+    size = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
+    total = safe.cumsum(dim=-1)
+    support = ((1 + size * safe > total) & finite).sum(dim=-1, keepdim=True)
+    threshold = (total.gather(-1, support - 1) - 1) / support
+    return (scores - threshold).clamp_min(0.0)
+
+
+def entmax15(scores: Tensor) -> Tensor:
+    """Apply 1.5-entmax to rows (Peters et al. 2019, Algorithm 2).
+
+    Args:
+        scores: [..., L], -inf where masked; at least one finite entry per row.
+
+    Returns:
+        Non-negative rows of sum 1, [..., L].
+    """
+    # Shifting a row changes nothing, and keeps the sums of squares small.
+    half = (scores - scores.detach().amax(dim=-1, keepdim=True)) / 2
+    ordered = half.sort(dim=-1, descending=True).values
+    finite = ordered.isfinite()
+    size = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
+    safe = torch.where(finite, ordered, 0.0)
+    mean = safe.cumsum(dim=-1) / size
+    variance_sum = safe.square().cumsum(dim=-1) - size * mean.square()
+    # Clamped away from 0, where the square root has no gradient; such sizes are not chosen.
+    inside = (1 - variance_sum) / size
+    candidate = mean - torch.where(inside > 0, inside, 1.0).sqrt().masked_fill(inside <= 0, 0.0)
+    support = ((candidate <= ordered) & finite).sum(dim=-1, keepdim=True)
+    threshold = candidate.gather(-1, support - 1)
+    return (half - threshold).clamp_min(0.0).square()

@@ -1,4 +1,4 @@
-"""What a quadratic attention variant IS, as plain data.
+"""The specification of a quadratic attention variant, as plain data.
 
 Row i sees keys j = 1..i (i counts from 1). A variant is a sequence of choices:
 
@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from attention.checks import check_positive
+from attention.scalars import check_positive
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "phi": (
@@ -35,6 +35,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "beyond": ("zero", "last", "refuse"),
 }  # fmt: skip
 
+FACTS = ("name", "source", "about", "kept")
+"""Constants by which the class of a linear mixer describes it, all texts."""
 SIGNED_PHIS = ("identity", "gelu", "mish")
 
 
@@ -161,13 +163,21 @@ class AttnSpec:
     @property
     def learned(self) -> dict[str, tuple[str, ...]]:
         """Learned parameters by name, with their dimensions: heads and distances."""
-        found: dict[str, tuple[str, ...]] = {}
+        parameters: dict[str, tuple[str, ...]] = {}
         if self.sharpen.startswith("elastic") and self.learn_tau:
-            found["tau"] = ("head",)
+            parameters["tau"] = ("head",)
         if self.sink:
-            found["sink"] = ("head",)
+            parameters["sink"] = ("head",)
         if self.bias == "learned":
-            found["bias"] = ("head", "distance")
+            parameters["bias"] = ("head", "distance")
+        return parameters
+
+    def shapes(self, batch: int, n_head: int, length: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each parameter of a call with queries [batch, n_head, length, D]."""
+        sizes = {"head": n_head, "distance": self.max_distance}
+        found = {name: tuple(sizes[d] for d in dims) for name, dims in self.learned.items()}
+        if self.gated:
+            found["gates"] = (batch, n_head, length, 2)
         return found
 
     @property
@@ -177,7 +187,7 @@ class AttnSpec:
 
     @property
     def row_sum(self) -> str:
-        """What a row sums to: ``1``, ``0``, ``0 (rows > 3)``, ``-1``, ``<= 1`` or ``free``.
+        """The sum of a row: ``1``, ``0``, ``0 (rows > 3)``, ``-1``, ``<= 1`` or ``free``.
 
         A dead row, in which no key survives, sums to 0. An elastic tau below 0 adds to the sum.
         """
@@ -193,7 +203,7 @@ class AttnSpec:
 
     @property
     def _first_sum(self) -> str:
-        """What a row sums to after ``normalise``."""
+        """The sum of a row after ``normalise``."""
         if self.normalise in ("none", "length", "sqrt_half_row") or self.phi in SIGNED_PHIS:
             return "free"
         return "<= 1" if self.sink else "1"
@@ -208,6 +218,19 @@ class AttnSpec:
         """Whether weights inside the mask may be exactly zero."""
         exact = self.normalise in ("sparsemax", "entmax15") or self.sharpen != "none"
         return exact or self.phi in ("relu", "relu2", "relu6")
+
+    def check_complete(self) -> None:
+        """Refuse a variant whose formula contains a length that is missing, with a ValueError."""
+        if self.needs_length and self.length is None:
+            raise ValueError(f"{self.name} needs the sequence length: length=1024, for example")
+
+    def check_keys(self, n_keys: int) -> None:
+        """Refuse more keys than a table of biases holds, if that is its rule, with a ValueError."""
+        if self.bias == "learned" and self.beyond == "refuse" and n_keys > self.max_distance:
+            raise ValueError(
+                f"{n_keys} keys are more than the max_distance {self.max_distance} of {self.name}; "
+                "set beyond to zero or last, or raise max_distance"
+            )
 
     def with_arguments(self, **arguments: Any) -> AttnSpec:
         """Return the variant with some of its arguments changed.

@@ -1,79 +1,123 @@
-"""``python -m benchmarks ls|run|report``."""
+"""``python -m benchmarks ls | run | report | export | migrate``: the studies of the suite.
+
+The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
+"""
 
 from __future__ import annotations
 
 import argparse
-import functools
+import importlib
+import sys
 from pathlib import Path
+from types import ModuleType
 
-from benchmarks import newton_command, presets, task_command, tasks
-from orbits import locks
-from orbits.command_line import OneLineParser, one_line_errors
+from orbits.runs import flags, folder, locks, presets, study
+from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.deferred import deferred
 
-ABOUT = "Do models that predict orbits learn their law? Two attentions, controls, leaderboard."
+PACKAGES = ("newton", "recall", "language", "cost", "search")
+"""Packages of studies; a file with presets in YAML beside it is one."""
+ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
+"""Studies that are run by commands of their own packages, and reported here too."""
+PROG = "python -m benchmarks"
+export_models = deferred("benchmarks.newton.export:export_models")
+migrate_results = deferred("benchmarks.migration:migrate")
+migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
-    with one_line_errors(RuntimeError, resumes=options.run not in (_list, _report)):
-        options.run(options)
+    with one_line_errors(RuntimeError, resumes=options.command is _run):
+        options.command(options)
+
+
+def packages(*elsewhere: str) -> list[ModuleType]:
+    """Return the packages of studies, those of other packages if they are named."""
+    names = (*(f"benchmarks.{each}" for each in PACKAGES), *elsewhere)
+    return [importlib.import_module(name) for name in names]
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = OneLineParser(prog="python -m benchmarks", description="Run and report benchmarks.")
+    parser = OneLineParser(prog=PROG, description="Run and report the studies of the suite.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    listing = commands.add_parser("ls", help="list benchmarks and presets")
-    listing.set_defaults(run=_list)
+    listing = commands.add_parser("ls", help="list studies and presets")
+    listing.set_defaults(command=_list)
 
-    run = commands.add_parser("run", help="run a benchmark; an interrupted run continues")
-    benchmarks = run.add_subparsers(required=True, metavar="BENCHMARK")
-    newton = benchmarks.add_parser("newton", help=ABOUT, description=ABOUT)
-    newton_command.add_arguments(newton)
-    newton.set_defaults(run=newton_command.run)
-    for name in tasks.names():
-        task = tasks.get(name)
-        its = benchmarks.add_parser(name, help=task.about, description=task.about)
-        task_command.add_arguments(its, task)
-        its.set_defaults(run=functools.partial(task_command.run, task))
+    run = commands.add_parser("run", help="run a study; an interrupted run continues")
+    names = ", ".join(name for package in packages() for name in study.names(package))
+    run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
+    run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
+    run.set_defaults(command=_run)
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
-    report.add_argument("out", metavar="DIR")
-    report.set_defaults(run=_report)
+    report.add_argument("out", metavar="DIR", type=Path)
+    report.set_defaults(command=_report)
+
+    export = commands.add_parser("export", help="the trained models of a run of newton, to keep")
+    export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
+    export.add_argument("--out", required=True, type=Path, help="folder for the models")
+    export.set_defaults(command=_export)
+
+    migrate = commands.add_parser("migrate", help="convert results of an earlier version")
+    migrate.add_argument("source", metavar="OLD", type=Path, help="a folder, or lines of speed")
+    migrate.add_argument("--out", required=True, type=Path, help="new folder for the converted")
+    migrate.set_defaults(command=_migrate)
     return parser
 
 
 def _list(options: argparse.Namespace) -> None:
-    _say("newton", ABOUT, {name: presets.get(name).about for name in presets.names()})
-    for name in tasks.names():
-        task = tasks.get(name)
-        _say(name, task.about, {key: preset.about for key, preset in task.presets.items()})
+    for package in packages():
+        for name in study.names(package):
+            path = Path(next(iter(package.__path__))) / f"{name}.yaml"
+            about, known = presets.read_presets(path)
+            _say(name, about, {each.name: each.about for each in known.values()})
 
 
-def _say(name: str, about: str, sizes: dict[str, str]) -> None:
+def _say(name: str, about: str, costs: dict[str, str]) -> None:
     print(f"{name:14s} {about}")
-    for preset, cost in sizes.items():
+    for preset, cost in costs.items():
         print(f"  --preset {preset:7s} {cost}")
 
 
-def _report(options: argparse.Namespace) -> None:
-    from symreg import results
-
-    out = Path(options.out)
-    _, manifest = results.load(out)
-    locks.refuse_links(out)
-    benchmark = manifest["config"]["benchmark"]
-    if benchmark in tasks.names():
-        from benchmarks.task_report import report as task_report
-
-        print(task_report(tasks.get(benchmark), out))
+def _run(options: argparse.Namespace) -> None:
+    chosen_study = study.get(packages(), options.study)
+    chosen = flags.parse_study(chosen_study, options.flags, f"{PROG} run {options.study}")
+    results = flags.execute(chosen_study, chosen)
+    if results is None:
         return
-    if benchmark != "newton":
-        raise ValueError(f"{out} holds a symreg run ({benchmark}); use python -m symreg show {out}")
-    from benchmarks.report import report
+    words, code = study.summary(results, chosen.out)
+    print(f"{words}\nnext: {PROG} report {chosen.out}")
+    if code:
+        sys.exit(code)
 
-    print(report(out))
+
+def _export(options: argparse.Namespace) -> None:
+    models = export_models(options.run, options.out)
+    size = sum(file.stat().st_size for model in models for file in model.iterdir())
+    print(f"{len(models)} models, {size / 1e6:.1f} MB: {options.out}")
+
+
+def _report(options: argparse.Namespace) -> None:
+    name = folder.study_name(options.out)
+    locks.refuse_links(options.out)
+    print(study.report(_find(name), options.out))
+
+
+def _find(name: str) -> study.Study:
+    return study.get(packages(*ELSEWHERE), name)
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    if options.out.exists():
+        raise FileExistsError(f"{options.out} exists; choose another --out")
+    if options.source.is_file():
+        count = migrate_speed(options.source, options.out)
+    else:
+        locks.refuse_links(options.source)
+        count = migrate_results(options.source, options.out, _find)
+    print(f"{count} results: {options.out}\nnext: {PROG} report {options.out}")
 
 
 if __name__ == "__main__":

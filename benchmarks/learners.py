@@ -1,116 +1,101 @@
-"""What a cell trains: a model and its data, from plain data.
+"""Learners: the pairs of a model and its data that a cell can train, by name.
 
-``config["learner"]`` names one of :data:`LEARNERS`; without it a cell learns orbits.
+A job names its learner. Where the code of a learner lies is written in :data:`LEARNERS` alone, so
+that no study loads what another one trains, and no import follows from a file.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from benchmarks.compression_task import CompressionTask
-from benchmarks.masked_text import MaskedTextData
-from benchmarks.problem_data import ProblemData
-from worldmodel.checkpoint import read_checkpoint, restored
-from worldmodel.data import OrbitData, SequenceData
-from worldmodel.gpt_task import GPTTask
-from worldmodel.shard_data import ShardData
-from worldmodel.tasks import ForceTask, NextTokenTask, load_task
-from worldmodel.text import TextData
-from worldmodel.text_task import TextTask
-from worldmodel.token_task import TokenTask
-
-Config = Mapping[str, Any]
-
-
-class Learner(NamedTuple):
-    """How a kind of cell makes its model and its data, and how it loads the trained model."""
-
-    task: Callable[..., GPTTask]
-    data: Callable[..., SequenceData]
-    load: Callable[[Path], GPTTask] = load_task
-
-
-def _orbits(data: Config, **model: Any) -> GPTTask:
-    if data["population"] == "pretrain":
-        return NextTokenTask(**model)
-    return ForceTask(**model)
-
-
-def _problem(data: Config, **model: Any) -> GPTTask:
-    return TokenTask(ProblemData(**data).problem.vocab_size, **model)
-
-
-def _compression(data: Config, **model: Any) -> GPTTask:
-    return CompressionTask(ProblemData(**data).problem.vocab_size, **model)
-
-
-def _load_compression(path: Path) -> GPTTask:
-    return restored(CompressionTask, read_checkpoint(path), path)
-
-
-def _text(data: Config, **model: Any) -> GPTTask:
-    return TextTask(data["tokenizer"], **model)
-
+from benchmarks.training_options import Job, options
+from orbits.runs.deferred import load as load_path
+from worldmodel.data.sequences import SequenceData
+from worldmodel.models.base import GPTModel
+from worldmodel.models.load import load_model
 
 LEARNERS = {
-    "orbits": Learner(_orbits, OrbitData),
-    "compression": Learner(_compression, ProblemData, _load_compression),
-    "problem": Learner(_problem, ProblemData),
-    "shards": Learner(_text, ShardData),
-    "text": Learner(_text, TextData),
-    "masked_text": Learner(_text, MaskedTextData),
+    "compression": "benchmarks.recall.skills.autoencoder:LEARNER",
+    "masked_text": "benchmarks.language.masked_text:LEARNER",
+    "orbits": "benchmarks.orbit_learner:LEARNER",
+    "problem": "benchmarks.recall.data:LEARNER",
+    "shards": "benchmarks.language.text_learners:SHARDS",
+    "text": "benchmarks.language.text_learners:TEXT",
 }
+"""Import path of each :class:`Learner`."""
 
 
-def build(config: Config, warmup_steps: int) -> GPTTask:
-    """Return the model of a cell, untrained.
+@dataclass(frozen=True)
+class Learner:
+    """A kind of model with its data.
 
-    Args:
-        config: The cell's configuration.
-        warmup_steps: Steps of linear warm-up, at most a tenth of the cell's.
+    Attributes:
+        model: Makes the untrained model from the data's arguments (a mapping), then by keyword
+            the schedule and the model's arguments.
+        data: Makes the data from its arguments.
+        load: Makes the trained model from its checkpoint.
     """
+
+    model: Callable[..., GPTModel]
+    data: Callable[..., SequenceData]
+    load: Callable[[Path], GPTModel] = load_model
+
+
+def get(name: str) -> Learner:
+    """Return the learner called ``name``.
+
+    Raises:
+        ValueError: There is no such learner.
+    """
+    if name not in LEARNERS:
+        raise ValueError(f"unknown learner {name!r}; choose from {', '.join(LEARNERS)}")
+    learner = load_path(LEARNERS[name])
+    assert isinstance(learner, Learner)
+    return learner
+
+
+def build(job: Job) -> GPTModel:
+    """Return the untrained model of a job."""
     schedule: dict[str, Any] = {
-        "lr": config["lr"],
-        "warmup_steps": max(1, min(warmup_steps, config["steps"] // 10)),
+        "lr": job["lr"],
+        "warmup_steps": max(1, min(options(job).warmup_steps, job["steps"] // 10)),
     }
-    if "direction_weight" in config:
-        schedule["direction_weight"] = config["direction_weight"]
-    return _learner(config).task(config["data"], **schedule, **config["model"])
+    if "direction_weight" in job:
+        schedule["direction_weight"] = job["direction_weight"]
+    return get(job["learner"]).model(job["data"], **schedule, **job["model"])
 
 
-def check(config: Config) -> None:
-    """Refuse a cell whose model cannot be built, without allocating its weights.
+def check(job: Job) -> None:
+    """Refuse a job whose model cannot be built, without allocating its weights.
 
     Raises:
         ValueError: Its model, optimiser, tokeniser or problem refuses a setting.
         TypeError: An argument that the attention does not take.
     """
-    data = {name: value for name, value in config["data"].items() if name != "train_seed"}
-    _check(json.dumps({"learner": config["learner"], "model": config["model"], "data": data}))
+    data = {name: value for name, value in job["data"].items() if name != "train_seed"}
+    _check(json.dumps({"learner": job["learner"], "model": job["model"], "data": data}))
 
 
 @functools.cache
-def _check(config: str) -> None:
+def _check(job: str) -> None:
     """Build each different model once."""
+    filled: Any = {"lr": 1e-3, "steps": 1, "seed": 0, **json.loads(job)}
     with torch.device("meta"):
-        build({"lr": 1e-3, "steps": 1, **json.loads(config)}, warmup_steps=1)
+        build(filled)
 
 
-def data(config: Config) -> SequenceData:
-    """Return the data of a cell."""
-    return _learner(config).data(**config["data"])
+def data(job: Job) -> SequenceData:
+    """Return the data of a job."""
+    return get(job["learner"]).data(**job["data"])
 
 
-def load(config: Config, path: Path) -> GPTTask:
-    """Return the trained model of a cell's checkpoint."""
-    return _learner(config).load(path)
-
-
-def _learner(config: Config) -> Learner:
-    return LEARNERS[config.get("learner", "orbits")]
+def load(job: Job, path: Path) -> GPTModel:
+    """Return the trained model of a job's checkpoint."""
+    return get(job["learner"]).load(path)

@@ -1,10 +1,10 @@
-"""Training the model of a cell: in this process or in several, and resumed after a kill.
+"""Training of the model of a cell, in one process or in several, resumed after a kill.
 
-While a cell trains, its last checkpoint and its curves lie in ``OUT/cells/KEY.training``, beside
-the cell's folder, because a cell that is computed again starts with that one empty.
+The last checkpoint and the curves of a training lie in the cell's scratch folder, which survives
+a kill, and at the end in the cell's own folder.
 
 Lightning starts the processes of several devices by running the program again, which a worker of
-a pool cannot be. So such a cell is trained by ``python -m benchmarks.training JOB``.
+a pool cannot be. So such a job is trained by ``python -m benchmarks.training JOB``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ import contextlib
 import csv
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,94 +28,69 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
 
 from benchmarks import learners
-from benchmarks.presets import Training
-from orbits import artefacts
-from symreg.cells import Progress
-from worldmodel.callbacks import SharpenAfter, SharpenWhen, sharpened
-from worldmodel.checkpoint import AtomicCheckpoints, read_checkpoint
-from worldmodel.data import OrbitData
-from worldmodel.gpt_task import GPTTask
-from worldmodel.quiet import quiet_trainer
-from worldmodel.tasks import ForceTask
+from benchmarks.training_options import Job, Training, options
+from benchmarks.worker import prepare
+from orbits.runs import artefact
+from orbits.runs.cell import Progress
+from worldmodel.models.base import GPTModel
+from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.orbit import ForceModel
+from worldmodel.training.callbacks import SharpenAfter, SharpenWhen, sharpened
+from worldmodel.training.checkpoints import AtomicCheckpoints
 
 CHECKPOINT, CURVES, DONE = "last.ckpt", "metrics.csv", "done"
 ROOT = Path(__file__).parents[1]
 
 
-def check_devices(name: str, how: Training) -> None:
-    """Refuse a preset that this machine has too few devices for.
-
-    Args:
-        name: The preset's name, for the message.
-        how: How its cells are trained.
+def check_devices(how: Training) -> None:
+    """Refuse a training for which this machine has too few devices.
 
     Raises:
         ValueError: CUDA devices are missing.
     """
     needed = how.devices if how.accelerator == "cuda" else 0
-    found = torch.cuda.device_count()
-    if found < needed:
+    available = torch.cuda.device_count()
+    if available < needed:
         devices = "CUDA device" if needed == 1 else "CUDA devices"
         raise ValueError(
-            f"preset {name!r} needs {needed} {devices}, found {found}; "
-            "use --dry-run to see what it would run"
+            f"accelerator cuda needs {needed} {devices}, found {available}; "
+            "use --dry-run to see what a run would compute"
         )
 
 
-def settings(config: Mapping[str, Any]) -> Training:
-    """Return how a cell is trained."""
-    return Training(**config.get("training", {}))
+def device(job: Job) -> str:
+    """Return the device of a job, for a manifest."""
+    return device_name(options(job))
 
 
-def device(config: Mapping[str, Any]) -> str:
-    """Return what a cell is trained on, for its manifest."""
-    how = settings(config)
+def device_name(how: Training) -> str:
+    """Return the device that options of training stand for on this machine."""
     on_gpu = torch.cuda.is_available() and how.accelerator != "cpu"
     name = torch.cuda.get_device_name() if on_gpu else "cpu"
     return f"{how.devices} x {name}" if how.devices > 1 else name
 
 
-def build(config: Mapping[str, Any]) -> GPTTask:
-    """Return the task of a cell."""
-    return learners.build(config, settings(config).warmup_steps)
-
-
-@contextlib.contextmanager
-def trained(
-    config: Mapping[str, Any],
-    folder: Path,
-    progress: Progress,
-    *,
-    seed: int,
-    pretrained: Path | None = None,
-) -> Iterator[GPTTask]:
-    """Train the task of a cell, from where a killed run stood, and hand it over.
-
-    Its checkpoint and curves are then in the cell's folder. What was kept for a resume goes when
-    the block ends, so a failure in it does not cost the training.
+def train(
+    job: Job, folder: Path, scratch: Path, progress: Progress, pretrained: Path | None = None
+) -> GPTModel:
+    """Train the model of a job, resuming a killed run, and return it.
 
     Args:
-        config: The cell's configuration.
-        folder: The cell's folder, ``OUT/cells/KEY``.
+        job: What is trained and how.
+        folder: Where the checkpoint and the curves are put: the cell's folder.
+        scratch: The cell's scratch folder, or a folder in it for each of several trainings.
         progress: Told how far training is.
-        seed: Seed of the initial weights.
-        pretrained: Checkpoint of the backbone to start from; None for scratch.
+        pretrained: Checkpoint of the backbone to start from; None for random weights.
 
     Raises:
         RuntimeError: One of several processes failed.
-        ValueError: There is a link in what was kept for a resume.
     """
-    kept = folder.with_name(f"{folder.name}.training")
-    kept.mkdir(exist_ok=True)
-    for path in (kept, *kept.rglob("*")):
-        if path.is_symlink():  # a training would write through it
-            raise ValueError(f"{path} is a link; delete {kept}")
-    fit = _fit if settings(config).devices == 1 else _fit_in_processes
-    fit(config, kept, progress, seed, pretrained)
-    artefacts.link(kept / CHECKPOINT, folder / CHECKPOINT)
-    _join_curves(kept, folder / CURVES)
-    yield learners.load(config, folder / CHECKPOINT)
-    shutil.rmtree(kept)
+    scratch.mkdir(exist_ok=True)
+    fit = _fit if options(job).devices == 1 else _fit_in_processes
+    fit(job, scratch, progress, pretrained)
+    artefact.link(scratch / CHECKPOINT, folder / CHECKPOINT)
+    _join_curves(scratch, folder / CURVES)
+    return learners.load(job, folder / CHECKPOINT)
 
 
 def last_value(curves: Path, name: str) -> float:
@@ -126,17 +99,8 @@ def last_value(curves: Path, name: str) -> float:
         return [float(row[name]) for row in csv.DictReader(file) if row[name]][-1]
 
 
-def predict(config: Mapping[str, Any], task: ForceTask, data: OrbitData) -> dict[str, torch.Tensor]:
-    """Return the columns of the prediction file of the test set: one device, full precision."""
-    environment = LightningEnvironment()
-    trainer = quiet_trainer(accelerator=settings(config).accelerator, plugins=[environment])
-    batches = trainer.predict(task, dataloaders=data.test_dataloader())
-    assert batches is not None
-    return {name: torch.cat([b[name] for b in batches]) for name in batches[0]}
-
-
 class _Report(Callback):
-    """Tell how far training is."""
+    """Callback that reports the progress of training."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -147,7 +111,7 @@ class _Report(Callback):
 
 
 class _StopWhen(Callback):
-    """Stop when a validation metric has passed a threshold, with re-weighting on.
+    """Callback that stops once a validation metric passes a threshold with re-weighting on.
 
     Args:
         metric: A logged name.
@@ -165,7 +129,7 @@ class _StopWhen(Callback):
 
 
 class _AfterValidation(Callback):
-    """Write a checkpoint again when its step has been validated.
+    """Callback that writes a checkpoint again after the validation of its step.
 
     What the validation decided (a switch, a stop) is then part of it: Lightning's own callback
     saves before that.
@@ -183,34 +147,32 @@ class _AfterValidation(Callback):
             trainer.save_checkpoint(self.path)
 
 
-def _fit(
-    config: Mapping[str, Any], kept: Path, progress: Progress, seed: int, pretrained: Path | None
-) -> None:
+def _fit(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> None:
     """Train in this process and, with several devices, in those that Lightning starts."""
-    lightning.seed_everything(seed, verbose=False)
-    task, training, steps = build(config), settings(config), config["steps"]
+    lightning.seed_everything(job["seed"], verbose=False)
+    model, training, steps = learners.build(job), options(job), job["steps"]
     checkpoint = kept / CHECKPOINT
     resumed = checkpoint.is_file()
     start = read_checkpoint(checkpoint)["global_step"] if resumed else 0
     if (kept / DONE).exists():
         return
     if pretrained and not resumed:
-        assert isinstance(task, ForceTask)
-        task.load_backbone(pretrained, any_law=config.get("any_law", False))
+        assert isinstance(model, ForceModel)
+        model.load_backbone(pretrained, any_law=job.get("any_law", False))
     more: list[Callback] = []
-    if config.get("stop_when"):  # first: what it sees was measured as the switch stands now
-        more.append(_StopWhen(**config["stop_when"]))
-    if config.get("sharpen_after"):
-        more.append(SharpenAfter(config["sharpen_after"]))
-    if config.get("sharpen_when"):
-        more.append(SharpenWhen(**config["sharpen_when"]))
+    if stop := job.get("stop_when"):  # first: its metric was measured as the switch stands now
+        more.append(_StopWhen(**stop))
+    if after := job.get("sharpen_after"):
+        more.append(SharpenAfter(after))
+    if when := job.get("sharpen_when"):
+        more.append(SharpenWhen(**when))
     trainer = lightning.Trainer(
         accelerator=training.accelerator,
         devices=training.devices,
         strategy=_strategy(training),
         precision=training.precision,  # type: ignore[arg-type]
         max_steps=steps,
-        val_check_interval=config.get("val_steps") or max(1, steps // 10),
+        val_check_interval=job.get("val_steps") or max(1, steps // 10),
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         gradient_clip_val=1.0,
@@ -235,8 +197,8 @@ def _fit(
         deterministic="warn",
     )
     trainer.fit(
-        task,
-        datamodule=learners.data(config),
+        model,
+        datamodule=learners.data(job),
         ckpt_path=checkpoint if resumed else None,
         weights_only=True,
     )
@@ -256,7 +218,7 @@ def _strategy(training: Training) -> str | Strategy:
 
 
 def _join_curves(kept: Path, curves: Path) -> None:
-    """Write the curves of all runs as one, without the steps that a killed run did in vain."""
+    """Write the curves of all runs as one, without the lost steps of killed runs."""
     rows: list[dict[str, str]] = []
     for part in sorted((kept / "curves").iterdir()):
         if not (part / CURVES).is_file():  # killed before it logged anything
@@ -270,22 +232,19 @@ def _join_curves(kept: Path, curves: Path) -> None:
         writer.writerows(rows)
 
 
-def _fit_in_processes(
-    config: Mapping[str, Any], kept: Path, progress: Progress, seed: int, pretrained: Path | None
-) -> None:
+def _fit_in_processes(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> None:
     """Run :func:`_fit` as a program of its own, which Lightning can run again for every device.
 
     Raises:
         RuntimeError: It failed; the message is that of the first process, if it has one.
     """
-    job = {
-        "config": config,
+    order = {
+        "job": job,
         "kept": str(kept.resolve()),
-        "seed": seed,
         "pretrained": str(pretrained.resolve()) if pretrained else None,
     }
     path, log = kept.resolve() / "job.json", kept / "log.txt"
-    path.write_text(json.dumps(job))
+    path.write_text(json.dumps(order))
     failure = None
     with (
         log.open("ab") as errors,
@@ -316,8 +275,6 @@ def _fit_in_processes(
 
 def main() -> None:
     """Train the job of a file; progress goes to standard output, one JSON record a line."""
-    from benchmarks.newton_cells import initialise
-
     if "LOCAL_RANK" not in os.environ:  # Lightning sets it for the processes that it starts
         threading.Thread(target=_end_with_parent, daemon=True).start()
     messages = os.fdopen(os.dup(1), "w")
@@ -326,15 +283,14 @@ def main() -> None:
     def say(**message: Any) -> None:
         print(json.dumps(message), file=messages, flush=True)
 
-    initialise()
-    job = json.loads(Path(sys.argv[1]).read_text())
+    prepare()
+    order = json.loads(Path(sys.argv[1]).read_text())
     try:
         _fit(
-            job["config"],
-            Path(job["kept"]),
+            order["job"],
+            Path(order["kept"]),
             lambda step, steps: say(step=step, steps=steps),
-            job["seed"],
-            Path(job["pretrained"]) if job["pretrained"] else None,
+            Path(order["pretrained"]) if order["pretrained"] else None,
         )
     except Exception as problem:
         say(failure=f"{type(problem).__name__}: {problem}")

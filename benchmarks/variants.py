@@ -89,7 +89,7 @@ class Variant:
 
 
 def check_re_weighted(what: str, attentions: Iterable[str]) -> None:
-    """Refuse something that is for re-weighted variants where none is asked for.
+    """Refuse an option of re-weighted variants where none is among the names.
 
     Raises:
         ValueError: The message lists them.
@@ -114,13 +114,13 @@ def variants(
         ValueError: There is no such variant, it refuses an exponent, or none is re-weighted that
             ``sharpen_after`` could be of.
     """
-    found = []
+    rows = []
     for name in attentions:
         powers: tuple[float | None, ...] = (None,)
         if "p" in attention.arguments(Variant(name).attention):
             powers = exponents or (attention.get(name).p,)
-        found += [Variant(name, p) for p in powers]
+        rows += [Variant(name, p) for p in powers]
     if sharpen_after:
         check_re_weighted("sharpen_after", attentions)
-        found += [Variant(v.name, v.p, sharpen_after) for v in found if v.p is not None]
-    return list(dict.fromkeys(found))
+        rows += [Variant(v.name, v.p, sharpen_after) for v in rows if v.p is not None]
+    return list(dict.fromkeys(rows))

@@ -1,1 +1,1 @@
-"""Orbits: the simulator, its observation protocols and the datasets made from them. No torch."""
+"""Orbit simulator, observation protocols and datasets. No torch."""

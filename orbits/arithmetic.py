@@ -1,4 +1,4 @@
-"""Elementary functions out of IEEE arithmetic alone, for arrays and for compiled scalars.
+"""Elementary functions made of IEEE arithmetic alone, the same bits on every machine.
 
 The math library's exp, sin or cbrt differ in the last bit between machines, and numpy picks its
 own by the CPU. These are made of + - * /, sqrt, floor, comparisons and bit patterns, which
@@ -29,7 +29,7 @@ SHARED: list[Callable[..., Any]] = []
 
 
 def shared(function: Function) -> Function:
-    """Mark a function of arithmetic alone that the compiled kernel uses too."""
+    """Register a function that runs on arrays and, compiled by the kernel, on scalars."""
     SHARED.append(function)
     return function
 
@@ -129,7 +129,7 @@ _HIGH_WORD, _THIRD, _CBRT_BIAS = np.uint64(32), np.uint64(0x55555556), np.uint64
 
 @shared
 def cbrt_estimate(x):
-    """Return the cube root of a positive number to 2e-5 relative: a starter's precision."""
+    """Return an estimate of the cube root of a positive number, to 2e-5 relative."""
     # A third of the exponent by integers. Dividing the high word alone, as a product of two
     # 32-bit numbers, is what lets the compiled loop use vector instructions.
     y = from_bits((((bits(x) >> _HIGH_WORD) * _THIRD >> _HIGH_WORD) + _CBRT_BIAS) << _HIGH_WORD)

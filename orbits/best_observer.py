@@ -1,4 +1,4 @@
-"""The ceiling of a protocol for masses and force: what its observations allow at best.
+"""Best possible estimates of masses and forces from the observations of a protocol.
 
 Where both masses show in what is observed, an orbit is fitted to it (:mod:`orbits.ceiling`); where
 the planet's is mostly invisible, it is an expectation over what remains possible
@@ -19,14 +19,15 @@ Array = npt.NDArray[np.float64]
 
 
 class Answer(NamedTuple):
-    """What the best observer says of N sequences.
+    """Best estimates of the masses and forces in N sequences.
 
     Attributes:
         log_m1: ln of the planet's mass in solar masses, [N].
-        log_m2: ln of the star's, [N]; None where the observer is told.
-        force: Geometric mean of the force's magnitude, the best answer to ln F, in solar mass
+        log_m2: ln of the star's mass, [N]; None where the observer is told it.
+        force: Geometric mean of the force's magnitude, the best estimate of ln F, in solar mass
             AU / year^2 at the planet's rows, NaN elsewhere, [N, T].
-        mean_force: Its mean, the best answer to F itself; the same where a fit leaves no doubt.
+        mean_force: Arithmetic mean of the magnitude, the best estimate of F; equal to ``force``
+            where an orbit fit leaves no doubt.
     """
 
     log_m1: Array

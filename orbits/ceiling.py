@@ -1,4 +1,4 @@
-"""The ceiling of a protocol: what its observations allow at best.
+"""Orbit fits to observed points: the ceiling of a protocol whose masses are visible.
 
 An observer who knows the physics fits a two-body orbit to the bin centres of a whole sequence
 and computes the force from it; fitted to the first points alone, the orbit says where the bodies
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from orbits import laws, motion
 from orbits.arithmetic import PI, TURN
+from orbits.elements import Elements
 from orbits.observation import times
 from orbits.protocols import Protocol
 from orbits.systems import Systems
@@ -23,54 +24,48 @@ from orbits.systems import Systems
 Array = npt.NDArray[np.float64]
 
 _PRIOR_SYSTEMS = 500
+_CONVERGED = 1e-5  # of chi squared
 
 
 class Fit(NamedTuple):
-    """Two-body orbits that fit N observations best.
+    """Best-fitting two-body orbits of N sequences.
 
     Attributes:
         m1: Planet masses in solar masses, [N].
         m2: Star masses in solar masses, [N].
-        points: Where the bodies are in AU, in turn as they are observed, [N, n_points, 2].
+        points: Fitted places of the bodies in AU, in turn as observed, [N, n_points, 2].
         relative: Planet - star in AU at every time step, [N, steps, 2].
+        converged: Whether the fit ended at a minimum, [N]: another step would lower its chi
+            squared by less than a hundred-thousandth.
     """
 
     m1: Array
     m2: Array
     points: Array
     relative: Array
-
-
-def ceiling_force(
-    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, iterations: int = 6
-) -> Array:
-    """Return the magnitude of the force that the best orbit fit implies, [N, T].
-
-    Args:
-        protocol: The protocol; its ``force`` population is used.
-        seed: Seed of the data.
-        split: Split of the data.
-        indices: Trajectory indices, [N].
-        iterations: Gauss-Newton steps.
-
-    Returns:
-        Solar mass AU / year^2 on planet rows, NaN elsewhere.
-    """
-    return implied_force(protocol, best_fit(protocol, seed, split, indices, iterations))
+    converged: npt.NDArray[np.bool_]
 
 
 def best_fit(
-    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, iterations: int = 6
+    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, iterations: int = 300
 ) -> Fit:
-    """Return the best fits to whole sequences; arguments as for :func:`ceiling_force`."""
+    """Fit orbits to whole sequences of the population ``force``; as :func:`fit`."""
     world = protocol.systems(seed, split, indices, "force")
-    # A fixed prior: the answer to one sequence must not depend on which others are asked.
-    population = protocol.systems(0, "train", range(_PRIOR_SYSTEMS), "force")
-    return fit(protocol, world, population=population, iterations=iterations)
+    return fit(protocol, world, population=typical_systems(protocol), iterations=iterations)
+
+
+def typical_systems(protocol: Protocol) -> Systems:
+    """Return the systems whose spread is the prior of every fit under a protocol.
+
+    They are fixed: the answer to one sequence must not depend on which others are asked. Under a
+    shift they are those of the unshifted protocol: an observer knows the population that a model
+    was trained on, and not that it is asked about another.
+    """
+    return protocol.unshifted.systems(0, "train", range(_PRIOR_SYSTEMS), "force")
 
 
 def implied_force(protocol: Protocol, found: Fit) -> Array:
-    """Return the magnitude of the force that a fit of all points implies, as above, [N, T]."""
+    """Return the force's magnitude on planet rows, NaN elsewhere, [N, 1 + n_points]."""
     distance = np.sqrt(np.sum(found.relative**2, axis=-1))
     filled = np.full((len(distance), 1 + protocol.n_points), np.nan)
     masses = found.m1[:, None], found.m2[:, None]
@@ -83,21 +78,22 @@ def fit(
     world: Systems,
     n_seen: int | None = None,
     population: Systems | None = None,
-    iterations: int = 6,
+    iterations: int = 300,
 ) -> Fit:
     """Fit orbits to the bin centres of the first observed points, and continue them.
 
-    Gauss-Newton least squares over (log m1, log m2, log a, e cos M, e sin M, w + k M, x0, y0),
-    started at the truth so that it cannot fail by a bad start: an upper bound, not a method. With
-    k the turns of the angle per radial turn of a nearly circular orbit (1 for Newton's law), no
-    parameter becomes undetermined as e goes to zero.
+    Least squares by Levenberg and Marquardt's method over (log m1, log m2, log a, e cos M,
+    e sin M, w + k M, x0, y0), started at the truth so that it cannot fail by a bad start: an upper
+    bound, not a method. No fit ends worse than its start. With k the turns of the angle per radial
+    turn of a nearly circular orbit (1 for Newton's law), no parameter becomes undetermined as e
+    goes to zero.
 
     Args:
         protocol: What observes.
         world: Systems of one planet each, N.
         n_seen: How many of the observed points the fit sees; None for all.
         population: Systems whose spread is the prior, where those of ``world`` are not typical.
-        iterations: Gauss-Newton steps.
+        iterations: Most steps of the method; a fit that has converged takes no more.
 
     Raises:
         ValueError: A system has several planets, or ``n_seen`` is not in [1, n_points].
@@ -114,21 +110,65 @@ def fit(
     seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
     theta = whole.parameters(world)
     typical = theta if population is None else whole.parameters(population)
-    prior_mean = typical.mean(axis=0)
+    noise = protocol.tokens.width**2 / 12
     # The population's own spread is the only prior; it matters where a mass is invisible.
-    precision = (protocol.tokens.width**2 / 12) / typical.var(axis=0)
-    for _ in range(iterations):
-        points, _ = seen.observe(theta)
-        residual = (observed - points).reshape(len(theta), -1)
-        jacobian = seen.jacobian(theta)
-        normal = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(precision)
-        gradient = (jacobian.transpose(0, 2, 1) @ residual[..., None])[..., 0]
-        gradient += precision * (prior_mean - theta)
-        step = np.linalg.solve(normal, gradient[..., None])[..., 0]
-        theta = _inside(theta + np.clip(step, -0.5, 0.5))
+    theta, converged = _minimum(
+        seen, observed, theta, typical.mean(axis=0), typical.var(axis=0) / noise, noise, iterations
+    )
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T
-    return Fit(m1, m2, points, relative)
+    return Fit(m1, m2, points, relative, converged)
+
+
+def _minimum(
+    orbits: _Orbits,
+    observed: Array,
+    theta: Array,
+    prior_mean: Array,
+    prior_variance: Array,
+    noise: float,
+    iterations: int,
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return the parameters [N, 8] that fit best, and whether they are at a minimum [N].
+
+    A step that would raise the cost is not taken and is damped ten times more (Marquardt 1963);
+    undamped, the method is Gauss and Newton's. Variances are in units of the noise.
+    """
+    theta, damping = theta.copy(), np.zeros(len(theta))
+    converged = np.zeros(len(theta), np.bool_)
+    left = np.arange(len(theta))
+
+    def cost(some: _Orbits, of: Array, seen: Array) -> tuple[Array, Array]:
+        points, _ = some.observe(of)
+        residual = (seen - points).reshape(len(of), -1)
+        prior = np.sum((prior_mean - of) ** 2 / prior_variance, axis=1)
+        return residual, np.sum(residual**2, axis=1) + prior
+
+    for _ in range(iterations):
+        if not left.size:
+            break
+        some, seen, now = orbits.rows(left), observed[left], theta[left]
+        residual, before = cost(some, now, seen)
+        jacobian = some.jacobian(now)
+        normal = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(1 / prior_variance)
+        gradient = (jacobian.transpose(0, 2, 1) @ residual[..., None])[..., 0]
+        gradient += (prior_mean - now) / prior_variance
+        promised = np.sum(gradient * _solve(normal, gradient), axis=1)
+        damped = normal * (1 + damping[left, None, None] * np.eye(normal.shape[-1]))
+        then = _inside(now + np.clip(_solve(damped, gradient), -0.5, 0.5))
+        _, after = cost(some, then, seen)
+        better = after <= before
+        theta[left[better]] = then[better]
+        converged[left] = promised < _CONVERGED * noise
+        damping[left] = np.where(
+            better, np.where(damping[left] > 1e-3, damping[left] / 10, 0), damping[left] * 10 + 1e-3
+        )
+        left = left[~converged[left]]
+    return theta, converged
+
+
+def _solve(matrix: Array, vector: Array) -> Array:
+    return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
 
 
 @dataclass(frozen=True)
@@ -180,28 +220,35 @@ class _Orbits:
         anomaly = self.anomaly + (anomaly - self.anomaly + PI) % TURN - PI
         periapsis = theta[:, 5] - self.advance(a, m1, m2) * anomaly
         eccentricity = np.hypot(theta[:, 3], theta[:, 4])
-        relative, _ = motion.relative_orbit(
-            self.law.name, a, eccentricity, periapsis, anomaly, m1, m2, self.times
-        )
+        orbits = Elements(a, eccentricity, periapsis, anomaly, m1, m2)
+        relative, _ = motion.relative_orbit(self.law.name, orbits, self.times)
         planet = (m2 / (m1 + m2))[:, None, None] * relative
         both = np.stack([planet, planet - relative], axis=2) + theta[:, None, None, 6:8]
         points = both.reshape(len(theta), -1, 2)[:, : self.n_points]
         return points, relative
 
+    def rows(self, rows: npt.NDArray) -> _Orbits:
+        """Return the orbits of some rows."""
+        return dataclasses.replace(self, times=self.times[rows], anomaly=self.anomaly[rows])
+
     def jacobian(self, theta: Array, step: float = 1e-6) -> Array:
         """Return the derivatives of the points by the parameters, [N, 2 n_points, parameters]."""
         columns = []
-        for k in range(theta.shape[1]):
+        for k in range(5):
             shift = np.zeros(theta.shape[1])
             shift[k] = step
             above, _ = self.observe(_inside(theta + shift))
             below, _ = self.observe(_inside(theta - shift))
-            columns.append((above - below).reshape(len(theta), -1) / (2 * step))
-        return np.stack(columns, axis=-1)
+            columns.append((above - below) / (2 * step))
+        points, _ = self.observe(theta)
+        x, y = np.moveaxis(points - theta[:, None, 6:8], -1, 0)
+        columns.append(np.stack([-y, x], axis=-1))  # the angle turns all points about the centre
+        columns += [np.broadcast_to(axis, points.shape) for axis in np.eye(2)]
+        return np.stack([column.reshape(len(theta), -1) for column in columns], axis=-1)
 
 
 def _inside(theta: Array, largest: float = 0.99) -> Array:
-    """Keep the fitted orbit bound: shrink an eccentricity vector that left the unit disc."""
+    """Return parameters with the eccentricity vector shrunk into the unit disc."""
     e = np.hypot(theta[:, 3], theta[:, 4])
     shrink = np.minimum(1, largest / np.maximum(e, 1e-12))
     theta = theta.copy()

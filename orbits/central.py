@@ -39,9 +39,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from orbits.elements import Array, Elements, bound, finite, output_times, positive
 from orbits.laws import Law, reduced_mass
 
-Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 NODES = (16, 32, 64, 128)
@@ -73,27 +73,12 @@ class Series:
     angle: Array
 
 
-def relative_orbit(
-    law: Law,
-    semi_major_axis: npt.ArrayLike,
-    eccentricity: npt.ArrayLike,
-    periapsis: npt.ArrayLike,
-    mean_anomaly: npt.ArrayLike,
-    m1: npt.ArrayLike,
-    m2: npt.ArrayLike,
-    times: npt.ArrayLike,
-) -> tuple[Array, Array]:
+def relative_orbit(law: Law, orbits: Elements, times: npt.ArrayLike) -> tuple[Array, Array]:
     """Return the planet's motion relative to its star; prograde.
 
     Args:
         law: The force law.
-        semi_major_axis: a in AU, shape [N]: half the sum of the turning points a(1 -+ e).
-        eccentricity: e, shape [N], 0 <= e < 1.
-        periapsis: Angle of the periapsis that M is counted from, radians, shape [N].
-        mean_anomaly: M at time 0, shape [N]: 2 pi times the fraction of a radial period since
-            the periapsis.
-        m1: Planet masses, shape [N].
-        m2: Star masses, shape [N].
+        orbits: N orbits.
         times: Times in years, shape [N, T].
 
     Returns:
@@ -105,20 +90,15 @@ def relative_orbit(
     """
     from orbits.central_kernel import evaluate  # numba takes a second to import
 
-    elements = _elements(semi_major_axis, eccentricity, m1, m2)
-    n = len(elements[0])
+    shape = _shape(orbits.semi_major_axis, orbits.eccentricity, orbits.m1, orbits.m2)
+    n = len(shape[0])
     omega, phase = (
-        np.ascontiguousarray(np.broadcast_to(np.asarray(x, np.float64), n))
-        for x in (periapsis, mean_anomaly)
+        np.ascontiguousarray(np.broadcast_to(finite(name, getattr(orbits, name)), n))
+        for name in ("periapsis", "mean_anomaly")
     )
-    times = np.asarray(times, np.float64)
-    if times.ndim != 2 or len(times) != n:
-        raise ValueError(f"times must have shape [{n}, T], got {list(times.shape)}")
-    for name, values in (("periapsis", omega), ("mean_anomaly", phase), ("times", times)):
-        if not np.all(np.isfinite(values)):
-            raise ValueError(f"{name} must be finite")
+    times = output_times(times, n)
     position, velocity = np.empty((2, *times.shape, 2))
-    for rows, series in _bound(law, *elements):
+    for rows, series in _expand(law, *shape):
         position[rows], velocity[rows] = evaluate(
             times[rows],
             phase[rows],
@@ -148,58 +128,21 @@ def radial_period(
     Raises:
         ValueError: As for :func:`relative_orbit`.
     """
-    elements = _elements(semi_major_axis, eccentricity, m1, m2)
-    period = np.empty(len(elements[0]))
-    for rows, series in _bound(law, *elements):
+    shape = _shape(semi_major_axis, eccentricity, m1, m2)
+    period = np.empty(len(shape[0]))
+    for rows, series in _expand(law, *shape):
         period[rows] = 2 * np.pi / series.mean_motion
     return period
 
 
-def binds(
-    law: Law,
-    semi_major_axis: npt.ArrayLike,
-    eccentricity: npt.ArrayLike,
-    m1: npt.ArrayLike,
-    m2: npt.ArrayLike,
-) -> npt.NDArray[np.bool_]:
-    """Tell which orbits exist and are stable, shape [N]; arguments as for radial_period."""
-    elements = _elements(semi_major_axis, eccentricity, m1, m2)
-    _, unbound = _expand(law, *elements)
-    found = np.ones(len(elements[0]), np.bool_)
-    found[unbound] = False
-    return found
+def _shape(a: npt.ArrayLike, e: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike) -> list[Array]:
+    """Return the checked arguments as contiguous arrays [N]."""
+    checked = positive("semi_major_axis", a), bound(e), positive("m1", m1), positive("m2", m2)
+    return [np.ascontiguousarray(x) for x in np.broadcast_arrays(*np.atleast_1d(*checked))]
 
 
-def _elements(*values: npt.ArrayLike) -> tuple[Array, ...]:
-    arrays = tuple(
-        np.ascontiguousarray(x)
-        for x in np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in values))
-    )
-    for name, array in zip(("semi_major_axis", "eccentricity", "m1", "m2"), arrays, strict=True):
-        inside = (array >= 0) & (array < 1) if name == "eccentricity" else array > 0
-        inside &= np.isfinite(array)
-        if not np.all(inside):
-            allowed = "in [0, 1)" if name == "eccentricity" else "positive and finite"
-            raise ValueError(f"{name} must be {allowed}, got {array[~inside].flat[0]}")
-    return arrays
-
-
-def _bound(law: Law, a: Array, e: Array, m1: Array, m2: Array) -> list[tuple[Rows, Series]]:
-    found, unbound = _expand(law, a, e, m1, m2)
-    if unbound.size:
-        i = unbound[0]
-        raise ValueError(
-            f"law {law.name!r} does not bind trajectory {i}: no stable orbit that "
-            f"{NODES[-1]} nodes resolve, with semi-major axis {a[i]:g}, eccentricity {e[i]:g}, "
-            f"m1 {m1[i]:g}, m2 {m2[i]:g}"
-        )
-    return found
-
-
-def _expand(
-    law: Law, a: Array, e: Array, m1: Array, m2: Array
-) -> tuple[list[tuple[Rows, Series]], Rows]:
-    """Return (rows, their series) by number of nodes, and the rows that are not bound."""
+def _expand(law: Law, a: Array, e: Array, m1: Array, m2: Array) -> list[tuple[Rows, Series]]:
+    """Return (rows, their series) for each number of nodes; refuse an unbound orbit."""
     left = np.arange(len(a))
     found = []
     for n_nodes in NODES:
@@ -211,13 +154,20 @@ def _expand(
         chosen = Series(**{k: np.ascontiguousarray(v[done]) for k, v in vars(series).items()})
         found.append((left[done], chosen))
         left = left[~done]
-    return found, left
+    if left.size:
+        i = left[0]
+        raise ValueError(
+            f"law {law.name!r} does not bind trajectory {i}: no stable orbit that "
+            f"{NODES[-1]} nodes resolve, with semi-major axis {a[i]:g}, eccentricity {e[i]:g}, "
+            f"m1 {m1[i]:g}, m2 {m2[i]:g}"
+        )
+    return found
 
 
 def _series(
     law: Law, n_nodes: int, a: Array, e: Array, m1: Array, m2: Array
 ) -> tuple[Series, Array]:
-    """Expand n orbits at ``n_nodes`` nodes; return the size of the last terms, too, [n].
+    """Expand n orbits at ``n_nodes`` nodes; return the series and its last terms' size [n].
 
     Arrays over nodes have the shape [n_nodes, n].
     """

@@ -1,4 +1,4 @@
-"""Points of a bound orbit from its series (:mod:`orbits.central`): compiled, and its plain twin.
+"""Evaluation of the series of :mod:`orbits.central`: a compiled kernel and its plain twin.
 
 Both solve M(u) = u + sum_k b_k sin(k u) for the anomaly u and return positions and velocities.
 :func:`evaluate_plain` is the specification: bisection, no cleverness. Strict IEEE arithmetic; a
@@ -31,10 +31,22 @@ def evaluate_plain(
     time: Array,
     angle: Array,
 ) -> tuple[Array, Array]:
-    """Return positions and velocities at ``times`` [n, T], each [n, T, 2].
+    """Return positions and velocities at some times by bisection and plain sums.
 
-    ``phase`` is the mean anomaly at time 0 and ``periapsis`` its angle, in radians, [n]; the
-    other arguments are the fields of :class:`orbits.central.Series`.
+    Args:
+        times: Years, [n, T].
+        phase: Mean anomaly at time 0, radians, [n].
+        periapsis: Angle of the periapsis, radians, [n].
+        mean_motion: This and the rest are the fields of :class:`orbits.central.Series`.
+        advance: Turns of the angle per radial turn, [n].
+        scale: Distance at u = pi / 2, AU, [n].
+        width: Half the range of ln r, [n].
+        momentum: Angular momentum over reduced mass, AU^2 / year, [n].
+        time: Sine coefficients of the mean anomaly, [n, K].
+        angle: Sine coefficients of the angle, radians, [n, K].
+
+    Returns:
+        Positions in AU and velocities in AU / year, each [n, T, 2].
     """
     phase, periapsis, mean_motion, advance, scale, width, momentum = (
         x[:, None] for x in (phase, periapsis, mean_motion, advance, scale, width, momentum)
@@ -75,7 +87,7 @@ def evaluate(
     time: Array,
     angle: Array,
 ) -> tuple[Array, Array]:
-    """Return what :func:`evaluate_plain` returns; some four Newton steps per point."""
+    """Return the same as :func:`evaluate_plain`, by some four Newton steps per point."""
     n, n_times = times.shape
     position, velocity = np.empty((n, n_times, 2)), np.empty((n, n_times, 2))
     for i in range(n):

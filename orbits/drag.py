@@ -21,33 +21,20 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import kepler
+from orbits.elements import Array, Elements, ascending_times
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
-from orbits.times import ascending
-
-Array = npt.NDArray[np.float64]
 
 ORDER = 24
 LARGEST_DECAY = 2.0  # of drag_rate * time: by then a circular orbit has shrunk by e^4
 
 
 def relative_orbit(
-    semi_major_axis: npt.ArrayLike,
-    eccentricity: npt.ArrayLike,
-    periapsis: npt.ArrayLike,
-    mean_anomaly: npt.ArrayLike,
-    total_mass: npt.ArrayLike,
-    drag_rate: npt.ArrayLike,
-    times: npt.ArrayLike,
+    orbits: Elements, drag_rate: npt.ArrayLike, times: npt.ArrayLike
 ) -> tuple[Array, Array]:
     """Return the planet's motion relative to its star; prograde.
 
     Args:
-        semi_major_axis: a in AU at time 0, shape [N]. The elements are those of the orbit that
-            the planet would follow if the drag ended at time 0.
-        eccentricity: e at time 0, shape [N], 0 <= e < 1.
-        periapsis: Angle of the periapsis in radians at time 0, shape [N].
-        mean_anomaly: Mean anomaly at time 0 in radians, shape [N].
-        total_mass: m1 + m2 in solar masses, shape [N].
+        orbits: The N orbits that the planets would follow if the drag ended at time 0.
         drag_rate: Per year, shape [N], 0 or more.
         times: Times in years, shape [N, T]; none negative, none before its predecessor.
 
@@ -58,11 +45,11 @@ def relative_orbit(
         ValueError: An orbit is not bound, the times are out of order, the drag rate is negative
             or more than 2 over the last time.
     """
-    n = np.size(semi_major_axis)
-    times = ascending(times, n)
+    n = np.size(orbits.semi_major_axis)
+    times = ascending_times(times, n)
     mass, rate = (
         np.ascontiguousarray(np.broadcast_to(np.asarray(x, np.float64), n))
-        for x in (total_mass, drag_rate)
+        for x in (np.add(orbits.m1, orbits.m2), drag_rate)
     )
     last = times.max(axis=1, initial=0)
     allowed = (rate >= 0) & (rate * last <= LARGEST_DECAY)
@@ -72,9 +59,7 @@ def relative_orbit(
             f"drag_rate must be between 0 and {LARGEST_DECAY:g} over the last time {last[i]:g}, "
             f"got {rate[i]:g} for trajectory {i}"
         )
-    start, speed = kepler.relative_orbit(
-        semi_major_axis, eccentricity, periapsis, mean_anomaly, mass, np.zeros((n, 1))
-    )
+    start, speed = kepler.relative_orbit(*orbits[:4], mass, np.zeros((n, 1)))
     start, speed = start.reshape(n, 2), speed.reshape(n, 2)
     return _integrate(start, speed, GRAVITATIONAL_CONSTANT * mass, rate, times)
 

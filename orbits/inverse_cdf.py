@@ -1,4 +1,4 @@
-"""Inverse distribution functions as one table, so that no math library decides a draw.
+"""Table of inverse distribution functions, so that draws need no math library.
 
 Q(u) is looked up by t = min(u, 1 - u) on a grid that halves with t: each octave of t down to
 2^-54, the smallest draw, has eight cells, and each cell a cubic that meets value and slope of Q

@@ -21,9 +21,8 @@ from orbits.arithmetic import (
     shared,
     sin_cos_quadrant,
 )
+from orbits.elements import Array, bound, finite, positive
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
-
-Array = npt.NDArray[np.float64]
 
 _MARKLEY_0 = 3.0 * PI * PI / (PI * PI - 6.0)
 _MARKLEY_1 = 1.6 * PI / (PI * PI - 6.0)
@@ -110,11 +109,7 @@ def eccentric_anomaly(mean_anomaly: npt.ArrayLike, eccentricity: npt.ArrayLike) 
     Raises:
         ValueError: An eccentricity is outside [0, 1) or an anomaly is not finite.
     """
-    mean, ecc = np.broadcast_arrays(
-        np.asarray(mean_anomaly, np.float64), _bound(np.asarray(eccentricity, np.float64))
-    )
-    if not np.all(np.isfinite(mean)):
-        raise ValueError("mean_anomaly must be finite")
+    mean, ecc = np.broadcast_arrays(finite("mean_anomaly", mean_anomaly), bound(eccentricity))
     turns = np.floor(mean * PER_TURN + 0.5)
     wrapped = mean - TURN * turns
     anomaly, _, _ = solve(np.abs(wrapped), ecc)
@@ -161,7 +156,7 @@ def relative_orbit(
     )
     per_year = _frequency(a, mass)
     turns = phase * PER_TURN + np.asarray(times, np.float64) * per_year
-    cosine, sine = anomaly_cos_sin(turns, _bound(e))
+    cosine, sine = anomaly_cos_sin(turns, bound(e))
     minor = a * np.sqrt((1.0 - e) * (1.0 + e))
     rate = TURN * per_year / (1.0 - e * cosine)
     towards = cos_sin(omega)
@@ -171,16 +166,6 @@ def relative_orbit(
 
 
 def _frequency(semi_major_axis: npt.ArrayLike, total_mass: npt.ArrayLike) -> Array:
-    a, mass = np.asarray(semi_major_axis, np.float64), np.asarray(total_mass, np.float64)
-    for label, value in (("semi_major_axis", a), ("total_mass", mass)):
-        if not np.all(value > 0):
-            raise ValueError(f"{label} must be positive, got {value[~(value > 0)].flat[0]}")
-    return frequency(a, mass)
-
-
-def _bound(eccentricity: Array) -> Array:
-    unbound = ~((eccentricity >= 0) & (eccentricity < 1))
-    if np.any(unbound):
-        worst = eccentricity[unbound].flat[0]
-        raise ValueError(f"eccentricity must be in [0, 1) for a bound orbit, got {worst}")
-    return eccentricity
+    return frequency(
+        positive("semi_major_axis", semi_major_axis), positive("total_mass", total_mass)
+    )

@@ -1,4 +1,4 @@
-"""The compiled generator: draws, orbits, bins and interleaving, one trajectory after the other.
+"""Compiled generator of token sequences: draws, orbits, bins and interleaving.
 
 The arithmetic is that of the numpy path (``orbits.systems`` and ``orbits.observation``), compiled
 by numba without fast-math and without fused multiply-add: the tokens are the same bit for bit.
@@ -26,12 +26,14 @@ from orbits.philox import address, philox, uniform
 from orbits.systems import (
     N_PER_PLANET,
     N_SHARED,
+    POINTS_PER_TURN,
     Systems,
     binary,
     exoplanet,
     is_aliased,
     is_well_sampled,
     star_mass,
+    wanted_points,
 )
 from orbits.tokens import TokenLayout, bin_number
 
@@ -79,7 +81,7 @@ def _sampled(
     max_planets: int,
     law: str = NEWTON,
 ) -> Systems:
-    """Return what the sampler's namesake in ``orbits.systems`` returns, for Newton's law.
+    """Return the same as the sampler's namesake in ``orbits.systems``, for Newton's law.
 
     Planets that do not exist are zero.
     """
@@ -102,10 +104,11 @@ def _draw(key, stream, index, n, out):
 
 
 @_compiled
-def _identifiable(key, stream, indices, table, dts, world):
-    u = np.empty(8)
+def _binaries(is_free, key, stream, indices, table, dts, world):
+    u = np.empty(10)
     for i in range(len(indices)):
-        _draw(key, stream, indices[i], 8, u)
+        _draw(key, stream, indices[i], 9 if is_free else 8, u)
+        points = wanted_points(u[8]) if is_free else POINTS_PER_TURN
         planet, star, a, e = binary(u[0], u[1], u[2], u[3])
         world.planet_mass[i, 0], world.star_mass[i] = planet, star
         world.semi_major_axis[i, 0], world.eccentricity[i, 0] = a, e
@@ -114,7 +117,7 @@ def _identifiable(key, stream, indices, table, dts, world):
             world.centre_of_mass[i, j] = 0.1 * quantile(table, NORMAL, u[6 + j])
         period = 1.0 / frequency(a, planet + star)
         for k in range(1, len(dts)):
-            if is_well_sampled(dts[k], period):
+            if is_well_sampled(dts[k], period, points):
                 world.dt_index[i] = k
 
 
@@ -221,6 +224,7 @@ def _interleave(bins, body, n, rows):
 
 
 SAMPLERS = {
-    "identifiable": functools.partial(_sampled, _identifiable),
+    "identifiable": functools.partial(_sampled, functools.partial(_binaries, False)),
+    "free_step": functools.partial(_sampled, functools.partial(_binaries, True)),
     "exoplanets": functools.partial(_sampled, _exoplanets),
 }

@@ -1,4 +1,4 @@
-"""What is labelled: forces and states of two-body sequences, and which labels training may see."""
+"""Labels of two-body sequences: forces, states, and the masks of what training may see."""
 
 from __future__ import annotations
 
@@ -47,13 +47,21 @@ def force_and_state(
     return _on_planet_rows(force, n_points), _on_planet_rows(state, n_points)
 
 
-def unit_force(force: Array, as_published: bool) -> Array:
-    """Return force vectors scaled into the unit interval, sequence by sequence.
+def asked_rows(n_points: int) -> npt.NDArray[np.int64]:
+    """Return the rows at which a force is asked: the planet's in the second half of a sequence.
 
-    Args:
-        force: Of :func:`force_and_state`, [N, T, 2].
-        as_published: Divide each component by its own largest absolute value, which turns the
-            vectors away from the star; otherwise one scale keeps their direction.
+    A model that answers at a row has seen the time step and the points up to this row's, which
+    is the planet's place; not the star's of the same time step.
+    """
+    rows = np.arange(1, 1 + n_points, 2)
+    return rows[rows >= 1 + (1 + n_points) // 2]
+
+
+def unit_force(force: Array, as_published: bool) -> Array:
+    """Return force vectors [N, T, 2] scaled into the unit interval, sequence by sequence.
+
+    ``as_published`` divides each component by its own largest absolute value, which turns the
+    vectors away from the star; otherwise one scale keeps their direction.
     """
     axes = 1 if as_published else (1, 2)
     return force / np.nanmax(np.abs(force), axis=axes, keepdims=True)
@@ -62,13 +70,10 @@ def unit_force(force: Array, as_published: bool) -> Array:
 def mask(
     split: str, indices: npt.ArrayLike, n_points: int, label_leak: int
 ) -> npt.NDArray[np.bool_]:
-    """Tell which labels fine-tuning may see, [N, 1 + n_points].
+    """Return the mask of labels that fine-tuning may see, [N, 1 + n_points].
 
     Every planet row of training sequences, ``label_leak`` rows of test sequences, none of
     validation sequences. The published masks leave the last row out of the choice.
-
-    Raises:
-        ValueError: The split or an index is impossible.
     """
     index = address(0, indices)
     stream("force", split)  # refuses an unknown split
@@ -84,16 +89,10 @@ def mask(
 def few_rows(
     candidates: npt.NDArray[np.int64], n_open: int, n_sequences: int
 ) -> npt.NDArray[np.int64]:
-    """Choose a few rows of each sequence, as the published masks do.
+    """Return ``n_open`` rows for each sequence, as the published masks choose them.
 
-    RandomState(0) takes ``n_open`` of the candidates without repetition, sequence after
-    sequence: the first sequences do not depend on how many there are.
-
-    Returns:
-        Row numbers, [n_sequences, n_open].
-
-    Raises:
-        ValueError: There are fewer candidates than that.
+    RandomState(0) takes them from the candidates without repetition, sequence after sequence: the
+    first sequences do not depend on how many there are. Shape [n_sequences, n_open].
     """
     if n_open > len(candidates):
         raise ValueError(f"{n_open} labels asked, {len(candidates)} rows can carry one")

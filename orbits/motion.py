@@ -1,7 +1,7 @@
-"""Two bodies under a named law: Newton's by its closed form, the others by ``orbits.central``.
+"""Motion of two bodies under a named law.
 
-The one place that tells Newton's law from the others. Newton's is worth it: pure arithmetic, the
-same bytes on every machine, and compiled in ``orbits.kernel``.
+Newton's law moves by its closed form (``orbits.kepler``: pure arithmetic, the same bytes on every
+machine), all others by ``orbits.central``. No other module makes this choice.
 """
 
 from __future__ import annotations
@@ -9,39 +9,28 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from orbits import kepler, laws
+from orbits import central, kepler, laws
 from orbits.arithmetic import Array
+from orbits.elements import Elements
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
 NEWTON = "newton"
 
 
-def relative_orbit(
-    law: str,
-    semi_major_axis: npt.ArrayLike,
-    eccentricity: npt.ArrayLike,
-    periapsis: npt.ArrayLike,
-    mean_anomaly: npt.ArrayLike,
-    m1: Array,
-    m2: Array,
-    times: npt.ArrayLike,
-) -> tuple[Array, Array]:
+def relative_orbit(law: str, orbits: Elements, times: npt.ArrayLike) -> tuple[Array, Array]:
     """Return position [N, T, 2] (AU) and velocity (AU / year) of the planet relative to its star.
 
-    The arguments are those of :func:`orbits.central.relative_orbit`, with the law by its name.
+    Args:
+        law: Its name.
+        orbits: N orbits.
+        times: Times in years, [N, T].
 
     Raises:
         ValueError: There is no such law, or an orbit is not bound.
     """
     if law == NEWTON:
-        return kepler.relative_orbit(
-            semi_major_axis, eccentricity, periapsis, mean_anomaly, m1 + m2, times
-        )
-    from orbits import central
-
-    return central.relative_orbit(
-        laws.get(law), semi_major_axis, eccentricity, periapsis, mean_anomaly, m1, m2, times
-    )
+        return kepler.relative_orbit(*orbits[:4], np.add(orbits.m1, orbits.m2), times)
+    return central.relative_orbit(laws.get(law), orbits, times)
 
 
 def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2: Array) -> Array:
@@ -52,8 +41,6 @@ def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2:
     """
     if law == NEWTON:
         return kepler.period(semi_major_axis, m1 + m2)
-    from orbits import central
-
     return central.radial_period(laws.get(law), semi_major_axis, eccentricity, m1, m2)
 
 

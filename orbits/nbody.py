@@ -1,4 +1,4 @@
-"""Planets that pull on each other: Newton's law between all bodies, by a symplectic integrator.
+"""N-body motion: Newton's law between all bodies, by a symplectic integrator.
 
 The systems of the other samplers cannot be used here: four in five have crossing orbits and
 would be chaotic. :func:`hill_stable` samples systems whose planets keep their distance.
@@ -25,11 +25,11 @@ import numpy.typing as npt
 
 from orbits import kepler
 from orbits.arithmetic import TURN, Array, exp
+from orbits.elements import ascending_times
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.nbody_kernel import integrate
 from orbits.philox import uniforms
 from orbits.systems import Systems
-from orbits.times import ascending
 
 HILL_RADII = 10.0  # between one planet's apocentre and the next one's pericentre
 OUTERMOST = 32.0  # AU
@@ -56,7 +56,7 @@ def trajectories(
             than 1e-7 of itself: its planets met too closely.
     """
     n = len(world.star_mass)
-    times = ascending(times, n)
+    times = ascending_times(times, n)
     if steps_per_orbit < 4:
         raise ValueError(f"steps_per_orbit must be at least 4, got {steps_per_orbit}")
     shape = (*times.shape, 1 + world.planet_mass.shape[1], 2)

@@ -1,4 +1,4 @@
-"""A symplectic integrator for planets that pull on each other, compiled with numba.
+"""Symplectic N-body integrator, compiled with numba.
 
 Wisdom & Holman (1991): in Jacobi coordinates the Hamiltonian is a sum of Kepler motions, which
 are solved exactly, and a perturbation a thousand times smaller that depends on positions alone.
@@ -36,7 +36,7 @@ def integrate(
     positions: Array,
     velocities: Array,
 ) -> bool:
-    """Integrate one system; time 0 is where it starts.
+    """Integrate one system forwards from time 0.
 
     Args:
         gravity: The gravitational constant.
@@ -107,7 +107,7 @@ def _from_jacobi(mass: Array, inner: Array, jacobi: Array, values: Array) -> Non
 def _accelerate(
     gravity: float, mass: Array, inner: Array, jacobi: Array, place: Array, out: Array
 ) -> None:
-    """Write the Jacobi accelerations less the Kepler motions' own; ``place`` is scratch."""
+    """Write the Jacobi accelerations without those of the Kepler motions; ``place`` is scratch."""
     _from_jacobi(mass, inner, jacobi, place)
     out[:] = 0
     for i in range(len(mass)):

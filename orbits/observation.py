@@ -1,4 +1,4 @@
-"""What an observer of a system sees: every body's place at every time step, bodies in turn.
+"""Observation of a system: the place of every body at every time step, bodies in turn.
 
 The specification of the compiled ``orbits.kernel``, which keeps the order of every operation.
 """
@@ -51,16 +51,7 @@ def relative(
     world: Systems, k: int, mean_anomaly: Array, times: Array, law: str
 ) -> tuple[Array, Array]:
     """Return position and velocity [N, steps, 2] of planet ``k`` = 0, 1, ... from the star."""
-    return motion.relative_orbit(
-        law,
-        world.semi_major_axis[:, k],
-        world.eccentricity[:, k],
-        world.periapsis[:, k],
-        mean_anomaly,
-        world.planet_mass[:, k],
-        world.star_mass,
-        times,
-    )
+    return motion.relative_orbit(law, world.orbits(k)._replace(mean_anomaly=mean_anomaly), times)
 
 
 def _points(world: Systems, n: int, times: Array, law: str) -> Array:

@@ -1,4 +1,4 @@
-"""The published sampler, draw for draw: Vafa et al. (2025), keyonvafa/inductive-bias-probes.
+"""Published sampler of Vafa et al. (2025), draw for draw: keyonvafa/inductive-bias-probes.
 
 Numpy's legacy generators are seeded anew for every quantity, with trajectory number t of the run
 using seeds from s = seed + 20 t on. As a planet takes four seeds, planets 5 to 9 of a system have

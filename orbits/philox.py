@@ -1,4 +1,4 @@
-"""Counter-based random numbers: every draw has an address, so no draw depends on another.
+"""Counter-based random numbers: each draw is a function of its address alone.
 
 Philox4x32-10 of Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3". The key is
 the seed; the counter is (block, stream, trajectory index). Two words make one uniform number, so
@@ -21,7 +21,7 @@ _TWO_52, _TWO_52_BITS = 4503599627370496.0, np.uint64(0x4330000000000000)
 
 @shared
 def philox(c0, c1, c2, c3, k0, k1):
-    """Return the four words of a counter and key, all of them 32-bit words kept as uint64."""
+    """Return the four random words of a counter and a key: 32-bit words kept as uint64."""
     for _ in range(10):
         product0, product1 = c0 * _MULTIPLY_0, c2 * _MULTIPLY_1
         c0 = (product1 >> _WORD) ^ c1 ^ k0
@@ -48,7 +48,7 @@ def uniforms(seed: int, stream: int, indices: npt.ArrayLike, n: int) -> Array:
 
     Args:
         seed: The dataset's seed, 0 <= seed < 2^64.
-        stream: Which population and split, so that none shares a draw with another.
+        stream: Number of the population and split; streams share no draw.
         indices: Trajectory indices, shape [N].
         n: Numbers per trajectory; number k is the same whatever ``n`` is.
 
@@ -66,7 +66,7 @@ def uniforms(seed: int, stream: int, indices: npt.ArrayLike, n: int) -> Array:
 
 
 def address(seed: int, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the trajectory indices as int64 [N].
+    """Return the checked trajectory indices as int64 [N].
 
     Raises:
         ValueError: The seed or an index is negative or too large.

@@ -1,4 +1,4 @@
-"""The planet's mass as an ideal observer infers it, where it is mostly invisible.
+"""Posterior of the planet's mass for an ideal observer, where the mass is mostly invisible.
 
 In the protocols ``paper`` and ``fixed`` a planet has at most 1e-3 solar masses, and most stars
 stay in one bin. The ceiling is then not a fit but an expectation over what remains possible.
@@ -47,10 +47,10 @@ _AT_ONCE = 16  # sequences; with 500 steps a chunk takes some 100 MB
 
 
 class Posterior(NamedTuple):
-    """What is known of the planet's mass m1 (solar masses) in each of N sequences.
+    """Posterior of the planet's mass m1 (solar masses) in each of N sequences.
 
     Attributes:
-        m1_mean: Posterior mean of m1, [N]: the best answer under squared error.
+        m1_mean: Posterior mean of m1, [N]: the best estimate under squared error.
         m1_log_mean: Posterior mean of ln m1, [N].
         m1_log_sd: Posterior standard deviation of ln m1 in nats, [N].
     """
@@ -61,65 +61,24 @@ class Posterior(NamedTuple):
 
 
 def serves(protocol: Protocol) -> bool:
-    """Tell whether a protocol has the prior of masses that this module knows."""
+    """Tell whether a protocol's masses have the prior of this module."""
     return protocol.sampler in _SAMPLERS
 
 
 def mass_posterior(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Posterior:
-    """Return the posterior of the planet's mass in two-body sequences.
-
-    Args:
-        protocol: ``paper`` or ``fixed``; its ``force`` population is used.
-        seed: Seed of the data.
-        split: Split of the data.
-        indices: Trajectory indices, [N].
-
-    Raises:
-        ValueError: The protocol has another prior, or there is no such sequence.
-    """
+    """Return the posterior of the planet's mass in N two-body sequences of a protocol."""
     return _posterior(protocol, _systems(protocol, seed, split, indices))
-
-
-def mass_likelihood(
-    protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, m1: Array
-) -> Array:
-    """Return the probability of a sequence's tokens if the planet had some other mass, [N, K].
-
-    Args:
-        protocol: As for :func:`mass_posterior`, as the other arguments.
-        seed: Seed of the data.
-        split: Split of the data.
-        indices: Trajectory indices, [N].
-        m1: Planet masses to try in solar masses, [N, K].
-
-    Raises:
-        ValueError: As :func:`mass_posterior`.
-    """
-    return _constraints(protocol, _systems(protocol, seed, split, indices)).likelihood(m1)
 
 
 def implied_force(
     protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike, m1: Array
 ) -> Array:
-    """Return the magnitude of the force if the planets had the masses ``m1``, [N, T].
+    """Return the magnitude of the force if the planets had the masses ``m1`` [N], [N, T].
 
     Distance and star mass are told and every law is proportional to m1 (up to terms of m1 / m2),
-    so the posterior mean of m1 gives the mean of F, the best answer to F, and the mean of ln m1
-    the geometric mean of F, the best answer to ln F. The direction is known: the force points at
-    the star.
-
-    Args:
-        protocol: As for :func:`mass_posterior`, as the other arguments.
-        seed: Seed of the data.
-        split: Split of the data.
-        indices: Trajectory indices, [N].
-        m1: Solar masses, [N].
-
-    Raises:
-        ValueError: As :func:`mass_posterior`.
-
-    Returns:
-        Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.
+    so the posterior mean of m1 gives the mean of F, the best estimate of F, and the mean of ln m1
+    the geometric mean of F, the best estimate of ln F. The direction is known: the force points
+    at the star. Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.
     """
     world = _systems(protocol, seed, split, indices)
     distance = np.linalg.norm(_relative(protocol, world), axis=-1)
@@ -149,13 +108,13 @@ def _posterior(protocol: Protocol, world: Systems) -> Posterior:
 
 
 class _Constraints(NamedTuple):
-    """What tokens say of the centre of mass c: bounds + q slope must enclose it, axis by axis.
+    """Bounds of the centre of mass c: lower + q slope <= c < upper + q slope, axis by axis.
 
     Attributes:
         lower: Lower bounds at q = 0, [N, rows, 2]; those of the planet come first, as one row.
         upper: Upper bounds at q = 0, [N, rows, 2].
         slope: p(t), zero for the planet, [N, rows, 2].
-        m1: The true planet mass, [N]: a mass that is possible, to search the others from.
+        m1: The true planet mass, [N]: a possible mass, from which the others are searched.
         m2: The star's mass, [N].
     """
 
@@ -182,7 +141,7 @@ class _Constraints(NamedTuple):
         return np.maximum(special.ndtr(high) - special.ndtr(low), 0).prod(axis=-1)
 
     def furthest(self, end: float) -> Array:
-        """Return, towards an end of the prior, the last mass that is possible, [N]."""
+        """Return the possible mass that is closest to an end of the prior, [N]."""
 
         def possible(m1: Array) -> npt.NDArray[np.bool_]:
             lower, upper = self.bounds(m1[:, None])

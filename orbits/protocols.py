@@ -1,4 +1,4 @@
-"""Protocols: what is sampled, what a model observes, what is labelled.
+"""Protocols: the sampling, observation and labelling of orbits.
 
 Every protocol has two populations. ``pretrain`` is what a world model learns to predict;
 ``force`` are two-body systems whose planet rows carry forces and states. A batch is a pure
@@ -10,13 +10,18 @@ fixed          The same distributions without the defects: independent draws of 
                no aliased orbit, states with the right velocity and position, one scale for
                both components of a force.
 identifiable   Binaries whose two masses can be read from what is observed.
+free_step      The same binaries with a time step that is drawn apart from the period.
 nbody          Hill-stable systems whose planets pull on each other; no labels.
 =============  =============================================================================
+
+A protocol of binaries can be shifted (:mod:`orbits.shifts`): what is asked of a model then lies
+outside of what it was trained on.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orbits import labels, laws, motion, observation, paper, systems
+from orbits import labels, laws, motion, observation, paper, shifted, shifts, systems
 from orbits.observation import DT_ROW, STAR
 from orbits.systems import POPULATIONS, SPLITS, Systems
 from orbits.tokens import TokenLayout
@@ -43,6 +48,7 @@ def _hill_stable(seed, stream, indices, dts, max_planets, law) -> Systems:
 
 _SAMPLERS: dict[str, Callable[..., Systems]] = {
     "identifiable": systems.identifiable,
+    "free_step": systems.free_step,
     "exoplanets": systems.exoplanets,
     "published": paper.published,
     "hill_stable": _hill_stable,
@@ -55,7 +61,7 @@ class Protocol:
 
     Attributes:
         name: The name used in configs and result rows.
-        sampler: identifiable, exoplanets, published or hill_stable.
+        sampler: identifiable, free_step, exoplanets, published or hill_stable.
         max_planets: Most planets of a system in the population ``pretrain``.
         n_points: Observed points per sequence, after the time-step row.
         low: Left edge of the box in AU.
@@ -69,6 +75,8 @@ class Protocol:
         as_published: Keep the defects of the published labels.
         interacting: Whether planets pull on each other and on the star. Such a world obeys
             Newton's law, and has the population ``pretrain`` alone.
+        shift: How systems differ from those of the unshifted protocol, or None. A shifted
+            protocol is asked and never trained on: population ``force``, split ``test``.
     """
 
     name: str
@@ -84,6 +92,7 @@ class Protocol:
     label_leak: int = 0
     as_published: bool = False
     interacting: bool = False
+    shift: shifts.Shift | None = None
 
     def __post_init__(self) -> None:
         if self.n_points < 2:
@@ -96,28 +105,42 @@ class Protocol:
         if self.interacting and self.law != motion.NEWTON:
             raise ValueError(f"protocol {self.name!r} knows Newton's law only, got {self.law!r}")
         _ = self.tokens  # refuses an impossible vocabulary
+        if self.shift is not None:
+            shifted.check(self.name, self.sampler, self.dts, self.shift)
 
     @property
     def tokens(self) -> TokenLayout:
-        """The vocabulary and the bins of this protocol."""
+        """Vocabulary and bins of this protocol."""
         return TokenLayout(self.low, self.high, self.n_bins, self.dts)
 
     @property
     def populations(self) -> tuple[str, ...]:
-        """The populations there are: both, or ``pretrain`` alone where bodies interact."""
+        """Names of the populations: interacting bodies have no ``force``, shifted no other."""
+        if self.shift is not None:
+            return POPULATIONS[1:]
         return POPULATIONS[:1] if self.interacting else POPULATIONS
 
     @property
     def is_compiled(self) -> bool:
-        """Whether ``orbits.kernel`` serves this world: Newton's law, planet by planet."""
-        return self.law == motion.NEWTON and not self.interacting
+        """Whether ``orbits.kernel`` serves this world: Newton's law, planet by planet, no shift."""
+        return self.law == motion.NEWTON and not self.interacting and self.shift is None
+
+    @property
+    def unshifted(self) -> Protocol:
+        """The protocol that a model is trained on before it is asked under this one."""
+        return dataclasses.replace(self, shift=None)
 
     def config(self) -> dict[str, Any]:
-        """Return what determines the data, as plain JSON values."""
-        return {**dataclasses.asdict(self), "dts": list(self.dts)}
+        """Return all settings that determine the data, as plain JSON values.
+
+        Without a shift there is no key ``shift``.
+        """
+        config = dataclasses.asdict(self.unshifted) | {"dts": list(self.dts)}
+        del config["shift"]
+        return config if self.shift is None else {**config, "shift": self.shift.as_plain()}
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
-        """Refuse seeds that cannot stand beside each other as draws of their own.
+        """Refuse seeds whose data are not independent of each other.
 
         Raises:
             ValueError: One is too large, or two share trajectories; only those of ``paper`` can.
@@ -172,7 +195,7 @@ class Protocol:
         }
 
     def observe(self, world: Systems, labelled: bool = False) -> dict[str, npt.NDArray]:
-        """Return what is observed of given systems.
+        """Return the observation of some systems.
 
         Returns:
             Arrays of N sequences with T = 1 + n_points rows:
@@ -231,6 +254,13 @@ class Protocol:
         population: str,
     ) -> Systems:
         stream = systems.stream(population, split)
+        if self.shift is not None:
+            if (population, split) != ("force", "test"):
+                raise ValueError(
+                    f"protocol {self.name!r} under shift {self.shift.name!r} is asked alone: take "
+                    f"population force, split test, not {population}, {split}"
+                )
+            sampler = functools.partial(shifted.binaries, self.shift, self.sampler)
         if population not in self.populations:
             raise ValueError(
                 f"protocol {self.name!r} has no labelled population; take fixed or identifiable"
@@ -251,18 +281,28 @@ _EXOPLANETS = Protocol(
     dts=(_WEEK, _HALF_YEAR),
 )
 
+_BINARIES = Protocol(
+    name="identifiable",
+    sampler="identifiable",
+    max_planets=1,
+    n_points=48,
+    low=-4.0,
+    high=4.0,
+    n_bins=512,
+    dts=tuple(2.0**k for k in range(-7, 0)),
+)
+_QUARTER_OCTAVES = 1.0, 1.189207115002721, 1.4142135623730951, 1.681792830507429
+
 _CATALOGUE = {
     protocol.name: protocol
     for protocol in (
-        Protocol(
-            name="identifiable",
-            sampler="identifiable",
-            max_planets=1,
-            n_points=48,
-            low=-4.0,
-            high=4.0,
-            n_bins=512,
-            dts=tuple(2.0**k for k in range(-7, 0)),
+        _BINARIES,
+        dataclasses.replace(
+            _BINARIES,
+            name="free_step",
+            sampler="free_step",
+            # A product with a power of two is exact: twice a time step is a time step.
+            dts=tuple(m * 2.0**k for k in range(-9, 0) for m in _QUARTER_OCTAVES)[2:-2],
         ),
         dataclasses.replace(
             _EXOPLANETS, name="paper", sampler="published", target="raw", as_published=True
@@ -281,7 +321,7 @@ _CATALOGUE = {
         ),
     )
 }
-OVERRIDES = ("n_points", "n_bins", "target", "law", "label_leak")
+OVERRIDES = ("n_points", "n_bins", "target", "law", "label_leak", "shift")
 
 
 def names() -> tuple[str, ...]:
@@ -292,12 +332,18 @@ def names() -> tuple[str, ...]:
 def get(name: str, overrides: Mapping[str, Any] | None = None) -> Protocol:
     """Return a protocol, with some of :data:`OVERRIDES` changed.
 
+    ``shift`` is the name of a shift of the exam or the plain settings of any.
+
     Raises:
-        ValueError: The name or an override is unknown; the message lists the choices.
+        ValueError: The name or an override is unknown; the message lists the choices. Or the
+            protocol cannot be shifted in this way.
     """
     if name not in _CATALOGUE:
         raise ValueError(f"unknown protocol {name!r}; choose from {', '.join(names())}")
     for field in overrides or {}:
         if field not in OVERRIDES:
             raise ValueError(f"unknown protocol key {field!r}; choose from {', '.join(OVERRIDES)}")
-    return dataclasses.replace(_CATALOGUE[name], **(overrides or {}))
+    changed = dict(overrides or {})
+    if "shift" in changed:
+        changed["shift"] = shifts.of(changed["shift"])
+    return dataclasses.replace(_CATALOGUE[name], **changed)

@@ -1,4 +1,4 @@
-"""The Solar System as evaluation sequences: all planets in one, and each with the Sun alone.
+"""Solar System as evaluation sequences: all planets in one, and each with the Sun alone.
 
 In the ``paper`` protocol they are those of Vafa et al. (2025): angles and phases by default_rng(0),
 so that the eight two-body sequences share one angle and one phase, and half a year between points,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from orbits import inverse_cdf, motion
 from orbits.arithmetic import TURN, Array, clipped, exp, shared
+from orbits.elements import Elements
 from orbits.inverse_cdf import BETA, GAMMA, NORMAL, PLANET_MASS_GAMMA, quantile
 from orbits.philox import uniforms
 
@@ -24,6 +25,9 @@ POPULATIONS = ("pretrain", "force")
 STAR_MASS_LOGNORMAL = (0.20045013044608198, -0.6793606241621234, 1.6271508907813628)
 SAMPLES_PER_ORBIT = 4
 """An orbit observed more rarely than this is aliased: its direction and shape become ambiguous."""
+
+POINTS_PER_TURN = 12.0
+"""How often :func:`identifiable` samples an orbit at least."""
 
 N_SHARED, N_PER_PLANET = 8, 5
 """Draws of an exoplanet system: the star's, then each planet's."""
@@ -81,12 +85,23 @@ class Systems(NamedTuple):
         )
 
     def rows(self, rows: npt.NDArray) -> Systems:
-        """Return some of the systems."""
+        """Return the systems of some rows."""
         return Systems(*(field[rows] for field in self))
+
+    def orbits(self, k: int) -> Elements:
+        """Return the orbits of planet ``k`` = 0, 1, ... about its star, [N]."""
+        return Elements(
+            self.semi_major_axis[:, k],
+            self.eccentricity[:, k],
+            self.periapsis[:, k],
+            self.mean_anomaly[:, k],
+            self.planet_mass[:, k],
+            self.star_mass,
+        )
 
 
 def stream(population: str, split: str) -> int:
-    """Return the number under which a population and split draw.
+    """Return the number of the random stream of a population and split.
 
     Raises:
         ValueError: The population or the split is unknown; the message lists the choices.
@@ -107,9 +122,15 @@ def is_aliased(dt, period):
 
 
 @shared
-def is_well_sampled(dt, period):
-    """Tell whether a time step samples an orbit at least twelve times."""
-    return dt * 12.0 <= period
+def is_well_sampled(dt, period, points=POINTS_PER_TURN):
+    """Tell whether a time step samples an orbit at least so many times."""
+    return dt * points <= period
+
+
+@shared
+def wanted_points(u):
+    """Return how often :func:`free_step` samples an orbit at least."""
+    return POINTS_PER_TURN * exp(_LN_4 * u)
 
 
 @shared
@@ -152,23 +173,61 @@ def identifiable(
         ValueError: The seed or an index is impossible, or the law does not bind an orbit.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
+    return _binaries(u, POINTS_PER_TURN, dts, law)
+
+
+def free_step(
+    seed: int,
+    stream: int,
+    indices: npt.ArrayLike,
+    dts: tuple[float, ...],
+    max_planets: int = 1,
+    law: str = motion.NEWTON,
+) -> Systems:
+    """Sample the binaries of :func:`identifiable` with a time step that is drawn, too.
+
+    The wanted number of points per orbit is log-uniform in [12, 48] and independent of everything
+    else; the time step is the coarsest of ``dts`` that gives at least as many.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
+    """
+    u = np.ascontiguousarray(uniforms(seed, stream, indices, 9).T)
+    return _binaries(u, wanted_points(u[8]), dts, law)
+
+
+def coarsest_step(
+    world: Systems, points: npt.ArrayLike, dts: tuple[float, ...], law: str
+) -> npt.NDArray[np.int64]:
+    """Return the number of the coarsest of ``dts`` that gives ``points`` per orbit, [N].
+
+    Where none does, it is the finest. For systems of one planet.
+    """
+    orbit = world.orbits(0)
+    periods = motion.period(
+        law,
+        *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
+    )
+    fine_enough = is_well_sampled(
+        np.asarray(dts)[None], periods[:, None], np.asarray(points)[..., None]
+    )
+    return np.maximum(fine_enough.sum(axis=1) - 1, 0)
+
+
+def _binaries(u: Array, points: npt.ArrayLike, dts: tuple[float, ...], law: str) -> Systems:
+    """Return the systems of some draws [8 or more, N] that are observed as often per orbit."""
     planet, star, axis, eccentricity = binary(u[0], u[1], u[2], u[3])
-    periods = motion.period(law, axis, eccentricity, planet, star)
-    fine_enough = is_well_sampled(np.asarray(dts)[None, :], periods[:, None])
-    n = len(star)
-    return Systems(
+    centre = quantile(inverse_cdf.load(), NORMAL, np.stack([u[6], u[7]], axis=-1))
+    world = Systems.zeros(len(star), 1)._replace(
         star_mass=star,
         planet_mass=planet[:, None],
         semi_major_axis=axis[:, None],
         eccentricity=eccentricity[:, None],
         periapsis=(TURN * u[4])[:, None],
         mean_anomaly=(TURN * u[5])[:, None],
-        n_planets=np.ones(n, np.int64),
-        centre_of_mass=0.1 * quantile(inverse_cdf.load(), NORMAL, np.stack([u[6], u[7]], axis=-1)),
-        dt_index=np.maximum(fine_enough.sum(axis=1) - 1, 0),
-        pinned_planet=np.zeros(n, np.int64),
-        pinned_anomaly=np.zeros(n),
+        centre_of_mass=0.1 * centre,
     )
+    return world._replace(dt_index=coarsest_step(world, points, dts, law))
 
 
 def exoplanets(

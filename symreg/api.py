@@ -1,4 +1,4 @@
-"""The one call that runs a symbolic search: :func:`fit`."""
+"""Public call of the symbolic search: :func:`fit`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from symreg import engines, points
-from symreg.front import Front
+from symreg.search.front import Front
 
 
 def fit(
@@ -43,7 +43,4 @@ def fit(
             failed, or it found no finite formula.
     """
     X, y = points.check(X, y, names)
-    chosen, _ = engines.resolve(engine)
-    if arguments:
-        chosen = chosen.configured(**arguments)
-    return chosen.fit(X, y, names, seed)
+    return engines.resolve(engine)[0].configured(**(arguments or {})).fit(X, y, names, seed)

@@ -1,7 +1,7 @@
-"""Controls of a leaderboard: answers whose law is known, on the points of a prediction file.
+"""Controls of a leaderboard: forces of a known law on the points of a prediction file.
 
 Without them a row cannot be read: what the search finds in the true force, in the true force with
-a model's errors, in an oracle's answers, and in the answers of worlds with another law.
+a model's errors, in a look-up of near forces, and in the answers of worlds with another law.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from symreg import formula
+from symreg.formula.evaluation import evaluate
 from symreg.points import NAMES
 from symreg.predictions import Predictions
 
 Array = npt.NDArray[np.float64]
 
-TRUTH, NOISE, ORACLE = "true force", "true force with the errors of", "k-NN oracle"
+TRUTH, NOISE, NEAREST = "true force", "true force with the errors of", "k-NN on r, m1, m2"
 FOLDS = 10
 NEIGHBOURS = 2  # as in Vafa et al. (2025), fit_symbolic_regression.py
 WRONG_LAWS: Mapping[str, str] = {
@@ -36,36 +36,30 @@ _SAME_LAW = {"newton": "m1*m2/r^2", "yukawa": "Yukawa"}
 def names(law: str) -> tuple[str, ...]:
     """Return the controls that need no model, for points of a world under ``law``."""
     wrong = [name for name in WRONG_LAWS if name != _SAME_LAW.get(law)]
-    return TRUTH, ORACLE, *wrong
+    return TRUTH, NEAREST, *wrong
 
 
 def answer(name: str, data: Predictions) -> Predictions:
     """Return ``data`` with a control's answers in place of the predictions.
 
-    Args:
-        name: One of :func:`names`, or ``NOISE`` for the true force times the errors of the
-            file's own predictions, dealt out to the points at random: noise of the same size
-            that depends on nothing.
-        data: The points, their true force, and the predictions whose errors are meant.
-
-    Raises:
-        ValueError: There is no such control.
+    ``NOISE`` is the true force times the errors of the file's own predictions, dealt out to the
+    points at random: noise of the same size that depends on nothing.
     """
-    known: dict[str, Callable[[Predictions], Array]] = {
+    answers: dict[str, Callable[[Predictions], Array]] = {
         TRUTH: lambda points: points.force,
-        ORACLE: _oracle,
+        NEAREST: _nearest_forces,
         NOISE: _noisy,
     }
     if name in WRONG_LAWS:
         return replaced(data, _wrong(WRONG_LAWS[name], data))
-    if name not in known:
-        choices = ", ".join((*known, *WRONG_LAWS))
+    if name not in answers:
+        choices = ", ".join((*answers, *WRONG_LAWS))
         raise ValueError(f"unknown control {name!r}; choose from {choices}")
-    return replaced(data, known[name](data))
+    return replaced(data, answers[name](data))
 
 
 def definition(name: str) -> str:
-    """Return what determines a control's answers besides the points."""
+    """Return the definition of a control, which with the points determines its answers."""
     return WRONG_LAWS.get(name, f"{name} 1, {NEIGHBOURS} neighbours, {FOLDS} folds")
 
 
@@ -77,7 +71,7 @@ def replaced(data: Predictions, answers: Array) -> Predictions:
 def _wrong(expression: str, data: Predictions) -> Array:
     """Evaluate another law, as strong as the true force in the median."""
     length = np.full((len(data), 1), np.median(data.X[:, 0]))
-    values = formula.evaluate(expression, (*NAMES, "length"), np.hstack([data.X, length]))
+    values = evaluate(expression, (*NAMES, "length"), np.hstack([data.X, length]))
     return values * np.median(data.force / values)
 
 
@@ -88,23 +82,22 @@ def _noisy(data: Predictions) -> Array:
     return data.force * np.exp(np.random.default_rng(0).choice(errors, len(data)))
 
 
-def _oracle(data: Predictions) -> Array:
+def _nearest_forces(data: Predictions) -> Array:
     """Return the mean force of the nearest points of other sequences, in standardised r, m1, m2.
 
-    The published oracle sees positions and velocities too, and forces of its own test sequences;
-    this one is given just what the force depends on, and no force of the same sequence.
+    Not the oracle of Vafa et al. (2025) nor that of :mod:`worldmodel`, which see the whole state:
+    this one sees just what the force depends on, and no force of the same sequence.
     """
-    from sklearn.model_selection import GroupKFold
-    from sklearn.neighbors import KNeighborsRegressor
-    from sklearn.preprocessing import StandardScaler
+    # Half a second, which help and listings do without.
+    from sklearn import model_selection, neighbors, preprocessing
 
-    inputs = StandardScaler().fit_transform(data.X)
+    inputs = preprocessing.StandardScaler().fit_transform(data.X)
     groups = np.unique(data.sequence_id, return_inverse=True)[1]
     folds = min(FOLDS, int(groups.max()) + 1)
     if folds < 2:
-        raise ValueError("the k-NN oracle needs at least two sequences")
+        raise ValueError("k-NN on r, m1, m2 needs at least two sequences")
     answers = np.empty(len(data))
-    for known, asked in GroupKFold(folds).split(inputs, groups=groups):
-        nearest = KNeighborsRegressor(n_neighbors=min(NEIGHBOURS, len(known)))
-        answers[asked] = nearest.fit(inputs[known], data.force[known]).predict(inputs[asked])
+    for train, test in model_selection.GroupKFold(folds).split(inputs, groups=groups):
+        nearest = neighbors.KNeighborsRegressor(n_neighbors=min(NEIGHBOURS, len(train)))
+        answers[test] = nearest.fit(inputs[train], data.force[train]).predict(inputs[test])
     return answers

@@ -1,12 +1,10 @@
-"""The primary measurement: exponents of the predicted force, read off predictions, not formulas.
+"""Exponents of the predicted force, fitted to predictions without any formula.
 
-``ln y = ln c + sum_x alpha_x ln x`` by least squares, with an interval from a bootstrap over
-whole sequences, because the points of one sequence share their masses and their errors.
+``ln y = ln c + sum_x alpha_x ln x``, by :func:`orbits.runs.statistics.power_law`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,22 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from orbits.runs import statistics
+from orbits.runs.statistics import Interval
 from symreg import points
 from symreg.points import NAMES
-
-Interval = tuple[float, float, float]
-MINIMUM_SEQUENCES = 10
-"""Below, there is no interval. Masses differ between sequences only, and a resample of few often
-holds too few different ones to determine their exponents: two or fewer in 10% of those of 5, in
-0.0005% of those of 10."""
-_CHUNK = 250  # resamples drawn at once, so that memory stays small with many sequences
 
 
 @dataclass(frozen=True)
 class Exponents:
-    """A power law fitted to predictions. Each triple is (value, low, high), a 95% interval.
+    """A power law fitted to predictions.
 
-    Fewer than ``MINIMUM_SEQUENCES`` sequences bound nothing: low and high are infinite.
+    Fewer than ``statistics.MINIMUM_GROUPS`` sequences bound nothing: their ends are infinite.
 
     Attributes:
         exponents: The exponent of each variable.
@@ -62,9 +55,6 @@ def fit_exponents(
 ) -> Exponents:
     """Fit a power law by log-linear least squares, with 95% percentile bootstrap intervals.
 
-    A resample draws as many sequences as there are, with replacement. Each sequence enters only
-    through its normal equations, so a resample is a weighted sum of small blocks.
-
     Args:
         X: Inputs, shape [n, len(names)], physical units.
         y: Predicted force magnitudes, shape [n]; ``y <= 0`` and non-finite values are dropped.
@@ -81,28 +71,18 @@ def fit_exponents(
     groups = np.asarray(groups)
     if groups.shape != y.shape:
         raise ValueError(f"groups must have shape {y.shape} like y, got {groups.shape}")
-    size = len(names) + 1
-    keep, dropped = points.usable(X, y, at_least=size + 1)
-    logs = np.log(X[keep])
-    centre = logs.mean(axis=0)  # centred columns keep the normal equations well conditioned
-    design = np.column_stack([np.ones(len(logs)), logs - centre])
-    if np.linalg.matrix_rank(design, tol=1e-8 * len(design) ** 0.5) < size:
-        raise ValueError(f"the points do not determine the exponents of {', '.join(names)}")
-    gram, moment = _blocks(design, np.log(y[keep]), groups[keep])
-
-    bounded = len(gram) >= MINIMUM_SEQUENCES
-    n_boot = n_boot if bounded else 0
-    best = np.linalg.solve(gram.sum(axis=0), moment.sum(axis=0))
-    samples = np.concatenate([best[None], _resample(gram, moment, n_boot, seed)])
-    constants = np.exp(samples[:, 0] - samples[:, 1:] @ centre)
-    interval = _interval if bounded else _no_interval
+    keep, dropped = points.usable(X, y, at_least=len(names) + 2)
+    try:
+        fitted = statistics.power_law(X[keep], y[keep], groups[keep], n_boot, seed)
+    except ValueError as error:
+        raise ValueError(f"{error} of {', '.join(names)}") from None
     return Exponents(
-        exponents={name: interval(samples[:, 1 + i]) for i, name in enumerate(names)},
-        constant=interval(constants),
-        n_sequences=len(gram),
+        exponents=dict(zip(names, fitted.exponents, strict=True)),
+        constant=fitted.constant,
+        n_sequences=fitted.n_groups,
         n_points=int(keep.sum()),
         dropped=dropped,
-        n_boot=n_boot,
+        n_boot=fitted.n_boot,
     )
 
 
@@ -116,9 +96,9 @@ def distance_exponents(
     """Split the exponent of the distance into that along an orbit and that between orbits.
 
     The fit over all points is a mixture of the two. Whoever reads a force off the motion by the
-    law of another world has that law's exponent along each orbit, where the mass that was inferred
-    is one number, and another one between orbits, where that number is wrong by a power of their
-    size. A look-up table of that world's forces has its exponent along an orbit, too.
+    law of another world has that law's exponent along each orbit, where the inferred mass is one
+    number, and another one between orbits, where that number is wrong by a power of their size. A
+    look-up table of that world's forces has its exponent along an orbit, too.
 
     Args:
         X: Inputs r, m1, m2, shape [n, 3].
@@ -131,9 +111,6 @@ def distance_exponents(
         ``within``: the slope of ln y on ln r, each sequence with a level of its own (a fixed
         effect). ``between``: the exponent of r in a fit to the geometric means of the sequences.
         Each (value, low, high), or None where the points do not determine it.
-
-    Raises:
-        ValueError: Shapes disagree, or no point is usable.
     """
     X, y = points.check(X, y, NAMES)
     keep, _ = points.usable(X, y, at_least=1)
@@ -141,53 +118,24 @@ def distance_exponents(
     logs = np.column_stack([np.log(X[keep]), np.log(y[keep])])
     means = np.zeros((len(counts), logs.shape[1]))
     np.add.at(means, index, logs)
-    means /= counts[:, None]
-    centred = logs - means[index]
+    means = np.exp(means / counts[:, None])
     try:
         fitted = fit_exponents(
-            np.exp(means[:, :-1]), np.exp(means[:, -1]), np.arange(len(means)), NAMES, n_boot, seed
+            means[:, :-1], means[:, -1], np.arange(len(means)), NAMES, n_boot, seed
         )
     except ValueError:  # too few sequences
         between = None
     else:
         between = fitted.exponents["r"]
-    return {
-        "within": _slope(centred[:, :1], centred[:, -1], index, n_boot, seed),
-        "between": between,
-    }
-
-
-def _slope(
-    design: npt.NDArray[np.float64],
-    values: npt.NDArray[np.float64],
-    groups: npt.NDArray[Any],
-    n_boot: int,
-    seed: int,
-) -> Interval | None:
-    """Return the slope of a line through the origin; None where its one variable never varies."""
-    if np.ptp(design) < 1e-8:
-        return None
-    gram, moment = _blocks(design, values, groups)
-    bounded = len(gram) >= MINIMUM_SEQUENCES
-    best = moment.sum(axis=0) / gram.sum(axis=0)[0]
-    samples = np.concatenate([best[None], _resample(gram, moment, n_boot * bounded, seed)])
-    return (_interval if bounded else _no_interval)(samples[:, 0])
+    within = statistics.within_slope(logs[:, 0], logs[:, -1], index, n_boot, seed)
+    return {"within": within, "between": between}
 
 
 def prediction_metrics(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[str, float | None]:
-    """Compare predicted with true force magnitudes, point by point.
+    """Compare predicted with true force magnitudes [n]; a measure without enough points is None.
 
-    Args:
-        y_true: True magnitudes, shape [n], positive.
-        y_pred: Predicted magnitudes, shape [n].
-
-    Returns:
-        ``r2`` and ``median_relative_error`` over finite predictions; ``r2_log`` and
-        ``rms_log_error`` over positive ones; ``dropped``, the share without a logarithm. A
-        measure without enough points is None.
-
-    Raises:
-        ValueError: The shapes differ, or a true magnitude is not positive.
+    ``r2`` and ``median_relative_error`` are over finite predictions, ``r2_log`` and
+    ``rms_log_error`` over positive ones; ``dropped`` is the share without a logarithm.
     """
     true, predicted = np.asarray(y_true, np.float64), np.asarray(y_pred, np.float64)
     if true.ndim != 1 or true.shape != predicted.shape:
@@ -216,43 +164,3 @@ def r2(true: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> flo
         return None
     total = float(np.sum((true - true.mean()) ** 2))
     return 1 - float(np.sum((true - predicted) ** 2)) / total if total > 0 else None
-
-
-def _blocks(
-    design: npt.NDArray[np.float64], values: npt.NDArray[np.float64], groups: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return A'A [g, k, k] and A'b [g, k] of each of the g sequences."""
-    _, first, index = np.unique(groups, return_index=True, return_inverse=True)
-    gram = np.zeros((len(first), design.shape[1], design.shape[1]))
-    moment = np.zeros((len(first), design.shape[1]))
-    np.add.at(gram, index, design[:, :, None] * design[:, None, :])
-    np.add.at(moment, index, design * values[:, None])
-    return gram, moment
-
-
-def _resample(
-    gram: npt.NDArray[np.float64], moment: npt.NDArray[np.float64], n_boot: int, seed: int
-) -> npt.NDArray[np.float64]:
-    """Return the solutions of ``n_boot`` resamples of sequences, shape [n_boot, k]."""
-    rng, (n, size, _) = np.random.default_rng(seed), gram.shape
-    solutions = []
-    for start in range(0, n_boot, _CHUNK):
-        draws = min(_CHUNK, n_boot - start)
-        counts = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
-        left = (counts @ gram.reshape(n, -1)).reshape(draws, size, size)
-        right = counts @ moment
-        # A resample of few sequences can be singular; the pseudo-inverse is then the
-        # solution of least norm instead of an error.
-        solutions.append((np.linalg.pinv(left, hermitian=True) @ right[..., None])[..., 0])
-    return np.concatenate(solutions) if solutions else np.empty((0, size))
-
-
-def _interval(samples: npt.NDArray[np.float64]) -> Interval:
-    """Return the estimate (first entry) and the 2.5 and 97.5 percentiles of the resamples."""
-    resampled = samples[1:] if len(samples) > 1 else samples
-    low, high = np.percentile(resampled, [2.5, 97.5])
-    return float(samples[0]), float(low), float(high)
-
-
-def _no_interval(samples: npt.NDArray[np.float64]) -> Interval:
-    return float(samples[0]), -math.inf, math.inf

@@ -1,45 +1,44 @@
-"""What a result line holds: the measures of one predictor, and of one symbolic search on it."""
+"""Measures of force predictions, and of a symbolic search on them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from orbits import artefacts, laws
+from orbits import laws
+from orbits.runs import artefact
+from orbits.runs.cell import Outcome
 from symreg import engines, points
-from symreg.alike import alike
 from symreg.exponents import distance_exponents, fit_exponents, prediction_metrics
-from symreg.front import KNEE, ROUNDING, RULES
+from symreg.formula.local_exponents import alike
+from symreg.formula.thresholds import THRESHOLDS
 from symreg.points import NAMES
 from symreg.predictions import Predictions
-from symreg.score import THRESHOLDS, score
+from symreg.search.front import KNEE, ROUNDING, RULES
 
 POINTS = 1000
 """Points per search, as in Vafa et al. (2025)."""
 BINS = 20
+NAMED = {
+    "exponents": "exponent_{}",
+    "law_exponents": "law_exponent_{}",
+    "distance_exponents": "exponent_r_{}",
+}
+"""Measures with a number for each variable, or within and between orbits, and their metrics."""
 
 
 def predictor_metrics(data: Predictions, law: str) -> dict[str, Any]:
     """Measure predictions without any formula.
 
-    Args:
-        data: The predictions.
-        law: The true law, a name of :mod:`orbits.laws`.
-
-    Returns:
-        Errors and R2 (:func:`symreg.exponents.prediction_metrics`), the mean ``cosine`` of the
-        vectors, the exponents with their bootstrap intervals, ``distance_exponents``: that of r
-        within and between orbits, ``law_exponents``: the fit of the exponents to the true force
-        where the predictions are usable, ``residuals``: ln(predicted / true) over
-        equally filled bins of each variable, and ``alike``: laws that these points cannot tell
-        from ``law``.
-
-    Raises:
-        ValueError: Too few usable points, or points that do not determine the exponents.
+    Beside :func:`symreg.exponents.prediction_metrics` and the exponents with their intervals: the
+    mean ``cosine`` of the vectors; ``distance_exponents``, those of r within and between orbits;
+    ``law_exponents``, the fit to the true force on the usable points; ``residuals``, ln(predicted /
+    true) in bins of each variable; ``alike``, laws that these points cannot tell from ``law``.
     """
     fitted = fit_exponents(data.X, data.force_predicted, data.sequence_id)
     usable, _ = points.usable(data.X, data.force_predicted, at_least=1)
@@ -55,6 +54,38 @@ def predictor_metrics(data: Predictions, law: str) -> dict[str, Any]:
     }
 
 
+def forces(data: Predictions, law: str) -> Outcome:
+    """Return :func:`predictor_metrics` as the outcome of a cell."""
+    return _outcome(predictor_metrics(data, law), counts=("n_points", "n_sequences", "n_boot"))
+
+
+def search(data: Predictions, **search: Any) -> Outcome:
+    """Return :func:`search_line` as the outcome of a cell."""
+    line = search_line(data, **search)
+    outcome = _outcome(line.pop("metrics"))
+    return replace(outcome, details={**outcome.details, **line})
+
+
+def _outcome(record: Mapping[str, Any], counts: Sequence[str] = ()) -> Outcome:
+    """Return an outcome: numbers as metrics, one for each variable, and the rest as details.
+
+    ``counts`` are numbers that say how it was measured, which are details.
+    """
+    metrics: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    for name, value in record.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in NAMED:
+            metrics |= {
+                NAMED[name].format(x): each for x, each in value.items() if each is not None
+            }
+        elif value is not None and name not in counts and (is_number or name == "constant"):
+            metrics[name] = value
+        elif value is not None:
+            details[name] = list(value) if isinstance(value, tuple) else value
+    return Outcome(metrics, details)
+
+
 def search_config(
     law: str,
     engine: str,
@@ -62,14 +93,10 @@ def search_config(
     n: int = POINTS,
     rule: str | None = None,
 ) -> dict[str, Any]:
-    """Return, as plain data, all that determines a search line besides the data and the seed.
+    """Return the configuration of a search as plain data: all besides the data and the seed.
 
-    Arguments are those of :func:`search_line`. ``engine_version`` is what a table calls the
-    search: the engine, its version, and all that is not default.
-
-    Raises:
-        ValueError: There is no such law, engine, argument or rule, or ``n`` is not positive.
-        RuntimeError: The engine cannot run here.
+    ``engine_version`` is what a table calls the search: the engine, its version, and all that is
+    not default. A RuntimeError tells why the engine cannot run here.
     """
     truth = laws.get(law)
     if n < 1:
@@ -77,7 +104,7 @@ def search_config(
     if rule is not None and rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; choose from {', '.join(RULES)}")
     default = engines.resolve(engine)[0]
-    chosen = default.configured(**(arguments or {}))
+    configured = default.configured(**(arguments or {}))
     changes = {name: json.dumps(value) for name, value in (arguments or {}).items()}
     if n != POINTS:
         changes["points"] = str(n)
@@ -90,7 +117,7 @@ def search_config(
         "engine": default.name,
         "engine_version": " ".join([name, *(f"{key}={value}" for key, value in changes.items())]),
         "arguments": dict(arguments or {}),
-        "settings": dict(chosen.settings),
+        "settings": dict(configured.settings),
         "points": n,
         "rule": rule,
         "rule_settings": {"knee": KNEE, "rounding": ROUNDING} if rule == "knee" else {},
@@ -108,32 +135,18 @@ def search_line(
     n: int = POINTS,
     rule: str | None = None,
 ) -> dict[str, Any]:
-    """Search some points of ``data`` for a formula and score it on sequences it has not seen.
+    """Search ``n`` points of ``data`` for a formula and score it on sequences it has not seen.
 
-    Args:
-        data: The predictions.
-        law: The law to compare with.
-        engine: A name of :func:`symreg.engines.names`.
-        seed: Draws the points and seeds the search.
-        arguments: Changes to the engine's own; see :meth:`symreg.engines.Engine.configured`.
-        n: Number of points that the search sees.
-        rule: How a formula is chosen; see :meth:`symreg.front.Front.best`. None for the engine's
-            own rule.
-
-    Returns:
-        The ``expression``, the whole ``front``, a hash of the ``settings`` and the ``metrics`` of
-        :class:`symreg.score.LawScore`.
-
-    Raises:
-        ValueError: There is no such law, engine or rule, or too few points are usable.
-        RuntimeError: The engine cannot run here, or found no finite formula.
+    The seed draws the points and seeds the search; ``rule`` is that of
+    :meth:`symreg.search.front.Front.best`, None for the engine's own. The line holds the
+    ``expression``, the ``front``, a hash of the ``settings`` and the ``metrics`` of a LawScore.
     """
-    chosen = engines.resolve(engine)[0]
-    if arguments:
-        chosen = chosen.configured(**arguments)
-    rule = rule or chosen.rule
-    seen, held_out = data.split(seed, n)
-    front = chosen.fit(seen.X, seen.force_predicted, NAMES, seed)
+    from symreg.formula.score import score  # sympy, which help and listings do without
+
+    searcher = engines.resolve(engine)[0].configured(**(arguments or {}))
+    rule = rule or searcher.rule
+    training, held_out = data.split(seed, n)
+    front = searcher.fit(training.X, training.force_predicted, NAMES, seed)
     expression = front.best(rule).expression
     result = score(
         expression, law, X=held_out.X, y=held_out.force_predicted, groups=held_out.sequence_id
@@ -141,11 +154,8 @@ def search_line(
     return {
         "expression": expression,
         "rule": rule,
-        "front": [
-            {"complexity": row.complexity, "loss": row.loss, "expression": row.expression}
-            for row in front.equations
-        ],
-        "settings": artefacts.key(dict(front.settings)),
+        "front": [asdict(equation) for equation in front.equations],
+        "settings": artefact.key(dict(front.settings)),
         "metrics": result.record(),
     }
 

@@ -1,4 +1,4 @@
-"""The points that a fit or a score is given: their shape, their names, and which are usable."""
+"""Points of a fit or a score: their shape, the names of their columns, and the usable ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ NAMES = ("r", "m1", "m2")
 def check(
     X: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str] = NAMES
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return ``X`` [n, d] and ``y`` [n] as float64, or refuse them before any work is done.
-
-    Raises:
-        ValueError: The shapes or names do not fit together, or there is no point.
-    """
+    """Return ``X`` [n, d] and ``y`` [n] as float64, or a ValueError before any work is done."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != len(names):
         raise ValueError(f"X must have shape [n, {len(names)}] ({', '.join(names)}), got {X.shape}")
@@ -37,18 +33,10 @@ def check(
 def usable(
     X: npt.NDArray[np.float64], y: npt.NDArray[np.float64], at_least: int
 ) -> tuple[npt.NDArray[np.bool_], float]:
-    """Tell which points have a logarithm: finite, and positive in ``y`` and in every column.
+    """Tell which points have a logarithm, and the share of those without: a mask [n] and a number.
 
-    Args:
-        X: Inputs, shape [n, d].
-        y: Values, shape [n].
-        at_least: The smallest number of points that the caller can work with.
-
-    Returns:
-        A mask of shape [n] and the share of points that it drops.
-
-    Raises:
-        ValueError: Fewer than ``at_least`` points remain.
+    A logarithm needs a finite, positive value in ``y`` [n] and in every column of ``X`` [n, d]. A
+    ValueError tells that fewer than ``at_least`` points have one.
     """
     keep = np.isfinite(y) & (y > 0) & np.all(np.isfinite(X) & (X > 0), axis=1)
     if keep.sum() < at_least:

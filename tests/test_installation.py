@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worldmodel import corpora
+from worldmodel.text import corpora
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -1,1 +1,1 @@
-"""World models of orbits: a GPT with pluggable attention, its heads, tasks and data."""
+"""World models of orbits: a GPT with pluggable attention, its heads and its data."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import lightning
-from jsonargparse import set_parsing_settings
+from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch.cli import (
     ArgsType,
@@ -16,32 +16,42 @@ from lightning.pytorch.cli import (
     LightningCLI,
     SaveConfigCallback,
 )
+from yaml import YAMLError
 
-from orbits import artefacts
-from worldmodel.allocator import keep_freed_memory
-from worldmodel.callbacks import PredictionWriter, SaveLastStep
-from worldmodel.checkpoint import AtomicCheckpoints, check_resumable, read_checkpoint
-from worldmodel.data import OrbitData, SequenceData
-from worldmodel.gpt_task import GPTTask
-from worldmodel.shard_data import ShardData
-from worldmodel.state_task import StateTask
-from worldmodel.stopping import INTERRUPTED, StopBetweenSteps
-from worldmodel.tasks import ForceTask, NextTokenTask, OrbitTask
-from worldmodel.text import CorpusData, TextData
-from worldmodel.text_task import TextTask
+from orbits.runs import artefact
+from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import SequenceData
+from worldmodel.data.shards import ShardData
+from worldmodel.data.text import CorpusData, TextData
+from worldmodel.models.base import GPTModel
+from worldmodel.models.checkpoint import (
+    KEYWORDS,
+    MAKER,
+    OWN_CLASS,
+    check_resumable,
+    read_checkpoint,
+)
+from worldmodel.models.orbit import ForceModel, NextTokenModel, OrbitModel
+from worldmodel.models.renamed import RENAMED, renamed
+from worldmodel.models.state import StateModel
+from worldmodel.models.text import TextModel
+from worldmodel.training.allocator import keep_freed_memory
+from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
+from worldmodel.training.checkpoints import AtomicCheckpoints
+from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
 
-KEYWORDS = ("best", "last", "hpc", "registry")
-"""What Lightning takes as ``ckpt_path`` beside a path."""
 TRAINING = ("fit", "finetune")
-"""Commands that start or resume a training; the others ask a trained model."""
+"""Commands that start or resume a training; the others evaluate a trained model."""
 LINKED = ("protocol", "protocol_args", "tokenizer")
 """Arguments of the data that the model takes from them."""
 NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
-"""What PyTorch says of a machine's limits in errors that are otherwise a program's."""
-TASKS = (NextTokenTask, ForceTask, StateTask, TextTask)
+"""PyTorch's messages about limits of the machine, which are no faults of the program."""
+MODELS = (NextTokenModel, ForceModel, StateModel, TextModel)
 DATA = (OrbitData, TextData, ShardData)
+YAML = "yaml, with the classes of earlier versions under their present names"
+"""Name of the way in which configurations and values of flags are read."""
 CLASSES = {
-    "model": ", ".join(task.__name__ for task in TASKS),
+    "model": ", ".join(model.__name__ for model in MODELS),
     "data": ", ".join(data.__name__ for data in DATA),
 }
 
@@ -51,7 +61,7 @@ class Trainer(lightning.Trainer):
 
     def finetune(
         self,
-        model: OrbitTask,
+        model: OrbitModel,
         datamodule: OrbitData,
         pretrained: str | None = None,
         ckpt_path: str | None = None,
@@ -59,23 +69,30 @@ class Trainer(lightning.Trainer):
         """Train a force head on a pre-trained backbone.
 
         Args:
-            model: A ForceTask with the variant and shape of the checkpoint.
+            model: A ForceModel with the variant and shape of the checkpoint.
             datamodule: Labelled sequences (population: force).
-            pretrained: Checkpoint of a NextTokenTask; without it that of ``model.pretrained``,
+            pretrained: Checkpoint of a NextTokenModel; without it that of ``model.pretrained``,
                 or random weights.
             ckpt_path: Checkpoint of an interrupted fine-tuning run, to resume it.
 
         Raises:
-            ValueError: The model is not a ForceTask, the data have no labels, or the checkpoint
+            ValueError: The model is not a ForceModel, the data have no labels, or the checkpoint
                 holds another variant.
         """
-        if not isinstance(model, ForceTask):
-            raise ValueError(f"finetune trains a ForceTask, got {type(model).__name__}")
+        if not isinstance(model, ForceModel):
+            raise ValueError(f"finetune trains a ForceModel, got {type(model).__name__}")
         if datamodule.hparams["population"] != "force":
             raise ValueError("finetune needs labelled sequences: set data.population=force")
         if pretrained and not ckpt_path:
             model.load_backbone(pretrained)
         self.fit(model, datamodule=datamodule, ckpt_path=ckpt_path, weights_only=True)
+
+
+def _read_yaml(text: str) -> Any:
+    return renamed(get_loader("yaml")(text))
+
+
+set_loader(YAML, _read_yaml, exceptions=(YAMLError,))
 
 
 class SaveConfig(SaveConfigCallback):
@@ -91,19 +108,19 @@ class SaveConfig(SaveConfigCallback):
     def setup(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
     ) -> None:
-        """Save it in the logger's folder, in one piece; without one it is nobody's to write to.
+        """Save it in the logger's folder, and remove half-written files of killed trainings.
 
-        What killed trainings left half-written there and in its sister folders goes.
+        Without a logger, nothing is saved.
         """
         if stage != "fit" or trainer.logger is None:
             return
-        log_dir = trainer.log_dir  # asks all processes
+        log_dir = trainer.log_dir  # a call of all processes
         if trainer.is_global_zero and log_dir is not None:
             folder = Path(log_dir)
             kin = folder.parent if folder.name.startswith("version_") else folder
-            artefacts.remove_abandoned(kin)
+            artefact.remove_abandoned(kin)
             text = self.parser.dump(self.config, skip_none=False)
-            artefacts.write_bytes(folder / self.config_filename, text.encode())
+            artefact.write_bytes(folder / self.config_filename, text.encode())
 
 
 class Parser(LightningArgumentParser):
@@ -116,12 +133,13 @@ class Parser(LightningArgumentParser):
             parent = unknown[1].rpartition(".")[0]
             message = f"unknown key {unknown[1]!r}; choose from {', '.join(self._keys(parent))}"
         not_accepted = re.search(r"Option '(\w+)' is not accepted", message)
-        if not_accepted:  # by the parser of one task or data module, which is then this parser
+        if not_accepted:  # by the parser of one model or data module, which is then this parser
             message = f"unknown key {not_accepted[1]!r}; choose from {', '.join(self._keys(''))}"
         no_class = re.match(r'Parser key "(model|data)":\s+- Expected a path but (\S+)', message)
         if no_class:
             key, name = no_class.groups()
-            message = f"unknown {key} class {name!r}; choose from {CLASSES[key]}"
+            present = f"it is now {RENAMED[name]}" if name in RENAMED else None
+            message = f"unknown {key} class {name!r}; {present or f'choose from {CLASSES[key]}'}"
         _fail(message)
 
     def _keys(self, parent: str) -> list[str]:
@@ -144,7 +162,7 @@ class WorldModelCLI(LightningCLI):
         # A {class_path: ...} inside a dict[str, Any], as attention_args, is data and no class.
         set_parsing_settings(instantiate_subclass_spec_in_any=False)
         super().__init__(
-            GPTTask,
+            GPTModel,
             SequenceData,
             subclass_mode_model=True,
             subclass_mode_data=True,
@@ -152,6 +170,7 @@ class WorldModelCLI(LightningCLI):
             seed_everything_default=0,
             save_config_callback=SaveConfig,
             parser_class=Parser,
+            parser_kwargs={"parser_mode": YAML, "allow_abbrev": False},
             args=args,
         )
 
@@ -166,10 +185,13 @@ class WorldModelCLI(LightningCLI):
         path = self.config[command].get("ckpt_path")
         if path in (None, *KEYWORDS):
             return
-        if "_class_path" in read_checkpoint(path)["hyper_parameters"]:
-            asked = self.config[command]["model"]
-            super()._parse_ckpt_path()
-            _compare(asked, self.config[command]["model"], path, resumes=command in TRAINING)
+        arguments = dict(read_checkpoint(path)["hyper_parameters"])
+        if OWN_CLASS in arguments:
+            configured = self.config[command]["model"]
+            arguments.pop(MAKER, None)
+            restored = {"class_path": renamed(arguments.pop(OWN_CLASS)), "dict_kwargs": arguments}
+            self.config = self.parser.parse_object({command: {"model": restored}}, self.config)
+            _compare(configured, self.config[command]["model"], path, resumes=command in TRAINING)
 
     def before_instantiate_classes(self) -> None:
         """Load checkpoints as plain data unless told otherwise."""
@@ -189,27 +211,27 @@ class WorldModelCLI(LightningCLI):
         """Save the last step, take orbits by default, and let model and data agree."""
         parser.add_lightning_class_args(SaveLastStep, "save_last_step")
         parser.add_lightning_class_args(StopBetweenSteps, "stop_between_steps")
-        parser.set_defaults({"data": {"class_path": "worldmodel.data.OrbitData"}})
+        parser.set_defaults({"data": {"class_path": "worldmodel.data.orbits.OrbitData"}})
         for key in LINKED:
             parser.link_arguments(f"data.init_args.{key}", f"model.init_args.{key}")
 
     def after_instantiate_classes(self) -> None:
-        """Refuse a task that cannot read its data or checkpoint, or that cannot be asked.
+        """Refuse a model that cannot read its data or checkpoint, or cannot serve the command.
 
         Raises:
             FileNotFoundError: There is no such checkpoint.
-            ValueError: An orbit task on text, a text task on orbits, predict without a ForceTask
-                or a writer, an answer asked of no checkpoint, or a checkpoint of another variant,
+            ValueError: An orbit model on text, a text model on orbits, predict without a ForceModel
+                or a writer, no checkpoint to evaluate, or a checkpoint of another variant,
                 protocol or shape.
         """
         model, data = type(self.model), type(self.datamodule)
-        if issubclass(model, TextTask) != issubclass(data, CorpusData):
+        if issubclass(model, TextModel) != issubclass(data, CorpusData):
             raise ValueError(
-                f"{model.__name__} does not read {data.__name__}: text needs a TextTask and "
-                "TextData or ShardData, orbits need an OrbitTask and an OrbitData"
+                f"{model.__name__} does not read {data.__name__}: text needs a TextModel and "
+                "TextData or ShardData, orbits need an OrbitModel and an OrbitData"
             )
-        if self.subcommand == "predict" and not issubclass(model, ForceTask):
-            raise ValueError(f"predict writes the forces of a ForceTask, got {model.__name__}")
+        if self.subcommand == "predict" and not issubclass(model, ForceModel):
+            raise ValueError(f"predict writes the forces of a ForceModel, got {model.__name__}")
         callbacks = self.trainer.callbacks  # type: ignore[attr-defined]
         writes = any(isinstance(callback, PredictionWriter) for callback in callbacks)
         if self.subcommand == "predict" and not writes:
@@ -219,12 +241,12 @@ class WorldModelCLI(LightningCLI):
             )
         checkpoint = self.config[self.subcommand].get("ckpt_path")
         if checkpoint is None and self.subcommand not in TRAINING:
-            raise ValueError(f"{self.subcommand} asks a trained model: set ckpt_path")
+            raise ValueError(f"{self.subcommand} needs a trained model: set ckpt_path")
         if checkpoint not in (None, *KEYWORDS):
-            held = read_checkpoint(checkpoint)
-            self.model.check_checkpoint(checkpoint, held)
+            content = read_checkpoint(checkpoint)
+            self.model.check_checkpoint(checkpoint, content)
             if self.subcommand in TRAINING:
-                check_resumable(checkpoint, held)
+                check_resumable(checkpoint, content)
 
 
 def main(args: ArgsType = None) -> None:
@@ -254,17 +276,13 @@ def main(args: ArgsType = None) -> None:
         _fail(str(error), 1)
 
 
-def _compare(asked: Any, held: Any, path: str, resumes: bool) -> None:
-    """Say which hyper-parameters are a checkpoint's and not the configuration's.
-
-    Raises:
-        ValueError: Training would go on with others than were asked for.
-    """
-    asked, held = (x.get("init_args") or {} for x in (asked, held))
+def _compare(configured: Any, restored: Any, path: str, resumes: bool) -> None:
+    """Report the hyper-parameters of a checkpoint that differ from the configuration's."""
+    configured, restored = (x.get("init_args") or {} for x in (configured, restored))
     changed = [
-        f"{name} {value!r} (configured: {asked[name]!r})"
-        for name, value in sorted(held.items())
-        if name in asked and asked[name] != value and name not in (*LINKED, "pretrained")
+        f"{name} {value!r} (configured: {configured[name]!r})"
+        for name, value in sorted(restored.items())
+        if name in configured and configured[name] != value and name not in (*LINKED, "pretrained")
     ]
     if changed and resumes:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A language model beyond the length it was trained on."""
+"""Evaluation of a language model beyond the length it was trained on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.layer import Attention
-from worldmodel.token_task import TokenTask
+from worldmodel.models.text import TokenModel
 
 _MOST_NUMBERS = 2**26
 """Attention weights of one layer, or logits, that a batch may hold at once."""
@@ -18,7 +18,7 @@ _MOST_NUMBERS = 2**26
 
 @contextlib.contextmanager
 def at_length(module: nn.Module, length: int, ntk_train_length: int | None) -> Iterator[None]:
-    """Let attention layers work at a length that training did not have.
+    """Set attention layers to a length other than that of training.
 
     A formula that contains the sequence length L takes this one for it, as it is written.
 
@@ -29,7 +29,7 @@ def at_length(module: nn.Module, length: int, ntk_train_length: int | None) -> I
             length; None leaves them alone.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Attention)]
-    held = [(layer.spec, layer.ntk_train_length) for layer in layers]
+    before = [(layer.spec, layer.ntk_train_length) for layer in layers]
     try:
         for layer in layers:
             if layer.spec.needs_length:
@@ -37,30 +37,30 @@ def at_length(module: nn.Module, length: int, ntk_train_length: int | None) -> I
             layer.ntk_train_length = ntk_train_length
         yield
     finally:
-        for layer, (spec, ntk) in zip(layers, held, strict=True):
+        for layer, (spec, ntk) in zip(layers, before, strict=True):
             layer.spec, layer.ntk_train_length = spec, ntk
 
 
 @torch.no_grad()
-def losses(task: TokenTask, windows: Tensor) -> Tensor:
+def losses(model: TokenModel, windows: Tensor) -> Tensor:
     """Return the negative log-likelihood of every token of windows after the first, in nats.
 
     Args:
-        task: A language model, in evaluation mode.
+        model: A language model, in evaluation mode.
         windows: int64 [N, L + 1].
 
     Returns:
         float32 [N, L].
     """
     n, length = len(windows), windows.shape[1] - 1
-    held = length * max(task.hparams["n_head"] * length, task.embedding.num_embeddings)
-    size = max(1, min(n, _MOST_NUMBERS // held))
-    found = []
+    numbers = length * max(model.hparams["n_head"] * length, model.embedding.num_embeddings)
+    size = max(1, min(n, _MOST_NUMBERS // numbers))
+    parts = []
     for batch in windows.split(size):
-        tokens = batch.to(task.device)
-        logits = task({"tokens": tokens[:, :-1]})
+        tokens = batch.to(model.device)
+        logits = model({"tokens": tokens[:, :-1]})
         loss = functional.cross_entropy(
             logits.transpose(1, 2).float(), tokens[:, 1:], reduction="none"
         )
-        found.append(loss.cpu())
-    return torch.cat(found)
+        parts.append(loss.cpu())
+    return torch.cat(parts)

@@ -1,7 +1,7 @@
 """Linear-time sequence mixers: one file each; a new file is found automatically.
 
 A mixer's file is called like the mixer and defines ``MIXER``, a subclass of
-:class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` are what mixers share. A file that
+:class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share. A file that
 fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and stops nothing
 else.
 """
@@ -14,18 +14,15 @@ import pkgutil
 from typing import Any
 
 from attention.linear.mixer import Mixer, RecurrentState
+from attention.spec import FACTS
 
 __all__ = ["Mixer", "RecurrentState", "build", "get", "names"]
 
 
-_SAID = ("name", "source", "about", "kept")
-"""What a mixer says of itself, as text."""
-
-
 @functools.cache
 def _catalogue() -> dict[str, type[Mixer] | str]:
-    """Return by the name of its file each mixer, or a line that says why the file makes none."""
-    found: dict[str, type[Mixer] | str] = {}
+    """Return each mixer by the name of its file, or the error of a file that makes none."""
+    mixers: dict[str, type[Mixer] | str] = {}
     for file in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         try:
             mixer = getattr(importlib.import_module(f"{__name__}.{file}"), "MIXER", None)
@@ -33,16 +30,16 @@ def _catalogue() -> dict[str, type[Mixer] | str]:
                 continue
             if not (isinstance(mixer, type) and issubclass(mixer, Mixer)):
                 raise ValueError(f"MIXER must be a subclass of Mixer, got {mixer!r}")
-            for field in _SAID:
+            for field in FACTS:
                 if not isinstance(getattr(mixer, field, None), str):
                     raise ValueError(f"{mixer.__name__} lacks {field}, a text")
             if mixer.name != file:
                 raise ValueError(f"names its mixer {mixer.name!r}; a file is called like its mixer")
-            found[file] = mixer
+            mixers[file] = mixer
         except Exception as error:  # whatever a file does wrong is said of that file alone
             what = str(error) or type(error).__name__
-            found[file] = f"attention/linear/{file}.py: {what.splitlines()[0]}"
-    return found
+            mixers[file] = f"attention/linear/{file}.py: {what.splitlines()[0]}"
+    return mixers
 
 
 def names() -> tuple[str, ...]:
@@ -51,16 +48,12 @@ def names() -> tuple[str, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name a line for each file that fails, which names the file and the fault."""
+    """Return the error of each file that makes no mixer, by name."""
     return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 
 def get(name: str) -> type[Mixer]:
-    """Return the class of the mixer called ``name``.
-
-    Raises:
-        ValueError: There is no such mixer, or its file fails, and the message says how.
-    """
+    """Return the class of the mixer called ``name``."""
     mixer = _catalogue().get(str(name))
     if mixer is None:
         raise ValueError(f"unknown mixer {name!r}; choose from {', '.join(names())}")
@@ -70,9 +63,5 @@ def get(name: str) -> type[Mixer]:
 
 
 def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Mixer:
-    """Return the module of a mixer; arguments and errors are those of its class.
-
-    Raises:
-        ValueError: There is no such mixer.
-    """
+    """Return the module of a mixer; arguments and errors are those of its class."""
     return get(name)(n_head, head_dim, **args)

@@ -1,4 +1,4 @@
-"""What looks at the last few inputs only: short convolutions and the token shift."""
+"""Short causal convolutions and the token shift, which look at the last few inputs only."""
 
 from __future__ import annotations
 

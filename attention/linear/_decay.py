@@ -30,9 +30,10 @@ def decayed_attention(
     chunk: int | None,
     bonus: Tensor | None = None,
 ) -> Tensor:
-    """Continue from the ``state`` of a cache, which is replaced; ``chunk`` None goes by position.
+    """Return the decayed sum after the ``state`` of a cache, which is replaced.
 
-    Arguments and result are those of :func:`recurrent`.
+    ``chunk`` positions are taken at once, or one by one with None; the other arguments and the
+    result are those of :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
     if chunk is None:
@@ -66,13 +67,13 @@ def recurrent(
     Returns:
         [B, H, L, V] and [B, H, K, V].
     """
-    found = []
+    outputs = []
     for q_t, k_t, v_t, log_decay_t in steps(q, k, v, log_decay):
         write = k_t.mT @ v_t
         after = log_decay_t.exp().mT * state + write
-        found.append(q_t @ (after if bonus is None else state + bonus[..., None] * write))
+        outputs.append(q_t @ (after if bonus is None else state + bonus[..., None] * write))
         state = after
-    return torch.cat(found, dim=-2), state
+    return torch.cat(outputs, dim=-2), state
 
 
 def chunked(
@@ -84,7 +85,7 @@ def chunked(
     chunk: int,
     bonus: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Do what :func:`recurrent` does, ``chunk`` positions at once."""
+    """Compute :func:`recurrent` with ``chunk`` positions at once."""
     length = q.shape[-2]
     q, k, v, log_decay = in_chunks(chunk, q, k, v, log_decay)
     scores = pair_scores(q, k, log_decay, before=bonus is not None)
@@ -92,9 +93,9 @@ def chunked(
         scores = scores + torch.diag_embed((q * bonus[:, None, None] * k).sum(-1))
     reads = q * sum_to(log_decay, before=bonus is not None).exp()
     writes = (k * sum_after(log_decay).exp()).mT @ v
-    kept = log_decay.sum(-2, keepdim=True).exp().mT
+    to_end = log_decay.sum(-2, keepdim=True).exp().mT
     states = []
-    for kept_n, writes_n in zip(kept.unbind(-3), writes.unbind(-3), strict=True):
+    for kept_n, writes_n in zip(to_end.unbind(-3), writes.unbind(-3), strict=True):
         states.append(state)
         state = kept_n * state + writes_n
     out = scores @ v + reads @ torch.stack(states, dim=-3)
@@ -163,7 +164,7 @@ def _pair_decay(log_decay: Tensor, before: bool) -> Tensor:
 
 
 def _scores_by_halves(q: Tensor, k: Tensor, log_decay: Tensor, before: bool) -> Tensor:
-    """Do what :func:`pair_scores` does with one decay per channel.
+    """Return :func:`pair_scores` for one decay per channel.
 
     Queries of the second half of a block and keys of its first half meet at the middle: each side
     decays to there, and one product of matrices makes the corner. Blocks of 2, 4, 8, ... are put

@@ -53,9 +53,10 @@ def corrected_attention(
     cache: RecurrentState,
     chunk: int | None,
 ) -> Tensor:
-    """Continue from the ``state`` of a cache, which is replaced; ``chunk`` None goes by position.
+    """Return the corrected sum after the ``state`` of a cache, which is replaced.
 
-    Arguments and result are those of :func:`recurrent`.
+    ``chunk`` positions are taken at once, or one by one with None; the other arguments and the
+    result are those of :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
     inputs = (q, k, v, log_decay, read, write, state)
@@ -90,12 +91,12 @@ def recurrent(
     Returns:
         [B, H, L, V] and [B, H, K, V].
     """
-    found = []
+    outputs = []
     for q_t, k_t, v_t, log_decay_t, read_t, write_t in steps(q, k, v, log_decay, read, write):
         answer = read_t @ state
         state = log_decay_t.exp().mT * state + write_t.mT @ answer + k_t.mT @ v_t
-        found.append(q_t @ state)
-    return torch.cat(found, dim=-2), state
+        outputs.append(q_t @ state)
+    return torch.cat(outputs, dim=-2), state
 
 
 def chunked(
@@ -108,7 +109,7 @@ def chunked(
     state: Tensor,
     chunk: int,
 ) -> tuple[Tensor, Tensor]:
-    """Do what :func:`recurrent` does, ``chunk`` positions at once.
+    """Compute :func:`recurrent` with ``chunk`` positions at once.
 
     The answers u_t = r_t S_{t-1} of a chunk depend on each other: u = R S_0 + A u + B v with A
     strictly lower triangular. Solving for u once, u = W S_0 + Y, is the WY form of the product of
@@ -130,11 +131,12 @@ def chunked(
     )
     from_state, from_values = solved.split([q.shape[-1], v.shape[-1]], dim=-1)
     remains = sum_after(log_decay).exp()
-    kept = log_decay.sum(-2, keepdim=True).exp().mT
+    to_end = log_decay.sum(-2, keepdim=True).exp().mT
     added, corrected = (k * remains).mT @ v, (write * remains).mT
     states, answers = [], []
     for w, y, kept_n, added_n, corrected_n in zip(
-        *(x.unbind(-3) for x in (from_state, from_values, kept, added, corrected)), strict=True
+        *(x.unbind(-3) for x in (from_state, from_values, to_end, added, corrected)),
+        strict=True,
     ):
         states.append(state)
         answers.append(w @ state + y)

@@ -7,7 +7,7 @@ from torch.func import functional_call
 
 
 def normalised(norm: nn.Module, x: Tensor) -> Tensor:
-    """Apply a norm in the type of x, whatever that of its weights is.
+    """Apply a norm in the dtype of x, whatever the dtype of its weights.
 
     Sums over many positions are normalised before they are cast: float16 does not hold them.
     """

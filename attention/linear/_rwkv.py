@@ -1,4 +1,4 @@
-"""What RWKV-6 and RWKV-7 share: the token shift, low-rank functions, projections, output norm."""
+"""Parts of RWKV-6 and RWKV-7: the token shift, low-rank functions, projections, output norm."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ from torch.nn import functional
 Decayed = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 AT_ONCE = 2048
-"""Positions whose chunks are held at once: few enough for a processor's cache."""
+"""Positions that are computed together, few enough for a processor's cache."""
 
 
 @dataclass
 class ScanState:
-    """The prefix sums of Sect. 3.3.
+    """Prefix sums of the recurrence (Sect. 3.3).
 
     Attributes:
         log_e: ln E, E = sum e^s, [B, H].
@@ -93,7 +93,7 @@ def recurrent(
     against 0.003% chunk by chunk.
     """
     f, g, h = state.bases.chunk(3, dim=-2)
-    log_e, p, found = state.log_e, state.p, []
+    log_e, p, outputs = state.log_e, state.p, []
     for t in range(s.shape[-1]):
         logit, outer = s[..., t], k[..., t, :, None] * v[..., t, None, :]
         raised = torch.logaddexp(log_e, logit)
@@ -104,16 +104,16 @@ def recurrent(
         log_e, p = raised, p + logit
         a, b, c = radial[..., t, :, None, None].unbind(dim=2)
         mean = (p / (state.length + t + 1))[..., None, None]
-        found.append(q[..., t, None, :] @ (a * f + b * (g - mean * h) + c * h))
+        outputs.append(q[..., t, None, :] @ (a * f + b * (g - mean * h) + c * h))
     bases = torch.cat([f, g, h], dim=-2)
-    return torch.cat(found, dim=-2), ScanState(log_e, p, bases, state.length + s.shape[-1])
+    return torch.cat(outputs, dim=-2), ScanState(log_e, p, bases, state.length + s.shape[-1])
 
 
 def chunked(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, chunk: int
 ) -> tuple[Tensor, ScanState]:
-    """Do what :func:`recurrent` does chunk by chunk."""
-    found = []
+    """Compute :func:`recurrent` chunk by chunk."""
+    outputs = []
     for first in range(0, s.shape[-1], AT_ONCE):
         rows = slice(first, first + AT_ONCE)
         mixed, state = _chunks(
@@ -125,14 +125,14 @@ def chunked(
             state,
             chunk,
         )
-        found.append(mixed)
-    return torch.cat(found, dim=-2), state
+        outputs.append(mixed)
+    return torch.cat(outputs, dim=-2), state
 
 
 def _chunks(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, chunk: int
 ) -> tuple[Tensor, ScanState]:
-    """Do a few chunks together.
+    """Compute a few chunks together.
 
     Inside a chunk one matrix of queries times keys is weighted by r. What came before it is one
     product with the three bases, whose coefficients are stacked along the keys' channels.
@@ -175,7 +175,7 @@ def _chunks(
 def three_sums(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, decayed: Decayed
 ) -> tuple[Tensor, ScanState]:
-    """Do what :func:`recurrent` does by three calls of another sum, one for each basis.
+    """Compute :func:`recurrent` as three decayed sums, one for each basis.
 
     ``decayed`` takes q, k, v, log-decays [B, H, L, 1] and a state [B, H, K, V], and does what
     :func:`attention.linear._decay.recurrent` does with them.

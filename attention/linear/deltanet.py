@@ -27,7 +27,7 @@ class DeltaNet(Mixer):
     about = "Linear attention that overwrites: a key's old value is subtracted before the new one."
     kept = "H (D^2 + 9 D)"
     expand = 1
-    """Channels of a value for one of a key."""
+    """Value channels per key channel."""
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 CHANNELS = 16
-"""Channels of keys and values must be a multiple: the smallest tile of the kernels."""
+"""Smallest tile of the kernels; channels of keys and values are multiples of it."""
 
 
 def refusal(k: Tensor, v: Tensor) -> str | None:
@@ -49,7 +49,7 @@ def installed() -> bool:
 def chunked(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor, bonus: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Do what :func:`attention.linear._decay.chunked` does; its arguments and result are these."""
+    """Compute :func:`attention.linear._decay.chunked`, with the same arguments and result."""
     heads = (*v.shape[:3], k.shape[-1])
     q, k, v, log_decay = (
         x.transpose(1, 2) for x in (q.expand(heads), k.expand(heads), v, log_decay)

@@ -12,7 +12,7 @@ from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 RANK, TEMPERATURE = 16, 16
-"""Of the forget gate, as published (Sect. 4.4)."""
+"""Rank and temperature of the forget gate, as published (Sect. 4.4)."""
 
 
 class GatedLinearAttention(Mixer):

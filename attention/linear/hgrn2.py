@@ -45,17 +45,13 @@ class HGRN2(Mixer):
 
     @classmethod
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`.
-
-        Raises:
-            ValueError: ``lower_bound`` is neither None nor in [0, 1).
-        """
-        found = super().checked(args)
-        bound = found["lower_bound"]
+        """Return all arguments, as in :meth:`Mixer.checked`."""
+        values = super().checked(args)
+        bound = values["lower_bound"]
         number = isinstance(bound, int | float) and not isinstance(bound, bool)
         if bound is not None and not (number and 0 <= bound < 1):
             raise ValueError(f"lower_bound of hgrn2 must be in [0, 1), got {bound!r}")
-        return found
+        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, forget, v = (self._split(layer(x)) for layer in (self.query, self.forget, self.value))

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.checks import check_positive
 from attention.linear._decay import decayed_attention
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
+from attention.scalars import check_positive
 
 
 class LinearAttention(Mixer):
@@ -42,11 +42,7 @@ class LinearAttention(Mixer):
 
     @classmethod
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`.
-
-        Raises:
-            ValueError: ``rope_base`` is neither None nor a positive number.
-        """
+        """Return all arguments, as in :meth:`Mixer.checked`."""
         checked = super().checked(args)
         if checked["rope_base"] is not None:
             check_positive(f"rope_base of {cls.name}", checked["rope_base"])

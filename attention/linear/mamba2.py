@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.checks import check_size
 from attention.linear._convolution import ShortConvolution
 from attention.linear._decay import decayed_attention
 from attention.linear._gate import StepSize
 from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.scalars import check_size
 
 EXPAND = 2
-"""Inner channels for one of the model, as published."""
+"""Inner channels per channel of the model, as published."""
 
 
 class Mamba2(Mixer):
@@ -54,14 +54,10 @@ class Mamba2(Mixer):
 
     @classmethod
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`.
-
-        Raises:
-            ValueError: ``state`` is not a whole number of at least 1.
-        """
-        found = super().checked(args)
-        check_size("state of mamba2", found["state"])
-        return found
+        """Return all arguments, as in :meth:`Mixer.checked`."""
+        values = super().checked(args)
+        check_size("state of mamba2", values["state"])
+        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         sizes = [self.inner, self.state, self.state]

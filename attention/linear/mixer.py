@@ -1,4 +1,4 @@
-"""What every linear-time mixer is: a module with a chunked form, a recurrence and a small state."""
+"""The base class of linear-time mixers: a chunked form, a recurrence and a small state."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from attention.checks import check_sequences, check_size
+from attention.scalars import check_size
+from attention.validation import check_sequences
 
 
 @dataclass
 class RecurrentState:
-    """What decoding keeps of the positions seen so far; its size does not grow with them.
+    """The state of decoding after the positions seen so far; its size does not grow with them.
 
     Attributes:
         tensors: By name, each [B, ...]; empty before the first position.
@@ -32,8 +33,8 @@ class Mixer(nn.Module, ABC):
 
     It is causal; ``zeros`` alone can be told not to be.
 
-    A subclass says what it is, makes its layers in ``__init__`` and writes :meth:`_mix`. Its file
-    ends with ``MIXER = ClassName`` and is called like the mixer.
+    A subclass describes itself by constants, makes its layers in ``__init__`` and writes
+    :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.
 
     Args:
         n_head: Number of heads.
@@ -49,17 +50,17 @@ class Mixer(nn.Module, ABC):
     """
 
     name: ClassVar[str]
-    """As in ``attention.all_names()``."""
+    """The name in ``attention.names("all")``."""
     source: ClassVar[str]
     """Paper and equation."""
     about: ClassVar[str]
     """One sentence."""
     kept: ClassVar[str]
-    """Numbers that decoding keeps for a sequence, of H heads of D channels and its arguments."""
+    """Formula of the state's size for one sequence, in H heads of D channels and the arguments."""
     grows: ClassVar[bool] = False
     """Whether the state grows with the length all the same, as that of long convolutions does."""
     arguments: ClassVar[Mapping[str, Any]] = {}
-    """What a user may set, as plain data, with its defaults."""
+    """Arguments that a user may set, with their defaults, as plain data."""
 
     def __init__(
         self,
@@ -86,9 +87,6 @@ class Mixer(nn.Module, ABC):
         """Return all arguments: those given, and the defaults of the others.
 
         A subclass extends this with what its values must be.
-
-        Raises:
-            TypeError: The mixer takes no such argument.
         """
         for argument in args:
             if argument not in cls.arguments:
@@ -98,12 +96,7 @@ class Mixer(nn.Module, ABC):
 
     @classmethod
     def label_of(cls, args: Mapping[str, Any]) -> str:
-        """Return the name shown in tables: with the arguments that differ from their defaults.
-
-        Raises:
-            TypeError: The mixer takes no such argument.
-            ValueError: A bad argument.
-        """
+        """Return the name shown in tables: with the arguments that differ from their defaults."""
         changed = (
             f"{argument}={value:g}" if isinstance(value, float) else f"{argument}={value}"
             for argument, value in cls.checked(args).items()
@@ -141,7 +134,7 @@ class Mixer(nn.Module, ABC):
         return self._advance(x, cache, self.chunk)
 
     def recurrent(self, x: Tensor, cache: RecurrentState | None = None) -> Tensor:
-        """Do what :meth:`forward` does position by position: the specification."""
+        """Compute :meth:`forward` position by position: the specification."""
         return self._advance(x, cache, None)
 
     def new_cache(self) -> RecurrentState:
@@ -149,7 +142,7 @@ class Mixer(nn.Module, ABC):
         return RecurrentState()
 
     def state_size(self) -> int:
-        """Return how many numbers decoding keeps for a sequence."""
+        """Return the size of the state of one sequence, in numbers."""
         cache, weight = self.new_cache(), next(self.parameters())
         with torch.no_grad():
             self.recurrent(weight.new_zeros(1, 1, self.width), cache)

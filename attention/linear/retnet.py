@@ -14,7 +14,7 @@ from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
 
 EXPAND = 2
-"""Channels of a value for one of a key, as published (Sect. 3.1, parameter allocation)."""
+"""Value channels per key channel, as published (Sect. 3.1, parameter allocation)."""
 
 
 class RetNet(Mixer):

@@ -52,16 +52,16 @@ class RWKV6(RWKV):
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         change = change_since_last(x, cache)
         blended = x + change * self.blend
-        seen = {name: x + change * shift(blended) for name, shift in self.shifts.items()}
+        inputs = {name: x + change * shift(blended) for name, shift in self.shifts.items()}
         layers = {"receptance": self.receptance, "key": self.key, "value": self.value}
-        r, k, v = (self._split(layer(seen[name])) for name, layer in layers.items())
-        rate = self._split(self.decay(seen["decay"]))
+        r, k, v = (self._split(layer(inputs[name])) for name, layer in layers.items())
+        rate = self._split(self.decay(inputs["decay"]))
         with full_precision(x):
             # exp(-exp(10)) is 0 in every precision; beyond, the gradient would be infinity * 0.
             log_decay = -rate.clamp_max(10.0).exp()
             mixed = decayed_attention(r, k, v, log_decay, cache, chunk, self.bonus.to(r.dtype))
             mixed = self._normalised(mixed).to(x.dtype)
-        return self.project(mixed * functional.silu(self.gate(seen["gate"])))
+        return self.project(mixed * functional.silu(self.gate(inputs["gate"])))
 
 
 MIXER = RWKV6

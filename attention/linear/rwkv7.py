@@ -62,17 +62,17 @@ class RWKV7(RWKV):
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         change = change_since_last(x, cache)
-        seen = {name: x + change * shift for name, shift in self.shifts.items()}
-        key = self.key(seen["key"])
+        inputs = {name: x + change * shift for name, shift in self.shifts.items()}
+        key = self.key(inputs["key"])
         r, k, removed, v, decay, rate = (
             self._split(heads)
             for heads in (
-                self.receptance(seen["receptance"]),
+                self.receptance(inputs["receptance"]),
                 key,
                 key * self.removal,
-                self.value(seen["value"]),
-                self.decay(seen["decay"]),
-                self.rate(seen["rate"]),
+                self.value(inputs["value"]),
+                self.decay(inputs["decay"]),
+                self.rate(inputs["rate"]),
             )
         )
         with full_precision(x):
@@ -82,7 +82,7 @@ class RWKV7(RWKV):
             mixed = corrected_attention(r, k, v, log_decay, removed, -rate * removed, cache, chunk)
             present = (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v
             mixed = self._normalised(mixed) + self._merge(present, like=present)
-        return self.project((mixed * self.gate(seen["gate"])).to(x.dtype))
+        return self.project((mixed * self.gate(inputs["gate"])).to(x.dtype))
 
 
 def _rank(factor: float, width: int) -> int:

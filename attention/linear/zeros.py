@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.checks import check_positive
 from attention.linear import _zeros_forms as forms
 from attention.linear import _zeros_triton, fla
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope, sinusoidal
 from attention.reference import unit
+from attention.scalars import check_positive
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "radial": ("zero_sum", "softmax", "none"),
@@ -24,7 +24,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "zeroth": ("none", "first", "all"),
     **dict.fromkeys(("gated", "norm", "rescale", "decay", "causal"), (True, False)),
 }
-"""What the arguments may be; ``rope_base`` is a number."""
+"""Allowed values of the arguments; ``rope_base`` is a number."""
 
 IDLE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "zeroth": ("radial", ("softmax", "none")),  # nothing was removed
@@ -33,7 +33,7 @@ IDLE: dict[str, tuple[str, tuple[Any, ...]]] = {
     "rope_base": ("angular", ("plain", "additive", "none")),
     "rescale": ("norm", (False,)),
 }
-"""Arguments that change nothing beside some values of another one."""
+"""Arguments without an effect beside these values of another argument."""
 
 Parts = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -119,12 +119,7 @@ class ZeroS(Mixer):
 
     @classmethod
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`.
-
-        Raises:
-            ValueError: A value is not one of ``CHOICES``, ``rope_base`` is not positive, or an
-                argument is given that another makes idle.
-        """
+        """Return all arguments, as in :meth:`Mixer.checked`."""
         checked = super().checked(args)
         for argument, choices in CHOICES.items():
             value = checked[argument]
@@ -143,7 +138,7 @@ class ZeroS(Mixer):
         return checked
 
     def explicit(self, x: Tensor) -> Tensor:
-        """Return what :meth:`forward` does from the definition of r, in O(L^2) time."""
+        """Compute :meth:`forward` from the definition of r, in O(L^2) time."""
         parts = self._parts(x, self.new_cache())
         with full_precision(x):
             mixed = forms.explicit(*parts, self.args["causal"])
@@ -269,7 +264,7 @@ def _chunked(
     state: forms.ScanState,
     chunk: int,
 ) -> tuple[Tensor, forms.ScanState]:
-    """Do what :func:`forms.chunked` does, by the first of Triton, fla and PyTorch that serves."""
+    """Compute :func:`forms.chunked` by the first of Triton, fla and PyTorch that serves."""
     if _zeros_triton.refusal(k, v) is None:
         return _zeros_triton.chunked(q, k, v, s, radial, state, chunk)
     if fla.refusal(k, v) is None:

@@ -2,6 +2,6 @@
 
 ``plan`` turns a specification into the kernels' choices, ``stats``, ``forward`` and ``backward``
 are the kernels, ``primitives`` what they share, ``ops`` their registration with torch, ``tiles``
-the tile sizes per architecture, ``aot`` the check that they build for a GPU that is not there,
-and ``tune`` the search for better tiles on one that is.
+the tile sizes per architecture. In ``tools``, ``aot`` checks that they build for a GPU that is not
+there, and ``tune`` searches for better tiles on one that is.
 """

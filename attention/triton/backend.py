@@ -1,4 +1,4 @@
-"""When the fused kernels serve a call, and the call itself."""
+"""The fused kernels as a backend: the calls they serve, and how they are called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attention.triton import plan
 SHARED = 160 * 1024
 """Shared memory in bytes that no shipped tile exceeds (``aot`` holds them to it)."""
 CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-"""Those that give a block as much: A100, H100 and H200, B200."""
+"""Compute capabilities with that much shared memory: A100, H100 and H200, B200."""
 
 try:
     from attention.triton import ops

@@ -90,7 +90,7 @@ def dq_kernel(
     UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows; the gradient of a learned bias is summed here too.
+    """Write the gradient of q, and add that of a learned bias; one program per block of rows.
 
     With ``UNIT`` q holds unit vectors and ``inverse`` one over the lengths they had: the gradient
     is that of the vectors before.
@@ -149,7 +149,10 @@ def dkdv_kernel(
     P: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of keys; ``UNIT`` and ``inverse`` as in dq_kernel, of the keys."""
+    """Write the gradients of k and v; one program per block of keys.
+
+    ``UNIT`` and ``inverse`` are as in dq_kernel, of the keys.
+    """
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     blocks = tl.cdiv(total_length, KEYS)

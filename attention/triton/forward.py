@@ -25,7 +25,7 @@ def forward_kernel(
     P: tl.constexpr, SAVE: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows.
+    """Write the output; one program per block of rows.
 
     With ``SAVE`` it writes what the backward pass needs beyond q, k, v and the output: two or four
     numbers a row, and with a second stage ``extra`` [B H, Lq, D]: the direction

@@ -30,7 +30,7 @@ def means_kernel(
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows; writes base, k2, distance to ``row_grads`` [1] to [3]."""
+    """Write base, k2, distance to ``row_grads`` [1] to [3]; one program per block of rows."""
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, slope, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
@@ -62,8 +62,8 @@ def means_kernel(
 
         best = tl.max(weight, axis=1)
         at_best = tl.where(weight == best[:, None], 1.0, 0.0)
-        found = tl.sum(at_best * dp, axis=1) / tl.sum(at_best, axis=1)
-        moved = tl.where(best > top, found, base)
+        inner = tl.sum(at_best * dp, axis=1) / tl.sum(at_best, axis=1)
+        moved = tl.where(best > top, inner, base)
         away += total * (base - moved)
         lower_away += lower_total * (base - moved)
         base, top = moved, tl.maximum(top, best)

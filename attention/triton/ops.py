@@ -13,7 +13,6 @@ import torch
 import triton
 from torch import Tensor, library
 
-from attention.checks import check_no_tangents
 from attention.triton import tiles
 from attention.triton.backward import dkdv_kernel, dq_kernel, pre_kernel
 from attention.triton.forward import forward_kernel
@@ -22,6 +21,7 @@ from attention.triton.plan import Plan
 from attention.triton.primitives import INTERPRETED
 from attention.triton.stats import stats_kernel
 from attention.triton.unit import unit_kernel
+from attention.validation import check_no_tangents
 
 LARGEST_P = 20
 """Up to this power half precision takes the row means of the gradient from the rounded output: at

@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def choices(self) -> tuple[bool, str, bool, str, str, list[float]]:
-        """The plan as the operators take it."""
+        """The plan as arguments of the operators."""
         return self.unit, self.phi, self.l1, self.sharpen, self.bias, self.numbers
 
     @property

@@ -1,4 +1,4 @@
-"""What the kernels share: phi and its slope, powers, row constants, tiles of scores.
+"""Primitives of the kernels: phi and its slope, powers, row constants, tiles of scores.
 
 Row i (from 1) has scores s = q_i . k_j. In the kernels
 
@@ -184,16 +184,16 @@ def distance_bias(bias, distance, longest, BIAS: tl.constexpr):
     The kind ``end`` is for tiles that lie past the table of kind ``last`` as a whole.
     """
     if BIAS == "alibi":
-        found = tl.load(bias) * distance.to(tl.float32)
+        value = tl.load(bias) * distance.to(tl.float32)
     elif BIAS == "end":
-        found = tl.load(bias + longest - 1)
+        value = tl.load(bias + longest - 1)
     elif BIAS == "last":
-        found = tl.load(bias + tl.minimum(tl.maximum(distance, 0), longest - 1))
+        value = tl.load(bias + tl.minimum(tl.maximum(distance, 0), longest - 1))
     else:
         tl.static_assert(BIAS == "zero")
         # Keys of the future are masked later; their negative distances must only stay in bounds.
-        found = tl.load(bias + tl.maximum(distance, 0), mask=distance < longest, other=0.0)
-    return found
+        value = tl.load(bias + tl.maximum(distance, 0), mask=distance < longest, other=0.0)
+    return value
 
 
 @triton.jit

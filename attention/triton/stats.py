@@ -1,4 +1,4 @@
-"""The first pass of the sharpened variants: what stage 1 leaves for each row.
+"""The first pass of the sharpened variants: the numbers of stage 1 for each row.
 
 Writes four numbers a row, from which every later kernel rebuilds its weights:
 
@@ -35,7 +35,7 @@ def stats_kernel(
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
-    """One program per block of rows; ``rows`` is [4, B H, Lq], q [B H, Lq, D], k [B H, Lk, D]."""
+    """Write ``rows`` [4, B H, Lq] from q [B H, Lq, D] and k [B H, Lk, D]; a program per block."""
     heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, _, _, tau0, tau1, _, _ = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)

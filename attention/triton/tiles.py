@@ -1,7 +1,7 @@
 """Tile sizes: a static table per architecture, kernel, second stage, head dim and element size.
 
 ``triton.autotune`` needs a GPU at run time and cannot run under the interpreter, and a result
-should not depend on which tile won a race. ``python -m attention.triton.tune`` measures on a GPU
+should not depend on which tile won a race. ``python -m attention tune`` measures on a GPU
 and rewrites ``tiles.json``.
 """
 

@@ -1,4 +1,4 @@
-"""Unit vectors of q and k for the cosine variants, and what their gradient needs."""
+"""Unit vectors of q and k for the cosine variants, with the inverse lengths for gradients."""
 
 import triton
 import triton.language as tl

@@ -1,4 +1,4 @@
-"""Force laws between two bodies. One file per law; a new file here is found automatically.
+"""Force laws between two bodies, one file per law; a new file is found automatically.
 
 A file that does not make a law is left out of :func:`names`, is named by :func:`broken` and by
 :func:`get`, and stops nothing else.
@@ -104,7 +104,7 @@ class Law:
     def slope(
         self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
     ) -> npt.NDArray[np.float64]:
-        """Return dF/dr of the magnitude in solar mass / year^2; arguments as there."""
+        """Return dF/dr in solar mass / year^2; arguments as for :meth:`magnitude`."""
         return self._evaluate(self.expression, 1, r, m1, m2)
 
     def potential_energy(
@@ -122,7 +122,7 @@ class Law:
     def relative_acceleration(
         self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
     ) -> npt.NDArray[np.float64]:
-        """Return how fast the bodies accelerate towards each other, F (m1 + m2) / (m1 m2).
+        """Return the acceleration of the bodies towards each other, F (m1 + m2) / (m1 m2).
 
         AU / year^2; arguments as for magnitude.
         """
@@ -162,7 +162,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _fault(expression: str, parameters: tuple[str, ...]) -> str | None:
-    """Return what is wrong with a formula, or None; it is read and not evaluated."""
+    """Return the fault of a formula, or None; the formula is parsed and not evaluated."""
     try:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError) as error:
@@ -183,7 +183,7 @@ def _fault(expression: str, parameters: tuple[str, ...]) -> str | None:
 
 
 def _is_arithmetic(node: ast.AST) -> bool:
-    """Tell whether a part of a formula is a number, a sum, a power, or a function of such."""
+    """Tell whether a node of a formula is a number, a name, an operation or a known function."""
     if isinstance(node, ast.Constant):
         return type(node.value) in (int, float)
     if isinstance(node, ast.Call):
@@ -204,7 +204,7 @@ _OPERATORS = ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow | ast.UAdd | ast.U
 
 @functools.cache
 def _catalogue() -> dict[str, Law | str]:
-    """Return by the name of its file each law, or a line that says why the file makes none."""
+    """Return by file name each law, or the fault of a file that makes none."""
     found: dict[str, Law | str] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         try:
@@ -226,7 +226,7 @@ def names() -> tuple[str, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name a line for each file that makes no law, which names the file and the fault."""
+    """Return by name the fault of each file that makes no law, as one line."""
     return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 

@@ -1,6 +1,6 @@
 """A pure inverse-cube force, F = k m1 m2 / r^3: Cotes's spirals.
 
-It binds no orbit: the distance either grows without end or falls to zero. Use it for scattering.
+It binds no orbit: the distance either grows without end or falls to zero.
 """
 
 from orbits.laws import Law

@@ -1,6 +1,6 @@
 """Search engines behind one protocol. One file per engine; a new file is found automatically.
 
-Files whose name starts with an underscore are what the engines share. Today's engines:
+What they share is in :mod:`symreg.search`. Today's engines:
 
 - ``operon``: genetic programming in C++ on ln y, with symbols that suit power laws; the default.
 - ``operon_vafa``: the same search with the operators of Vafa et al. (2025).
@@ -18,19 +18,20 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
-from symreg.engines._arguments import did_you_mean
-from symreg.front import Front
+from symreg.search.arguments import did_you_mean
+from symreg.search.front import Front
 
 State = Literal["ready", "not resolved", "misconfigured", "absent", "unknown"]
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whether an engine can run here.
+    """State of an engine on this machine.
 
     Attributes:
         state: ``ready``; ``not resolved``, one command away; ``misconfigured``, by an environment
@@ -43,7 +44,7 @@ class Status:
 
 
 class Engine(Protocol):
-    """What every file in this folder offers as ``ENGINE``.
+    """Engine of symbolic regression; every file in this folder defines one as ``ENGINE``.
 
     Attributes:
         name: The file's name; the same string in the command line, result rows and test ids.
@@ -57,11 +58,11 @@ class Engine(Protocol):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What determines a search, as JSON data."""
+        """Settings that determine a search, as JSON data."""
 
     @property
     def rule(self) -> str:
-        """The engine's rule of :data:`symreg.front.RULES`: the published one where there is one."""
+        """The rule of :data:`symreg.search.front.RULES` by which the engine's formula is chosen."""
 
     def configured(self, /, **arguments: Any) -> Engine:
         """Return the same engine with other search arguments, which ``settings`` then shows.
@@ -84,15 +85,15 @@ class Engine(Protocol):
 
 @functools.cache
 def _catalogue() -> dict[str, Engine]:
-    found: dict[str, Engine] = {}
+    engines: dict[str, Engine] = {}
     for module in pkgutil.iter_modules(__path__):
         if module.name.startswith("_"):
             continue
         engine = importlib.import_module(f"{__name__}.{module.name}").ENGINE
         if engine.name != module.name:
             raise ValueError(f"symreg/engines/{module.name}.py names its engine {engine.name!r}")
-        found[engine.name] = engine
-    return dict(sorted(found.items()))
+        engines[engine.name] = engine
+    return dict(sorted(engines.items()))
 
 
 def names() -> tuple[str, ...]:
@@ -101,11 +102,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Engine:
-    """Return the engine called ``name``.
-
-    Raises:
-        ValueError: There is no such engine; the message names near ones and lists the choices.
-    """
+    """Return the engine called ``name``; a ValueError names near ones."""
     try:
         return _catalogue()[name]
     except KeyError:
@@ -117,14 +114,10 @@ def get(name: str) -> Engine:
 
 
 def resolve(name: str) -> tuple[Engine, str]:
-    """Return the engine that will run for ``name``, and one line that says why.
+    """Return the engine for ``name``, and one line with the reason of the choice.
 
-    Args:
-        name: A name of :func:`names`, or ``auto``: PySR if it is ready, else Operon.
-
-    Raises:
-        ValueError: There is no such engine.
-        RuntimeError: The engine was asked for by name and cannot run here.
+    ``auto`` is PySR if it is ready, else Operon. An engine that is named and cannot run here is a
+    RuntimeError.
     """
     if name == "auto":
         pysr = get("pysr").status()
@@ -141,8 +134,6 @@ def resolve(name: str) -> tuple[Engine, str]:
 
 def package_status(package: str) -> Status:
     """Return the status of an engine that needs nothing but an installed Python package."""
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         return Status("ready", f"{package} {version(package)}")
     except PackageNotFoundError:

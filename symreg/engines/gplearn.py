@@ -11,20 +11,19 @@ where those are not finite, and a program that met such a value is left out of t
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from symreg.engines import Status, package_status
-from symreg.engines._arguments import changed, keywords
-from symreg.engines._search import Row, searched
-from symreg.front import Front
-from symreg.log_target import LogTarget
+from symreg.search.front import Front
+from symreg.search.regressor import FIXED, Regressor
+from symreg.search.run import Row, run_search
+from symreg.search.targets import LogTarget
 
 FUNCTIONS: dict[str, tuple[np.ufunc, str]] = {
     "add": (np.add, "({} + {})"),
@@ -42,8 +41,7 @@ FUNCTIONS: dict[str, tuple[np.ufunc, str]] = {
 }
 NOT_FINITE = 1e6
 RESERVED = {
-    "random_state": "it is the seed of the fit",
-    "warm_start": "every fit is a search of its own",
+    **FIXED,
     "feature_names": "they are the names of the fit",
     "transformer": "it serves classification",
     "class_weight": "it serves classification",
@@ -52,63 +50,38 @@ TUPLES = ("const_range", "init_depth")
 
 
 @dataclass(frozen=True)
-class GPLearn:
-    """One configuration of gplearn's SymbolicRegressor.
+class GPLearn(Regressor):
+    """One configuration of gplearn's SymbolicRegressor, on the target ``log``."""
 
-    Attributes:
-        name: The engine's name.
-        arguments: Keyword arguments of the regressor, as JSON data.
-        rule: How a formula is chosen from a front; see :meth:`symreg.front.Front.best`.
-    """
-
-    name: str
-    arguments: Mapping[str, Any]
-    rule: str = "knee"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The regressor's arguments, the target, and how the constant is set afterwards."""
-        return {**self.arguments, "target": "log", "constant": "median"}
+    constructor = ("gplearn", "genetic.py", "SymbolicRegressor")
+    reserved: ClassVar = RESERVED
+    operators: ClassVar = {"function_set": tuple(FUNCTIONS)}
 
     def configured(self, /, **arguments: Any) -> GPLearn:
-        """Return this engine with other search arguments.
-
-        Args:
-            arguments: Keywords of gplearn's SymbolicRegressor, for example ``population_size``,
-                ``generations`` and ``function_set`` (names of ``FUNCTIONS``).
-
-        Raises:
-            ValueError: There is no such argument, or the value does not fit.
-            RuntimeError: gplearn is not installed.
-        """
-        known = keywords("gplearn", "genetic.py", "SymbolicRegressor")
-        merged = changed(self.name, self.arguments, arguments, known, RESERVED)
-        unknown = [name for name in merged["function_set"] if name not in FUNCTIONS]
-        if unknown:
-            choices = ", ".join(FUNCTIONS)
-            raise ValueError(f"{self.name}: unknown function {unknown[0]!r}; choose from {choices}")
+        """Return this engine with other arguments; ``function_set`` has names of ``FUNCTIONS``."""
+        merged = self._changed(arguments)
+        self._check_operators(merged)
         return replace(self, arguments=merged)
-
-    def version(self) -> str:
-        """Return the version of gplearn."""
-        return version("gplearn")
-
-    def status(self) -> Status:
-        """Tell whether gplearn is installed."""
-        return package_status("gplearn")
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str], seed: int) -> Front:
         """Search for y = f(X); see :func:`symreg.fit`. Losses are mean squared errors of ln y."""
         target = LogTarget.of(X, y, names)
-        import gplearn.genetic  # noqa: F401  # a second that is no part of the search
+        # An extra; it takes a second, which is no part of the search.
+        from gplearn import functions, genetic
 
-        return searched(self, target, seed, lambda: self._search(target, seed))
+        search = functools.partial(
+            self._search, genetic.SymbolicRegressor, functions.make_function, target, seed
+        )
+        return run_search(self, target, seed, search)
 
-    def _search(self, target: LogTarget, random_state: int) -> list[Row]:
+    def _search(
+        self,
+        regressor: type,
+        make_function: Callable[..., Any],
+        target: LogTarget,
+        random_state: int,
+    ) -> list[Row]:
         """Run one search; the rows are its last population and what is left of the earlier ones."""
-        from gplearn.functions import make_function
-        from gplearn.genetic import SymbolicRegressor
-
         arguments = dict(self.arguments)
         for name in TUPLES:
             if isinstance(arguments.get(name), list):
@@ -119,7 +92,7 @@ class GPLearn:
                 for name, (plain, _) in FUNCTIONS.items()
                 if name in arguments["function_set"]
             ]
-            search = SymbolicRegressor(random_state=random_state, **arguments)
+            search = regressor(random_state=random_state, **arguments)
             search.fit(target.inputs, target.values)
             rows = []
             for program in filter(None, itertools.chain(*filter(None, search._programs))):

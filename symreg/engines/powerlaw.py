@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from symreg.engines import Status
-from symreg.engines._search import Row, searched
-from symreg.front import Front
-from symreg.log_target import LogTarget
+from symreg.search.front import Front
+from symreg.search.run import Row, run_search
+from symreg.search.targets import LogTarget
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,7 @@ class PowerLaw:
     rule: str = "knee"  # a front of one equation leaves no choice
 
     def configured(self, /, **arguments: Any) -> PowerLaw:
-        """Return this engine; a closed form has nothing to set.
-
-        Raises:
-            ValueError: There is an argument.
-        """
+        """Return this engine; a closed form has nothing to set."""
         if arguments:
             raise ValueError(f"powerlaw takes no arguments, got {', '.join(arguments)}")
         return self
@@ -49,7 +45,7 @@ class PowerLaw:
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str], seed: int) -> Front:
         """Return a front of one equation; see :func:`symreg.fit`. Nothing here is random."""
         target = LogTarget.of(X, y, names)
-        return searched(self, target, seed, lambda: [_solve(target)])
+        return run_search(self, target, seed, lambda: [_solve(target)])
 
 
 def _solve(target: LogTarget) -> Row:

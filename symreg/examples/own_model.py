@@ -1,4 +1,4 @@
-"""A model that this suite has never seen, from its predictions to a verdict on their law.
+"""Example: from the predictions of your own model to a verdict on their law.
 
     python -m symreg.examples.own_model          writes own_model.npz and scores it, in seconds
     python -m symreg leaderboard own_model.npz   the same file as a row beside its controls

@@ -1,24 +1,37 @@
 import dataclasses
+import importlib.util
 
 import pytest
 import torch
 
+import tests.with_torch  # noqa: F401  # isort: skip
 import attention
 from attention import AttnSpec, catalogue
+
+collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["*_aot.py", "*_tune.py"]
+"""Tests of tools that import triton, which exists for Linux only."""
 
 ADDED = AttnSpec("added_by_this_test", phi="softplus", bias="learned", sharpen="reweight", p=2.0)
 """A new variant is one entry: softplus of biased scores, re-weighted."""
 
+CORNERS = (
+    AttnSpec("corner_identity", phi="identity", modify="negate"),
+    AttnSpec("corner_relu", phi="relu", scale="log_length", normalise="sqrt_half_row"),
+    AttnSpec("corner_relu2", phi="relu2", normalise="length", mask="window"),
+    AttnSpec("corner_relu6", phi="relu6", normalise="none", sharpen="elastic"),
+    AttnSpec("corner_gelu", phi="gelu", bias="alibi", mask="streaming"),
+    AttnSpec("corner_sigmoid", phi="sigmoid", shift="minus_log_length", normalise="none"),
+    AttnSpec("corner_mish", phi="mish", scale="cosine", shift="minus_log_row"),
+    AttnSpec("corner_sparsemax", normalise="sparsemax", sharpen="elastic_length"),
+    AttnSpec("corner_entmax", normalise="entmax15", modify="recentre"),
+    AttnSpec("corner_sink", sink=True, bias="learned", beyond="last", sharpen="reweight"),
+)
+"""With the variants of ``COVER`` they hold every value of every choice of a specification."""
+
+COVER = ("lssar", "lazy", "zeros_sm", "softmax_recentred_l1", *(spec.name for spec in CORNERS))
+
 SMALL = {"length": 20, "window": 5, "sinks": 2, "max_distance": 7}
 """Arguments that matter at a few tokens; a bias for fewer distances than there are."""
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -33,6 +46,13 @@ def name(request):
     """Every variant of the catalogue, and one that is registered here."""
     if request.param == ADDED.name:
         request.getfixturevalue("added")
+    return request.param
+
+
+@pytest.fixture(params=COVER)
+def corner(request, monkeypatch):
+    """Few variants that between them hold every value of every choice."""
+    monkeypatch.setattr(catalogue, "CATALOGUE", (*catalogue.CATALOGUE, *CORNERS))
     return request.param
 
 

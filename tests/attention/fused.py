@@ -51,6 +51,11 @@ def learned(spec, heads=2):
     return found
 
 
+def tau_of(name, heads=2):
+    """Return the learned numbers that a call of ``attend`` takes, None where there are none."""
+    return learned(get(name), heads) or None
+
+
 def run(function, inputs, spec, parameters, dtype):
     """Return the output and every gradient in the order q, k, v, parameters."""
     *given, upstream = (x.detach().to(dtype) for x in inputs)

@@ -9,7 +9,7 @@ import attention
 from attention import catalogue, linear
 from attention.__main__ import main
 
-NAMES = attention.all_names()
+NAMES = attention.names("all")
 TEXTS = {"source": "nobody", "formula": "none", "about": "Nothing."}
 
 
@@ -78,7 +78,7 @@ def test_a_bad_mixer_is_named_with_its_fault(text, message, tmp_path, monkeypatc
 
 def check_others(capsys, said):
     """Check that all others are there, and that the list says this of the bad one."""
-    assert attention.all_names() == NAMES
+    assert attention.names("all") == NAMES
     main(["ls"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "bad_one" in line] == [f"left out: {said}"]

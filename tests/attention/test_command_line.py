@@ -1,10 +1,12 @@
 import runpy
+import subprocess
 import sys
 
 import pytest
 
 import attention
-from attention.__main__ import COLUMNS, MIXERS, main
+from attention.__main__ import main
+from attention.listing import COLUMNS, MIXERS
 
 
 def test_every_variant_is_listed_with_its_properties(capsys, added):
@@ -63,3 +65,16 @@ def test_it_runs_as_a_module(capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "attention.__main__", raising=False)
     runpy.run_module("attention", run_name="__main__")
     assert capsys.readouterr().out.startswith("name ")
+
+
+@pytest.mark.parametrize("words", [["ls"], ["aot", "--help"]], ids=" ".join)
+def test_the_list_and_help_need_no_torch(words):
+    code = f"""import sys
+from attention.__main__ import main
+try:
+    main({words})
+finally:
+    assert "torch" not in sys.modules"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

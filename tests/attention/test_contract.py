@@ -5,6 +5,8 @@ import torch
 
 import attention
 from attention import AttnSpec, attend, reference, stages, weights
+from attention.spec import CHOICES
+from tests.attention.conftest import CORNERS, COVER
 
 HALF = [torch.float16, torch.bfloat16, torch.float32]
 
@@ -73,18 +75,27 @@ def check_gradients(name, tensors, variant, rule):
         assert torch.autograd.gradcheck(call("auto"), inputs)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("edited", [1, 7, 15])
-def test_a_later_token_changes_no_earlier_output_by_a_bit(name, tensors, variant, dtype, edited):
+def test_the_corners_hold_every_value_of_every_choice(added):
+    chosen = [*CORNERS, *(attention.get(name) for name in COVER if name in attention.names())]
+    for field, values in CHOICES.items():
+        missing = {*values} - {getattr(spec, field) for spec in chosen} - {"refuse"}
+        assert not missing, f"add a corner with {field} {missing}"
+    assert {spec.sink for spec in chosen} == {spec.gated for spec in chosen} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("edited", "dtype"), [(1, torch.float64), (7, torch.float32), (15, torch.float64)], ids=str
+)
+def test_a_later_token_changes_no_earlier_output_by_a_bit(corner, tensors, variant, edited, dtype):
     q, k, v = tensors(16, dtype=dtype)
-    these = variant(name, q)
-    before = attend(q, k, v, name, **these.given)
+    these = variant(corner, q)
+    before = attend(q, k, v, corner, **these.given)
     for x in (q, k, v):
         x[:, :, edited:] += 3 * torch.rand_like(x[:, :, edited:])
         x[:, :, 15] *= 1e4
     if "gates" in these.parameters:
         these.parameters["gates"][:, :, edited:] *= 0.5
-    after = attend(q, k, v, name, **these.given)
+    after = attend(q, k, v, corner, **these.given)
     assert torch.equal(before[:, :, :edited], after[:, :, :edited])
     assert not torch.equal(before[:, :, edited:], after[:, :, edited:])
 
@@ -114,20 +125,19 @@ def test_decoding_row_by_row_equals_the_whole(name, tensors, variant):
         torch.testing.assert_close(part, whole[:, :, rows], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("length", "queries"), [(13, 13), (13, 6)])
-def test_rows_in_chunks_equal_the_whole(name, tensors, variant, length, queries):
-    q, k, v = tensors(length, queries=queries)
-    these = variant(name, q)
-    call = (q, k, v, these.spec, these.parameters)
-    whole = reference.attend(*call)
-    for chunk in (1, 3, 5, queries, 100):
-        torch.testing.assert_close(reference.attend(*call, chunk), whole, rtol=0, atol=1e-12)
+def test_rows_in_chunks_equal_the_whole(name, tensors, variant):
+    for queries in (13, 6):
+        q, k, v = tensors(13, queries=queries)
+        these = variant(name, q)
+        call = (q, k, v, these.spec, these.parameters)
+        whole = reference.attend(*call)
+        for chunk in (1, 3, 5, queries, 100):
+            torch.testing.assert_close(reference.attend(*call, chunk), whole, rtol=0, atol=1e-12)
     with pytest.raises(ValueError, match="chunk must be a positive number of rows, got 0"):
         reference.attend(*call, 0)
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-def test_long_calls_on_a_cpu_run_in_chunks(name, tensors, variant, monkeypatch, gradients):
+def test_long_calls_on_a_cpu_run_in_chunks(name, tensors, variant, monkeypatch):
     q, k, v = tensors(13)
     these = variant(name, q)
     whole = attend(q, k, v, name, backend="reference", **these.given)
@@ -139,11 +149,13 @@ def test_long_calls_on_a_cpu_run_in_chunks(name, tensors, variant, monkeypatch, 
 
     original = reference.stages
     monkeypatch.setattr(reference, "stages", counted)
-    monkeypatch.setattr(attention.api, "CPU_CHUNK", 5)
-    with torch.set_grad_enabled(gradients):
-        found = attend(q, k, v, name, backend="reference", **these.given)
-    assert sizes == [5, 5, 3]
-    torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)
+    monkeypatch.setattr(attention.backends, "CPU_CHUNK", 5)
+    for gradients in (False, True):
+        sizes.clear()
+        with torch.set_grad_enabled(gradients):
+            found = attend(q, k, v, name, backend="reference", **these.given)
+        assert sizes == [5, 5, 3]
+        torch.testing.assert_close(found, whole, rtol=0, atol=1e-12)
 
 
 def test_stages_are_those_of_the_output(name, tensors, variant):
@@ -170,8 +182,12 @@ def test_output_is_linear_in_the_values_and_takes_their_width(name, tensors, var
     torch.testing.assert_close(out[..., -1], 2 * out[..., 0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", HALF)
-def test_low_precision_is_near_and_keeps_its_type(name, tensors, variant, dtype):
+def test_low_precision_is_near_and_keeps_its_type(name, tensors, variant):
+    for dtype in HALF:
+        check_low_precision(name, tensors, variant, dtype)
+
+
+def check_low_precision(name, tensors, variant, dtype):
     q, k, v = tensors(40, dtype=dtype)
     these = variant(name, q, p=1)
     out = attend(q, k, v, name, **these.given)
@@ -216,26 +232,36 @@ def finite(name, inputs, variant, length):
         assert x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize("case", ["random", "identical tokens", "zero query", "zero keys"])
-def test_long_rows_stay_finite(name, tensors, variant, dtype, case):
-    finite(name, special(tensors, case, 512, dtype), variant, 512)
+def test_long_rows_stay_finite(corner, tensors, variant, case):
+    for dtype in HALF:
+        finite(corner, special(tensors, case, 512, dtype), variant, 512)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", HALF)
+@pytest.mark.full
 @pytest.mark.parametrize("case", ["random", "identical tokens", "zero query"])
 @pytest.mark.parametrize(
     "long", ["lssar", "softmax_reweighted", "sparsemax", "entmax", "lazy", "zeros_sm", "l1"]
 )
-def test_very_long_rows_stay_finite(long, tensors, variant, dtype, case):
-    finite(long, special(tensors, case, 4096, dtype), variant, 4096)
+def test_very_long_rows_stay_finite(long, tensors, variant, case):
+    for dtype in HALF:
+        finite(long, special(tensors, case, 4096, dtype), variant, 4096)
 
 
-@pytest.mark.parametrize("dtype", [*HALF, torch.float64])
-@pytest.mark.parametrize("p", [0.5, 15, 100])
-@pytest.mark.parametrize("case", ["identical tokens", "zero query", "zero keys"])
-def test_dead_rows_give_nothing(reweighted, tensors, variant, dtype, p, case):
+@pytest.mark.parametrize(
+    ("case", "p", "dtype"),
+    [
+        ("identical tokens", 0.5, torch.float16),
+        ("identical tokens", 15, torch.bfloat16),
+        ("identical tokens", 100, torch.float64),
+        ("zero query", 0.5, torch.float64),
+        ("zero query", 100, torch.float16),
+        ("zero keys", 15, torch.float32),
+        ("zero keys", 0.5, torch.bfloat16),
+    ],
+    ids=str,
+)
+def test_dead_rows_give_nothing(reweighted, tensors, variant, case, p, dtype):
     length = 300  # beyond 256, where bfloat16 cannot count rows
     q, k, v = special(tensors, case, length, dtype, heads=2)
     these = variant(reweighted, q, p=p)
@@ -249,7 +275,6 @@ def test_dead_rows_give_nothing(reweighted, tensors, variant, dtype, p, case):
         assert torch.all(x.grad == 0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
 @pytest.mark.parametrize(
     ("dead", "case"),
     [
@@ -262,13 +287,14 @@ def test_dead_rows_give_nothing(reweighted, tensors, variant, dtype, p, case):
         ),
     ],
 )
-def test_rows_without_weights_give_nothing(dead, case, tensors, variant, dtype):
-    q, k, v = special(tensors, case, 300, dtype, heads=2)
-    out = attend(q, k, v, dead, **variant(dead, q).given)
-    out[:, :, 3:].float().sum().backward()
-    assert torch.all(out[:, :, 3:] == 0)
-    gradients = (q, v) if dead in ("relu_shen", "relu_wortsman") else (q, k, v)
-    assert all(torch.all(x.grad == 0) for x in gradients)
+def test_rows_without_weights_give_nothing(dead, case, tensors, variant):
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        q, k, v = special(tensors, case, 300, dtype, heads=2)
+        out = attend(q, k, v, dead, **variant(dead, q).given)
+        out[:, :, 3:].float().sum().backward()
+        assert torch.all(out[:, :, 3:] == 0)
+        gradients = (q, v) if dead in ("relu_shen", "relu_wortsman") else (q, k, v)
+        assert all(torch.all(x.grad == 0) for x in gradients)
 
 
 @pytest.mark.parametrize("scaled", ["lssa", "lssar", "cosine"])

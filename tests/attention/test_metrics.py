@@ -41,20 +41,17 @@ def test_heads_stay_apart():
     assert metrics.density(w).tolist() == [0.0, 0.75]
 
 
-def test_zeros_and_small_mass_are_different_things():
+def test_zeros_and_small_weights_are_different_things():
     w = torch.tensor([[1.0, 0, 0], [0.9, 0.1, 0], [0.95, 0.0, 0.05]], dtype=torch.float64)
     w = w.expand(1, 1, 3, 3)
     assert metrics.zero_share(w).item() == pytest.approx(1 / 6)
     assert metrics.zero_share(w, below=0.06).item() == pytest.approx(2 / 6)
-    assert metrics.mass_below(w, 0.2).item() == pytest.approx((0 + 0.1 + 0.05) / 3)
 
 
-def test_entropy_and_support_count_keys():
+def test_entropy_counts_keys():
     entropy = metrics.row_entropy(uniform())
     expected = sum(math.log(i) for i in range(1, 7)) / 6
     torch.testing.assert_close(entropy, torch.full((2,), expected, dtype=torch.float64))
-    support = metrics.effective_support(uniform())
-    torch.testing.assert_close(support, torch.full((2,), 3.5, dtype=torch.float64))
     assert metrics.row_entropy(torch.zeros(1, 1, 4, 4)).item() == 0, "dead rows"
     signed = -uniform()
     torch.testing.assert_close(metrics.row_entropy(signed), entropy)

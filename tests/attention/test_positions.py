@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attention.positions import (
-    LearnedPositions,
+    Rotations,
     alibi_slopes,
     distance_bias,
     dynamic_ntk_base,
@@ -29,6 +29,19 @@ def test_rope_is_a_rotation_of_each_channel_pair():
             )
             found = torch.stack([out[:, row, j], out[:, row, j + 4]])
             torch.testing.assert_close(found, expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("first", [0, 3])
+def test_shared_rotations_are_those_of_rope_bit_for_bit(dtype, first):
+    x = torch.randn(2, 7, 8, generator=torch.Generator().manual_seed(0)).to(dtype)
+    rotations = Rotations()
+    for base in (100.0, 10_000.0):
+        expected = rope(x, torch.arange(first, first + 7), base)
+        for _ in range(2):  # computed, then known
+            assert torch.equal(rotations.rope(x, first, base), expected)
+    with pytest.raises(ValueError, match="even head_dim, got 7"):
+        rotations.rope(x[..., :7], first, 100.0)
 
 
 def test_rope_keeps_norms_and_the_first_position():
@@ -102,18 +115,6 @@ def test_sinusoidal_positions_are_sines_and_cosines():
             assert table[position, 2 * j + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
     products = table @ table.T  # a function of the distance
     torch.testing.assert_close(products[:-9, :-9], products[9:, 9:], rtol=0, atol=1e-4)
-
-
-def test_learned_positions_are_rows_of_a_table():
-    module = LearnedPositions(8, 4)
-    positions = torch.tensor([0, 7, 3])
-    assert torch.equal(module(positions), module.table.weight[positions])
-    assert 0.005 < module.table.weight.std() < 0.04
-    module(positions).sum().backward()
-    assert torch.equal(module.table.weight.grad.sum(-1).nonzero().flatten(), positions.sort()[0])
-    assert module(positions[:0]).shape == (0, 4)
-    with pytest.raises(ValueError, match="position 8 is beyond the 8 learned"):
-        module(torch.tensor([2, 8]))
 
 
 def test_alibi_slopes_are_the_published_ones():

@@ -5,7 +5,7 @@ import torch
 
 from attention import explain, get, reference
 from attention.triton import backend
-from benchmarks.speed import eager
+from benchmarks.cost import eager
 
 pytestmark = [
     pytest.mark.gpu,

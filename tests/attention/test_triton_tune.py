@@ -3,14 +3,16 @@ import json
 import pytest
 import torch
 
-from attention.triton import tiles, tune
+from attention.__main__ import main
+from attention.triton import tiles
+from attention.triton.tools import tune
 
 
 def test_it_needs_a_gpu(capsys):
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(SystemExit) as stop:
-        tune.main([])
+        main(["tune"])
     assert stop.value.code == 2
     assert "CUDA" in capsys.readouterr().err
 

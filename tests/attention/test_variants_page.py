@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attention.__main__ import table
+from attention.listing import table
 
 
 def test_the_page_is_what_the_command_prints():

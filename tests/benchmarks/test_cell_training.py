@@ -1,5 +1,6 @@
 """A cell's training continues where a killed run stood, and ends as if nothing had happened."""
 
+import contextlib
 import csv
 import errno
 import os
@@ -7,11 +8,13 @@ import os
 import pytest
 import torch
 
-from benchmarks import newton, newton_cells, presets, training
-from symreg import cells
-from symreg.cells import Cell
+from benchmarks import learners, training
+from benchmarks.worker import prepare
+from orbits.runs import cell as runner
+from tests import training_cells
 
 CHECKPOINT_STEPS, KILLED_AT = 20, 31
+HOW = {"checkpoint_steps": CHECKPOINT_STEPS}
 
 
 class Killed(Exception):
@@ -25,19 +28,25 @@ def killed(step, steps):
 
 @pytest.fixture(scope="module")
 def grid():
-    """Return the cells of ``tiny`` that train softmax, with a checkpoint every 20 steps."""
-    found = newton.cells(newton.Options("identifiable", presets.get("tiny")))
-    frequent = {"training": {"checkpoint_steps": CHECKPOINT_STEPS}}
-    pretraining = next(c for c in found if c.kind == "pretrain")
-    force = next(c for c in found if c.kind == "force" and c.needs)
-    pretraining = Cell("pretrain", {**pretraining.config, **frequent})
-    force = Cell("force", {**force.config, **frequent}, needs={"pretrained": pretraining})
-    return {"pretrain": pretraining, "force": force}
+    pretraining = training_cells.cell(training_cells.job("pretrain", HOW))
+    force = training_cells.job("force", HOW, steps=40, direction_weight=0.3)
+    return {"pretrain": pretraining, "force": training_cells.cell(force, pretraining)}
 
 
-def compute(cell, out, progress=lambda *_: None):
-    newton_cells.initialise()
-    return cells.compute_cell(newton_cells.COMPUTE[cell.kind], cell, out, progress)
+@pytest.fixture
+def compute(monkeypatch):
+    """Return a function that computes a cell, telling of every step, and gives its result."""
+    prepare()
+
+    def compute(cell, out, progress=lambda *_: None):
+        (out / "cells").mkdir(exist_ok=True)
+        with monkeypatch.context() as patched:
+            patched.setattr(runner, "_progress", lambda *_: contextlib.nullcontext(progress))
+            runner.compute(cell, out)
+        (result,) = cell.results(out)
+        return result
+
+    return compute
 
 
 def results(cell, out):
@@ -50,23 +59,31 @@ def results(cell, out):
 
 @pytest.fixture(scope="module")
 def uninterrupted(grid, tmp_path_factory):
+    prepare()
     out = tmp_path_factory.mktemp("uninterrupted")
-    return out, {kind: compute(cell, out)["line"]["metrics"] for kind, cell in grid.items()}
+    (out / "cells").mkdir()
+    for cell in grid.values():
+        runner.compute(cell, out)
+    return out
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", ["pretrain", "force"])
-def test_a_killed_training_continues_from_its_checkpoint(grid, uninterrupted, tmp_path, kind):
-    cell, (reference, metrics) = grid[kind], uninterrupted
+def test_a_killed_training_continues_from_its_checkpoint(
+    grid, uninterrupted, compute, tmp_path, kind
+):
+    cell = grid[kind]
+    (tmp_path / "cells").mkdir()
     for need in cell.needs.values():
-        need.folder(tmp_path).parent.mkdir(parents=True)
-        need.folder(tmp_path).symlink_to(need.folder(reference))
-    assert compute(cell, tmp_path, killed)["line"]["status"] == "failed"
+        need.folder(tmp_path).symlink_to(need.folder(uninterrupted))
+    assert compute(cell, tmp_path, killed).error == "Killed: "
     steps = []
-    record = compute(cell, tmp_path, lambda step, total: steps.append(step))
-    assert steps == list(range(CHECKPOINT_STEPS + 1, cell.config["steps"] + 1))
-    assert record["line"]["metrics"] == metrics[kind]
+    result = compute(cell, tmp_path, lambda step, total: steps.append(step))
+    assert result.ok
+    assert steps == list(range(CHECKPOINT_STEPS + 1, cell.arguments["job"]["steps"] + 1))
+    assert result.metrics == cell.results(uninterrupted)[0].metrics
     (weights, curves), (their_weights, their_curves) = (
-        results(cell, out) for out in (tmp_path, reference)
+        results(cell, out) for out in (tmp_path, uninterrupted)
     )
     for name, value in weights.items():
         torch.testing.assert_close(value, their_weights[name], rtol=0, atol=0, msg=name)
@@ -76,30 +93,42 @@ def test_a_killed_training_continues_from_its_checkpoint(grid, uninterrupted, tm
     }, "nothing is left of the resume"
 
 
-def test_a_disk_without_hard_links_does_not_cost_the_training(grid, tmp_path, monkeypatch):
+@pytest.mark.full
+def test_a_disk_without_hard_links_does_not_cost_the_training(grid, compute, tmp_path, monkeypatch):
     def without(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", without)
     cell = grid["pretrain"]
-    assert compute(cell, tmp_path)["line"]["status"] == "ok"
+    assert compute(cell, tmp_path).ok
     assert (cell.folder(tmp_path) / training.CHECKPOINT).is_file()
 
 
-def test_a_training_is_not_resumed_through_a_link(grid, tmp_path):
+def test_a_training_is_not_resumed_through_a_link(grid, compute, tmp_path):
     cell = grid["pretrain"]
-    kept = cell.folder(tmp_path).with_name(f"{cell.key}.training")
+    kept = tmp_path / "cells" / f"{cell.key}.scratch"
     kept.mkdir(parents=True)
     (kept / "job.json").symlink_to(tmp_path / "victim")
-    assert "job.json is a link; delete" in compute(cell, tmp_path)["line"]["error"]
+    assert "job.json is a link; delete" in compute(cell, tmp_path).error
     assert not (tmp_path / "victim").exists()
 
 
-def test_what_fails_after_training_does_not_cost_the_training(grid, tmp_path, monkeypatch):
+@pytest.mark.full
+def test_what_fails_after_training_does_not_cost_the_training(grid, compute, tmp_path, monkeypatch):
     cell = grid["pretrain"]
     with monkeypatch.context() as broken:
         broken.setattr(training, "last_value", lambda *_: 1 / 0)
-        assert "ZeroDivisionError" in compute(cell, tmp_path)["line"]["error"]
+        assert "ZeroDivisionError" in compute(cell, tmp_path).error
     steps = []
-    assert compute(cell, tmp_path, lambda step, _: steps.append(step))["line"]["status"] == "ok"
+    assert compute(cell, tmp_path, lambda step, _: steps.append(step)).ok
     assert steps == []
+
+
+@pytest.mark.parametrize("name", learners.LEARNERS)
+def test_every_learner_is_where_the_table_says(name):
+    assert isinstance(learners.get(name), learners.Learner)
+
+
+def test_a_learner_that_is_not_in_the_table_is_never_imported():
+    with pytest.raises(ValueError, match="unknown learner 'os:system'; choose from compression"):
+        learners.get("os:system")

@@ -5,7 +5,7 @@ import pytest
 
 import symreg
 from orbits import protocols
-from orbits.ceiling import ceiling_force
+from orbits.best_observer import best_observer
 
 pytestmark = pytest.mark.slow
 G = 39.4784176044
@@ -19,7 +19,7 @@ def held_out(n=1000):
     rows = np.arange(25, 49, 2)
     state = batch["state"][:, rows].reshape(-1, 6)
     X = np.stack([np.hypot(state[:, 0], state[:, 1]), state[:, 4], state[:, 5]], axis=1)
-    ceiling = ceiling_force(protocol, 0, "test", indices)[:, rows].ravel()
+    ceiling = best_observer(protocol, 0, "test", indices).force[:, rows].ravel()
     return X, {"true force": G * X[:, 1] * X[:, 2] / X[:, 0] ** 2, "ceiling": ceiling}
 
 

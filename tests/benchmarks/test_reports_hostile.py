@@ -7,39 +7,33 @@ import pytest
 from markdown_it import MarkdownIt
 
 from benchmarks.__main__ import main
-from orbits import artefacts
-from symreg import results
-from tests.symreg.written_lines import Page
-from worldmodel.probe_report import report as probe_report
+from orbits.runs import artefact
+from orbits.runs import folder as results
+from tests.symreg.leaderboard.written import Page
 
-KEPT = Path(results.__file__).parents[1] / "benchmarks" / "results"
+KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 HOSTILE = "<script>alert(1)</script>|[x](http://x) ![x][y] `c\\| \u202eback\x1b[31m\n# $x^{$"
 SHOWN = HOSTILE.replace("\u202e", "\\u202e").replace("\x1b", "\\x1b").replace("\n", "\\n")
 
 
-@pytest.fixture(params=["mqar-small", "newton-small-1000", "probe-identifiable"])
+@pytest.fixture(params=["mqar-small", "newton-small-1000"])
 def pages(request, tmp_path, capsys):
     """Return the Markdown, the page and what was printed of a report of hostile lines."""
     out = tmp_path / "out"
     shutil.copytree(KEPT / request.param, out)
-    lines, proof = artefacts.load_lines(out / results.LINES)
-    name = lines[-1]["row"]["model"]
+    lines, proof = artefact.load_lines(out / results.LINES)
+    name = lines[-1]["variant"]
     for line in lines:
-        for row in (line["row"], line.get("subject", {})):
-            if row.get("model") == name:
-                row["model"] = HOSTILE
+        if line["variant"] == name:
+            line["variant"] = HOSTILE
     lines.append({**lines[-1], "cell": "lost", "status": "failed", "error": HOSTILE, "metrics": {}})
-    if request.param.startswith("probe"):
-        del lines[-1]
-    artefacts.save_lines(out / results.LINES, lines, proof)
-    if request.param.startswith("probe"):
-        probe_report(out)
-    else:
-        main(["report", str(out)])
+    artefact.save_lines(out / results.LINES, lines, proof)
+    main(["report", str(out)])
     (markdown,) = (path for path in out.glob("*.md") if path.name != "README.md")
     return markdown.read_text(), (out / "report.html").read_text(), capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_hostile_names_are_text_in_a_report(pages):
     markdown, page, printed = pages
     for text in pages:

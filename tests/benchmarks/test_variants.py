@@ -4,8 +4,7 @@ import pytest
 import torch
 
 import attention
-from benchmarks import published
-from benchmarks.tasks import sink
+from benchmarks.published import tables as published
 from benchmarks.variants import ABLATIONS, Variant, variants
 
 
@@ -23,7 +22,7 @@ def test_rows_are_variants_with_every_exponent_and_mixers_once():
     assert variants(["lssar"]) == [Variant("lssar", attention.get("lssar").p)]
 
 
-@pytest.mark.parametrize("name", attention.all_names())
+@pytest.mark.parametrize("name", attention.names("all"))
 def test_arguments_build_the_module(name):
     (row,) = variants([name])
     arguments = row.arguments(20)
@@ -69,7 +68,7 @@ def test_ablations_bear_the_names_of_published_rows():
     assert set(ABLATIONS) <= rows
 
 
-@pytest.mark.parametrize("name", [*attention.all_names(), *ABLATIONS])
+@pytest.mark.parametrize("name", [*attention.names("all"), *ABLATIONS])
 def test_models_with_positions_of_their_own_have_no_rotary_ones(name):
     (row,) = variants([name])
     arguments = row.arguments(20, rotary=False)
@@ -93,8 +92,8 @@ def test_linear_attention_knows_order_by_rotary_positions_alone():
 
 
 def test_what_dynamic_ntk_changes():
-    stretched = {v.name for v in variants(attention.all_names()) if v.stretches}
-    for name in attention.all_names():
+    stretched = {v.name for v in variants(attention.names("all")) if v.stretches}
+    for name in attention.names("all"):
         torch.manual_seed(0)
         module = attention.build(name, n_head=1, head_dim=4, **Variant(name).arguments(8))
         x = torch.randn(1, 16, 4)
@@ -126,10 +125,3 @@ def test_a_row_that_cannot_be_is_refused(arguments, error, message):
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match=r"unknown attention 'zeross' \(did you mean zeros"):
         variants(["zeross"])
-
-
-def test_the_sink_benchmark_refuses_what_has_no_weights():
-    task = sink.TASK
-    settings = task.presets["tiny"]
-    with pytest.raises(ValueError, match="zeros is a linear mixer, which has no attention weights"):
-        task.cells(type(settings)(**{**vars(settings), "attentions": ("softmax", "zeros")}))

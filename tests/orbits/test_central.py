@@ -8,14 +8,15 @@ from scipy.integrate import solve_ivp
 
 from orbits import central, kepler, laws
 from orbits.central_kernel import evaluate, evaluate_plain
+from orbits.elements import Elements
 
 G = 39.4784176044
 BOUND = tuple(name for name in laws.names() if name != "inverse_cube")
 
 
 def orbit(name, a, e, omega, phase, times, m1=0.3, m2=1.1):
-    one = ([a], [e], [omega], [phase], [m1], [m2], np.asarray(times, float)[None])
-    position, velocity = central.relative_orbit(laws.get(name), *one)
+    one = Elements([a], [e], [omega], [phase], [m1], [m2])
+    position, velocity = central.relative_orbit(laws.get(name), one, np.asarray(times, float)[None])
     return position[0], velocity[0]
 
 
@@ -48,12 +49,12 @@ def integrated(name, a, e, omega, times, m1, m2):
 
 
 @pytest.mark.parametrize("name", BOUND)
-@pytest.mark.parametrize(("e", "years"), [(0.0, 5), (0.2, 5), (0.8, 3)])
-def test_orbits_equal_integrated_ones(name, e, years):
-    check_against_integration(name, 3.0, e, years)
+def test_orbits_equal_integrated_ones(name):
+    for e, years in ((0.0, 5), (0.2, 5), (0.8, 3)):
+        check_against_integration(name, 3.0, e, years)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", BOUND)
 @pytest.mark.parametrize("e", [0.0, 0.2, 0.5, 0.8])
 @pytest.mark.parametrize("a", [3.0, 12.0])
@@ -92,17 +93,17 @@ def exact_period_and_advance(law, a, e, m1, m2, n=600):
 
 
 @pytest.mark.parametrize("name", BOUND)
-@pytest.mark.parametrize(("a", "e"), [(1.0, 0.2), (15.0, 0.7), (0.8, 0.97)])
-def test_period_and_advance_equal_forty_digit_quadrature(name, a, e):
-    law = laws.get(name)
-    period, advance = exact_period_and_advance(law, a, e, 0.3, 1.1)
-    np.testing.assert_allclose(central.radial_period(law, a, e, 0.3, 1.1), period, rtol=1e-13)
-    position, _ = orbit(name, a, e, 0.0, 0.0, [period])
-    angle = 2 * math.pi * advance
-    expected = a * (1 - e) * np.array([math.cos(angle), math.sin(angle)])
-    # Near the periapsis a relative error of the period moves the planet the farthest.
-    speed = speed_at_periapsis(law, a, e, 0.3, 1.1)
-    np.testing.assert_allclose(position[0], expected, rtol=0, atol=1e-13 * (period * speed + a))
+def test_period_and_advance_equal_forty_digit_quadrature(name):
+    for a, e in ((1.0, 0.2), (15.0, 0.7), (0.8, 0.97)):
+        law = laws.get(name)
+        period, advance = exact_period_and_advance(law, a, e, 0.3, 1.1)
+        np.testing.assert_allclose(central.radial_period(law, a, e, 0.3, 1.1), period, rtol=1e-13)
+        position, _ = orbit(name, a, e, 0.0, 0.0, [period])
+        angle = 2 * math.pi * advance
+        expected = a * (1 - e) * np.array([math.cos(angle), math.sin(angle)])
+        # Near the periapsis a relative error of the period moves the planet the farthest.
+        speed = speed_at_periapsis(law, a, e, 0.3, 1.1)
+        np.testing.assert_allclose(position[0], expected, rtol=0, atol=1e-13 * (period * speed + a))
 
 
 @pytest.mark.parametrize("e", [0.0, 1e-9, 1e-3, 0.2, 0.6, 0.9, 0.99])
@@ -115,7 +116,7 @@ def test_newton_is_kepler(e):
     times = rng.uniform(0, 20, (n, 60))
     ecc = np.full(n, e)
     position, velocity = central.relative_orbit(
-        laws.get("newton"), a, ecc, omega, phase, m1, m2, times
+        laws.get("newton"), Elements(a, ecc, omega, phase, m1, m2), times
     )
     kepler_position, kepler_velocity = kepler.relative_orbit(a, ecc, omega, phase, m1 + m2, times)
     np.testing.assert_allclose(position, kepler_position, rtol=0, atol=1e-10)
@@ -126,32 +127,32 @@ def test_newton_is_kepler(e):
 
 
 @pytest.mark.parametrize("name", BOUND)
-@pytest.mark.parametrize("e", [0.0, 1e-8, 1e-4, 0.2, 0.8, 0.9])
-def test_energy_and_angular_momentum_are_constant(name, e):
-    law, a, m1, m2 = laws.get(name), 2.5, 0.3, 1.1
-    times = np.linspace(0, 50, 1001)
-    position, velocity = orbit(name, a, e, 0.8, 1.1, times)
-    reduced = m1 * m2 / (m1 + m2)
-    kinetic = 0.5 * reduced * np.sum(velocity**2, axis=1)
-    potential = law.potential_energy(np.hypot(*position.T), m1, m2)
-    # They cancel near the periapsis: relative to the larger of the two.
-    scale = max(np.abs(potential).max(), kinetic.max())
-    along = speed_at_periapsis(law, a, e, m1, m2) if e > 1e-3 or e == 0 else None
-    energy, momentum = kinetic + potential, np.cross(position, velocity)
-    np.testing.assert_allclose(energy, energy[0], rtol=0, atol=1e-12 * scale)
-    np.testing.assert_allclose(momentum, momentum[0], rtol=1e-12)
-    if along is not None:
-        np.testing.assert_allclose(momentum, a * (1 - e) * along, rtol=1e-12)
+def test_energy_and_angular_momentum_are_constant(name):
+    for e in (0.0, 1e-8, 1e-4, 0.2, 0.8, 0.9):
+        law, a, m1, m2 = laws.get(name), 2.5, 0.3, 1.1
+        times = np.linspace(0, 50, 1001)
+        position, velocity = orbit(name, a, e, 0.8, 1.1, times)
+        reduced = m1 * m2 / (m1 + m2)
+        kinetic = 0.5 * reduced * np.sum(velocity**2, axis=1)
+        potential = law.potential_energy(np.hypot(*position.T), m1, m2)
+        # They cancel near the periapsis: relative to the larger of the two.
+        scale = max(np.abs(potential).max(), kinetic.max())
+        along = speed_at_periapsis(law, a, e, m1, m2) if e > 1e-3 or e == 0 else None
+        energy, momentum = kinetic + potential, np.cross(position, velocity)
+        np.testing.assert_allclose(energy, energy[0], rtol=0, atol=1e-12 * scale)
+        np.testing.assert_allclose(momentum, momentum[0], rtol=1e-12)
+        if along is not None:
+            np.testing.assert_allclose(momentum, a * (1 - e) * along, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", BOUND)
-@pytest.mark.parametrize("e", [0.0, 1e-6, 0.3, 0.8])
-def test_velocity_is_the_derivative_of_the_position(name, e):
-    times, step = np.linspace(0, 6, 50), 1e-4
-    _, velocity = orbit(name, 2.0, e, 2.0, 0.5, times)
-    shifted = [orbit(name, 2.0, e, 2.0, 0.5, times + k * step)[0] for k in (-2, -1, 1, 2)]
-    slope = (shifted[0] - 8 * shifted[1] + 8 * shifted[2] - shifted[3]) / (12 * step)
-    np.testing.assert_allclose(velocity, slope, rtol=0, atol=1e-9 * np.abs(velocity).max())
+def test_velocity_is_the_derivative_of_the_position(name):
+    for e in (0.0, 1e-6, 0.3, 0.8):
+        times, step = np.linspace(0, 6, 50), 1e-4
+        _, velocity = orbit(name, 2.0, e, 2.0, 0.5, times)
+        shifted = [orbit(name, 2.0, e, 2.0, 0.5, times + k * step)[0] for k in (-2, -1, 1, 2)]
+        slope = (shifted[0] - 8 * shifted[1] + 8 * shifted[2] - shifted[3]) / (12 * step)
+        np.testing.assert_allclose(velocity, slope, rtol=0, atol=1e-9 * np.abs(velocity).max())
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -210,16 +211,18 @@ def test_mond_circular_speeds_in_both_limits():
 def random_orbits(n, seed=0, largest=0.97):
     rng = np.random.default_rng(seed)
     limits = ((0.5, 5), (0, largest), (0, 6), (-9, 9), (0.1, 2), (0.1, 5))
-    return [rng.uniform(*r, n) for r in limits], rng.uniform(-20, 20, (n, 9))
+    return Elements(*(rng.uniform(*r, n) for r in limits)), rng.uniform(-20, 20, (n, 9))
 
 
 @pytest.mark.parametrize("name", BOUND)
 def test_a_trajectory_does_not_depend_on_its_batch(name):
     orbits, times = random_orbits(23)
     law = laws.get(name)
-    together = central.relative_orbit(law, *orbits, times)
+    together = central.relative_orbit(law, orbits, times)
     for i in range(len(times)):
-        alone = central.relative_orbit(law, *(x[i : i + 1] for x in orbits), times[i : i + 1])
+        alone = central.relative_orbit(
+            law, Elements(*(x[i : i + 1] for x in orbits)), times[i : i + 1]
+        )
         for one, many in zip(alone, together, strict=True):
             assert one[0].tobytes() == many[i].tobytes()
 
@@ -227,7 +230,7 @@ def test_a_trajectory_does_not_depend_on_its_batch(name):
 @pytest.mark.parametrize("name", BOUND)
 def test_compiled_points_equal_their_plain_twin(name):
     (a, e, omega, phase, m1, m2), times = random_orbits(60, seed=1, largest=0.95)
-    for rows, series in central._bound(laws.get(name), a, e, m1, m2):
+    for rows, series in central._expand(laws.get(name), a, e, m1, m2):
         inputs = (times[rows], phase[rows], omega[rows], *vars(series).values())
         for fast, plain in zip(evaluate(*inputs), evaluate_plain(*inputs), strict=True):
             np.testing.assert_allclose(fast, plain, rtol=0, atol=3e-11 * np.abs(plain).max())
@@ -235,8 +238,6 @@ def test_compiled_points_equal_their_plain_twin(name):
 
 @pytest.mark.parametrize("e", [0.0, 1e-12, 0.3, 0.9])
 def test_inverse_cube_binds_nothing(e):
-    law = laws.get("inverse_cube")
-    assert not central.binds(law, 2.0, e, 0.3, 1.1).any()
     with pytest.raises(ValueError, match="'inverse_cube' does not bind trajectory 0") as error:
         orbit("inverse_cube", 2.0, e, 0.0, 0.0, [0.0])
     assert f"eccentricity {e:g}" in str(error.value)
@@ -245,7 +246,7 @@ def test_inverse_cube_binds_nothing(e):
 def test_an_unbound_orbit_is_named_among_bound_ones():
     # Yukawa's circular orbits are unstable beyond (1 + sqrt 5) / 2 lengths, 32.36 AU.
     law, a = laws.get("yukawa"), np.array([1.0, 32.3, 32.4, 5.0])
-    np.testing.assert_array_equal(central.binds(law, a, 0, 0.3, 1.1), [True, True, False, True])
+    assert np.all(central.radial_period(law, a[[0, 1, 3]], 0, 0.3, 1.1) > 0)
     with pytest.raises(ValueError, match=r"'yukawa' does not bind trajectory 2: .*32\.4"):
         central.radial_period(law, a, 0, 0.3, 1.1)
 
@@ -273,5 +274,7 @@ def test_bad_input_is_refused_by_value(change, message):
         "m2": [1.0],
         "times": [[0.0]],
     }
+    given = {**good, **change}
+    times = given.pop("times")
     with pytest.raises(ValueError, match=message):
-        central.relative_orbit(laws.get("newton"), **{**good, **change})
+        central.relative_orbit(laws.get("newton"), Elements(**given), times)

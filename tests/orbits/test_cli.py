@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orbits import artefacts, laws, protocols, solar_system
-from orbits import generate as module
+from orbits import laws, protocols, shifts, solar_system
 from orbits.__main__ import main
-from orbits.dataset import OrbitDataset, read_index
+from orbits.dataset import OrbitDataset, read_index, write
+from orbits.runs import artefact
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["--n", "6", "--n-val", "2", "--n-test", "1", "--n-points", "6"]
@@ -33,16 +33,16 @@ def test_generate_writes_what_was_asked(made, capsys):
 
 @pytest.mark.parametrize("name", ["paper", "fixed"])
 def test_the_solar_system_is_written_once(tmp_path, capsys, name):
-    main(["solar-system", str(tmp_path), "--protocol", name])
+    main(["solar-system", "--out", str(tmp_path), "--protocol", name])
     protocol = protocols.get(name)
     for file, made in (
         ("single", solar_system.single_sequence(protocol)),
         ("two_body", solar_system.two_body(protocol)),
     ):
-        arrays, _ = artefacts.load_arrays(tmp_path / f"{file}.npz")
+        arrays, _ = artefact.load_arrays(tmp_path / f"{file}.npz")
         np.testing.assert_array_equal(arrays["tokens"], made["tokens"])
     with pytest.raises(SystemExit) as stop:
-        main(["solar-system", str(tmp_path), "--protocol", name])
+        main(["solar-system", "--out", str(tmp_path), "--protocol", name])
     assert stop.value.code == 2
     assert "exists" in capsys.readouterr().err
 
@@ -84,7 +84,7 @@ def test_generate_in_pieces_says_what_is_missing(tmp_path, capsys):
 
 
 def test_generate_under_another_law(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_COMPILE_FROM", 0)  # the compiled tokens know Newton's law alone
+    monkeypatch.setattr(write, "_COMPILE_FROM", 0)  # the compiled tokens know Newton's law alone
     arguments = ["--law", "harmonic", "--population", "pretrain", "--out", str(tmp_path)]
     main(["generate", *SMALL, *arguments])
     protocol = protocols.get("identifiable", {"n_points": 6, "law": "harmonic"})
@@ -94,7 +94,7 @@ def test_generate_under_another_law(tmp_path, monkeypatch):
 
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
-    main(["export", str(made), str(tmp_path / "val.hdf5"), "--split", "val"])
+    main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])
     assert capsys.readouterr().out.strip() == str(tmp_path / "val.hdf5")
     with h5py.File(tmp_path / "val.hdf5") as file:
         assert file.attrs["n_trajectories"] == 2
@@ -114,10 +114,10 @@ def test_plot_writes_a_picture(made, tmp_path, population, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_ls_lists_every_protocol_and_law(capsys):
+def test_ls_lists_every_protocol_shift_and_law(capsys):
     main(["ls"])
     text = capsys.readouterr().out
-    assert all(f" {name} " in text for name in (*protocols.names(), *laws.names()))
+    assert all(f" {name} " in text for name in (*protocols.names(), *shifts.names(), *laws.names()))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_ls_lists_every_protocol_and_law(capsys):
         ["generate", "--out", "OUT", "--shards", "0:4"],
         ["generate", "--out", "OUT", "--shard-size", "0"],
         ["generate", "--out", "OUT", "--workers", "0"],
-        ["generate", "--out", "OUT", "--dask", "nowhere://1"],
+        ["generate", "--out", "OUT", "--executor", "dask", "--scheduler", "nowhere://1"],
         ["generate", "--out", "MADE", "--n", "7"],
         ["generate", "--out", "FULL"],
         ["generate", "--out", "FULL/file"],
@@ -153,9 +153,14 @@ def test_ls_lists_every_protocol_and_law(capsys):
         ["info", "FULL"],
         ["verify", "OUT"],
         ["verify", "FULL"],
-        ["export", "OUT", "OUT.hdf5"],
-        ["export", "MADE", "MADE"],
-        ["export", "MADE", "OUT.hdf5", "--split", "dev"],
+        ["export", "OUT", "--out", "OUT.hdf5"],
+        ["export", "MADE", "--out", "MADE"],
+        ["export", "MADE", "--out", "OUT.hdf5", "--split", "dev"],
+        ["export", "MADE"],
+        ["plot", "MADE", "--out", "FULL"],
+        ["plot", "MADE", "--spl", "val", "--out", "OUT"],
+        ["solar-system"],
+        ["solar-system", "--out", "OUT", "--protocol", "papr"],
         ["plot", "OUT"],
         ["plot", "MADE", "--split", "dev", "--out", "OUT"],
         ["plot", "MADE", "--n", "0", "--out", "OUT"],
@@ -183,6 +188,14 @@ def test_bad_input_is_one_line_and_exit_code_2_and_writes_nothing(
     assert (full / "file").read_text() == "mine"
 
 
+@pytest.mark.parametrize("arguments", [["export", "data", "data.h5"], ["solar-system", "data.h5"]])
+def test_an_old_spelling_names_the_new_one(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: argument OUT: write --out data.h5\n"
+
+
 def test_verify_names_what_is_bad_and_how_to_repair_it(tmp_path, capsys):
     main(["generate", *SMALL, "--out", str(tmp_path / "data")])
     shard, gone = tmp_path / "data/val/tokens/00000.npy", tmp_path / "data/test/force/00000.npy"
@@ -204,14 +217,14 @@ def test_verify_names_what_is_bad_and_how_to_repair_it(tmp_path, capsys):
     assert error.count("\n") == 1
 
 
-def imported(*arguments):
+def imported(*arguments, code=0):
     result = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "orbits", *arguments],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        check=True,
     )
+    assert result.returncode == code, result.stderr[-1000:]
     lines = [line for line in result.stderr.splitlines() if line.count("|") == 2]
     return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in lines}, result.stdout
 
@@ -228,5 +241,24 @@ def test_help_answers_without_the_heavy_imports():
 
 def test_a_small_dataset_is_made_without_the_heavy_imports(tmp_path):
     modules, _ = imported("generate", *SMALL, "--out", str(tmp_path / "data"))
+    assert "numpy" in modules
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "--protocol", "nbody", "--out", "FULL"],
+        ["generate", "--law", "harmonic", "--out", "FULL"],
+        ["plot", "FULL"],
+        ["plot", "MADE", "--out", "FULL"],
+        ["export", "MADE", "--out", "FULL"],
+    ],
+    ids=" ".join,
+)
+def test_a_bad_path_is_refused_before_the_heavy_imports(arguments, made, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    places = {"FULL": str(tmp_path), "MADE": str(made)}
+    modules, _ = imported(*(places.get(word, word) for word in arguments), code=2)
     assert "numpy" in modules
     assert not modules & HEAVY

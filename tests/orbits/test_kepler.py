@@ -75,8 +75,10 @@ def test_whole_turns_are_dropped_exactly():
             np.testing.assert_array_equal(once, again)
 
 
-@pytest.mark.parametrize("mean", [25.0, -33.3, 9000.5, -1e4, 1e6])
-@pytest.mark.parametrize("eccentricity", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize(
+    ("mean", "eccentricity"),
+    [(25.0, 0.0), (-33.3, 0.9), (9000.5, 0.3), (-1e4, 0.9), (1e6, 0.0), (1e6, 0.9)],
+)
 def test_anomaly_stays_in_the_revolution_of_a_large_mean_anomaly(mean, eccentricity):
     found = float(kepler.eccentric_anomaly(mean, eccentricity))
     # M itself is known to half a unit in the last place, which 1 - e amplifies.
@@ -121,9 +123,9 @@ def test_mean_anomaly_must_be_finite(bad):
 @pytest.mark.parametrize(("a", "mass"), [(0.0, 1.0), (-1.0, 1.0), (1.0, -2.0), (math.nan, 1.0)])
 def test_axes_and_masses_must_be_positive(a, mass):
     bad = mass if a == 1 else a
-    with pytest.raises(ValueError, match=f"must be positive, got {bad}"):
+    with pytest.raises(ValueError, match=f"must be positive and finite, got {bad}"):
         kepler.period([1.0, a], [1.0, mass])
-    with pytest.raises(ValueError, match=f"must be positive, got {bad}"):
+    with pytest.raises(ValueError, match=f"must be positive and finite, got {bad}"):
         kepler.relative_orbit([a], [0.1], [0.0], [0.0], [mass], [[0.0]])
 
 

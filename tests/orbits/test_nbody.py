@@ -78,8 +78,9 @@ def ias15(one, times):
     return found
 
 
-@pytest.mark.parametrize("e", [0.0, 0.3, 0.8])
-@pytest.mark.parametrize("planet_mass", [1e-9, 1e-3, 0.7])
+@pytest.mark.parametrize(
+    ("e", "planet_mass"), [(0.0, 1e-9), (0.8, 1e-9), (0.3, 1e-3), (0.0, 0.7), (0.8, 0.7)]
+)
 def test_one_planet_moves_by_keplers_closed_form(e, planet_mass):
     one = world([planet_mass], [0.9], [e], star_mass=1.3)
     times = np.linspace(0, 40, 101)[None]
@@ -126,7 +127,7 @@ def test_hill_stable_systems_equal_the_peer(i):
     assert np.all(np.isnan(positions[0, :, n + 1 :]))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_many_hill_stable_systems_equal_the_peer():
     many = nbody.hill_stable(11, 0, np.arange(60), DTS)
     times = np.linspace(0, 100, 201)

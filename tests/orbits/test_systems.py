@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from orbits import protocols, systems
+from orbits.philox import uniforms
 
 G = 39.4784176044
 DTS = tuple(2.0**k for k in range(-7, 0))
@@ -57,6 +58,43 @@ def test_identifiable_time_step_is_the_coarsest_with_twelve_samples_per_orbit(bi
     coarser = binaries.dt_index < len(DTS) - 1
     assert np.all(periods[coarser] / (2 * dt[coarser]) < 12)
     assert set(binaries.dt_index) == set(range(len(DTS)))
+
+
+def test_free_step_draws_the_points_of_an_orbit_and_nothing_else_anew(binaries):
+    dts = protocols.get("free_step").dts
+    free = systems.free_step(0, 3, np.arange(N), dts)
+    for field in set(systems.Systems._fields) - {"dt_index"}:
+        assert getattr(free, field).tobytes() == getattr(binaries, field).tobytes(), field
+    wanted = systems.wanted_points(uniforms(0, 3, np.arange(N), 9)[:, 8])
+    assert agrees(wanted, stats.loguniform(12, 48))
+    total = free.planet_mass[:, 0] + free.star_mass
+    periods = 2 * np.pi * np.sqrt(free.semi_major_axis[:, 0] ** 3 / (G * total))
+    points = periods / np.asarray(dts)[free.dt_index]
+    assert np.all(points >= wanted)
+    coarser = np.append(dts, np.inf)[free.dt_index + 1]
+    assert np.all(periods / coarser < wanted)
+    columns = np.log([wanted, periods, free.planet_mass[:, 0], free.star_mass])
+    assert np.abs(np.corrcoef(columns)[0, 1:]).max() < 5 / np.sqrt(N)
+
+
+def test_the_time_step_tells_less_of_the_period_where_it_is_drawn(binaries):
+    def told(world, dts):
+        periods = 1.5 * np.log(world.semi_major_axis[:, 0]) - 0.5 * np.log(
+            world.planet_mass[:, 0] + world.star_mass
+        )
+        return np.corrcoef(periods, np.log(np.asarray(dts)[world.dt_index]))[0, 1] ** 2
+
+    dts = protocols.get("free_step").dts
+    free = systems.free_step(0, 3, np.arange(N), dts)
+    assert told(binaries, DTS) == pytest.approx(0.93, abs=0.01)
+    assert told(free, dts) == pytest.approx(0.76, abs=0.02)
+
+
+def test_twice_a_time_step_of_free_step_is_a_time_step():
+    dts = protocols.get("free_step").dts
+    assert len(dts) == 32
+    assert np.allclose(np.diff(np.log2(dts)), 0.25, rtol=0, atol=1e-12)
+    assert {2 * dt for dt in dts[:-4]} == set(dts[4:])
 
 
 def test_exoplanet_distributions(planets):

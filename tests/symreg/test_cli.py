@@ -5,10 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from orbits import artefacts
-from symreg import board, results
+from orbits.runs import artefact, flags, study
 from symreg.__main__ import main
-from tests.symreg.written_lines import failed, predictor, search
+from tests.symreg.leaderboard.written import failed, forces, search
 
 FORMULA = "39.4784176044*m1*m2/r**2"
 
@@ -20,7 +19,7 @@ def predictions_file(tmp_path, sample):
     arrays |= {"r": r, "m1": m1, "m2": m2, "force": sample.newton}
     arrays["force_predicted"] = sample.noisy(sample.newton, 0.02)
     path = tmp_path / "predictions.npz"
-    artefacts.save_arrays(path, arrays, {})
+    artefact.save_arrays(path, arrays, {})
     return path
 
 
@@ -33,14 +32,14 @@ def csv_of(path):
 
 def test_fit_writes_a_checked_record(tmp_path, predictions_file, capsys):
     out = tmp_path / "front.json"
-    assert main(["fit", str(predictions_file), "--engine", "powerlaw", "--out", str(out)]) == 0
-    record = artefacts.load_record(out)
+    main(["fit", str(predictions_file), "--engine", "powerlaw", "--out", str(out)])
+    record = artefact.load_record(out)
     assert record["manifest"]["config"]["engine"] == "powerlaw"
     assert record["metrics"]["verdict"] == "law"
     assert record["expression"] == record["front"][0]["expression"]
-    assert record["predictor"]["exponents"]["r"][0] == pytest.approx(-2, abs=0.01)
+    assert record["forces"]["exponents"]["r"][0] == pytest.approx(-2, abs=0.01)
     assert record["manifest"]["seed"] == 0
-    assert record["manifest"]["inputs"] == {"predictions": artefacts.sha256(predictions_file)}
+    assert record["manifest"]["inputs"] == {"predictions": artefact.sha256(predictions_file)}
     assert "verdict    law (newton)" in capsys.readouterr().out
 
 
@@ -48,19 +47,20 @@ def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, capsys):
     out = tmp_path / "front.json"
     out.write_text("precious")
     call = ["fit", str(predictions_file), "--engine", "powerlaw", "--out", str(out)]
-    assert main(call) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(call)
     assert out.read_text() == "precious"
     assert "--overwrite" in capsys.readouterr().err
-    assert main([*call, "--overwrite"]) == 0
-    assert artefacts.load_record(out)["rule"] == "knee"
+    main([*call, "--overwrite"])
+    assert artefact.load_record(out)["rule"] == "knee"
 
 
 def test_score_and_ls(predictions_file, capsys):
-    assert main(["score", FORMULA, str(predictions_file)]) == 0
+    main(["score", FORMULA, str(predictions_file)])
     out = capsys.readouterr().out
     assert "verdict    law (newton)" in out
     assert "symbolic   yes" in out
-    assert main(["ls"]) == 0
+    main(["ls"])
     out = capsys.readouterr().out
     assert "operon" in out
     assert "newton" in out
@@ -75,7 +75,7 @@ def test_score_and_ls(predictions_file, capsys):
         (["fit", "FILE", "--seed", "-1"], "--seed"),
         (["fit", "FILE", "--points", "0"], "points of a search must be at least 1"),
         (["fit", "FILE", "--sed", "1"], "--sed"),
-        (["fit", "missing.npz"], "missing.npz: no such file"),
+        (["fit", "missing.npz"], "missing.npz"),
         (["fit", "FILE.txt"], "FILE.txt"),
         (["fit", "DAMAGED"], "damaged.npz: sha256 mismatch"),
         (["score", "m1 +", "FILE"], "not a formula: 'm1 +'"),
@@ -85,9 +85,11 @@ def test_score_and_ls(predictions_file, capsys):
         (["show", "FILE"], "predictions.npz"),
         (["leaderboard", "missing.npz"], "missing.npz"),
         (["leaderboard", "FILE", "--seeds", "0"], "seeds must be at least 1"),
-        (["leaderboard", "FILE", "--jobs", "0"], "--jobs"),
+        (["leaderboard", "FILE", "--workers", "0"], "--workers must be at least 1"),
+        (["leaderboard", "FILE", "--jobs", "1"], "use --workers"),
+        (["leaderboard"], "files"),
         (["leaderboard", "FILE", "--law", "newtn"], "newton"),
-        (["leaderboard", "FILE", "--engine-args", "3"], "JSON object"),
+        (["leaderboard", "FILE", "--engine-args", "3"], "engine_args"),
         (["leaderboard", "FILE", "FILE2"], "same row"),
         (["import-llm", "nowhere", "OUT"], "nowhere"),
         (["ponder"], "ponder"),
@@ -98,8 +100,8 @@ def test_bad_input_is_one_line_and_exit_code_2(
     tmp_path, predictions_file, capsys, arguments, named
 ):
     damaged, twin = tmp_path / "damaged.npz", tmp_path / "predictions.csv"
-    data, manifest = artefacts.load_file(predictions_file)
-    artefacts.save_file(damaged, data, manifest)
+    data, manifest = artefact.load_file(predictions_file)
+    artefact.save_file(damaged, data, manifest)
     damaged.write_bytes(data[:-1] + b"x")
     twin.write_text(csv_of(predictions_file))
     known = {"FILE": predictions_file, "FILE2": twin, "DAMAGED": damaged, "OUT": tmp_path / "out"}
@@ -108,11 +110,9 @@ def test_bad_input_is_one_line_and_exit_code_2(
         arguments += ["--engine", "powerlaw"] if "--engine" not in arguments else []
         arguments += ["--out", str(tmp_path / "out" / "front.json")]
     before = sorted(tmp_path.iterdir())
-    try:
-        code = main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
     captured = capsys.readouterr()
     assert len(captured.err.splitlines()) == 1
     assert named in captured.err
@@ -122,23 +122,25 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_a_missing_column_is_named(tmp_path, capsys):
     path = tmp_path / "p.npz"
-    artefacts.save_arrays(path, {"r": np.ones(3)}, {})
-    assert main(["fit", str(path)]) == 2
+    artefact.save_arrays(path, {"r": np.ones(3)}, {})
+    with pytest.raises(SystemExit, match="2"):
+        main(["fit", str(path)])
     assert "sequence_id" in capsys.readouterr().err
 
 
-def test_help_is_cheap():
+@pytest.mark.parametrize("command", ["", "leaderboard"])
+def test_help_is_cheap(command):
     """No engine, no sympy, no torch: only what it takes to print."""
     program = (
         "import sys; from symreg.__main__ import main\n"
-        "try: main(['--help'])\n"
+        f"try: main('{command} --help'.split())\n"
         "except SystemExit: pass\n"
         "heavy = {'sympy', 'pyoperon', 'sklearn', 'pandas', 'pysr', 'torch', 'scipy'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert child.returncode == 0, child.stderr
-    assert "leaderboard" in child.stdout
+    assert "symreg" in child.stdout
     assert child.stdout.strip().splitlines()[-1] == "[]"
 
 
@@ -150,18 +152,13 @@ def test_a_broken_pipe_is_no_error():
     assert "Traceback" not in child.stderr
 
 
-def test_show_draws_each_law_of_the_lines_under_its_own_name(tmp_path, capsys):
-    row = {"protocol": "p", "model": "m", "arm": "a", "labels": None, "seed": None}
-    lines = [
-        {"schema": 1, "kind": "law", "cell": law, "status": "failed", "task": law, "row": row}
-        | {"engine": "e@1", "metrics": {}, "error": "ValueError: none"}
-        for law in ("harmonic", "newton")
-    ]
+def test_show_draws_results_of_a_file(tmp_path, capsys):
     path = tmp_path / "lines.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert main(["show", str(path), "--markdown"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.index("True law: harmonic, F = ") < printed.index("True law: newton, F = ")
+    path.write_text("".join(json.dumps(x.to_json()) + "\n" for x in (forces(), failed(search()))))
+    main(["show", str(path)])
+    assert "ValueError: no such orbit" in capsys.readouterr().out
+    main(["show", str(path), "--markdown"])
+    assert capsys.readouterr().out.startswith("# What law do the predictions contain?")
 
 
 def test_a_leaderboard_with_a_failed_cell_is_exit_code_1(
@@ -169,11 +166,11 @@ def test_a_leaderboard_with_a_failed_cell_is_exit_code_1(
 ):
     command = ["leaderboard", str(predictions_file), "--engine", "powerlaw"]
     command += ["--out", str(tmp_path / "out")]
-    for lines, code, said in (
-        ([predictor(), search()], 0, ""),
-        ([predictor(), search(), failed()], 1, "symreg: 1 of 3 cells failed\n"),
-    ):
-        monkeypatch.setattr(board, "run", lambda *_, **__: tmp_path / "out")
-        monkeypatch.setattr(results, "load", lambda _, lines=lines: (lines, {}))
-        assert main(command) == code
-        assert capsys.readouterr().err == said
+    monkeypatch.setattr(study, "report", lambda *_: "")
+    monkeypatch.setattr(flags, "execute", lambda *_: [forces(), search()])
+    main(command)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(flags, "execute", lambda *_: [forces(), failed(search())])
+    with pytest.raises(SystemExit, match="1"):
+        main(command)
+    assert "2 cells, 1 failed" in capsys.readouterr().err

@@ -65,20 +65,20 @@ def test_noise_has_the_size_of_the_errors_and_depends_on_nothing(data):
 
 
 def test_the_oracle_is_near_the_truth_and_never_asks_its_own_sequence(data):
-    oracle = controls.answer(controls.ORACLE, data)
+    oracle = controls.answer(controls.NEAREST, data)
     error = np.abs(np.log(oracle.force_predicted / data.force))
     assert 0.01 < np.median(error) < 0.3
     # Forces of one sequence that say nothing true must not come back in its own answers.
     own = data.sequence_id == 7
     force = np.where(own, 1e6, data.force)
-    spoiled = controls.answer(controls.ORACLE, replace(data, force=force))
+    spoiled = controls.answer(controls.NEAREST, replace(data, force=force))
     assert spoiled.force_predicted[own].max() < 1e5
 
 
 def test_the_oracle_needs_two_sequences(data):
     lone = replace(data, sequence_id=np.zeros(len(data)))
     with pytest.raises(ValueError, match="two sequences"):
-        controls.answer(controls.ORACLE, lone)
+        controls.answer(controls.NEAREST, lone)
 
 
 def test_the_true_law_is_not_among_the_wrong_ones():

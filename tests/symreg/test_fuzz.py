@@ -14,8 +14,11 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from orbits import laws
-from symreg import bounded, formula, score
-from symreg.score import VERDICTS
+from symreg import score
+from symreg.formula import bounded, grammar
+from symreg.formula.evaluation import evaluate
+from symreg.formula.parsing import parse
+from symreg.formula.thresholds import VERDICTS
 
 NAMES = ("r", "m1", "m2")
 X = np.exp(np.random.default_rng(0).uniform(-1, 1, (40, 3)))
@@ -26,7 +29,7 @@ fuzz = functools.partial(
 )
 
 NUMBERS = ["0", "1", "2", "3", "0.5", "1.25", "39.4784", "1e-3", "7e2", "1e99", "9" * 20]
-TOKENS = [*NAMES, *NUMBERS, *formula.grammar.FUNCTIONS, *"+-*/(),.^_ ", "**", "(", ")", "(", ")"]
+TOKENS = [*NAMES, *NUMBERS, *grammar.FUNCTIONS, *"+-*/(),.^_ ", "**", "(", ")", "(", ")"]
 TEXT = st.one_of(
     st.text(),
     st.text(alphabet="rm12.e+-*/() ,_"),
@@ -36,7 +39,7 @@ TEXT = st.one_of(
 
 
 def unary(inner):
-    return st.tuples(st.sampled_from([*formula.grammar.FUNCTIONS, "-"]), inner)
+    return st.tuples(st.sampled_from([*grammar.FUNCTIONS, "-"]), inner)
 
 
 def binary(inner):
@@ -68,12 +71,13 @@ def write(tree):
 FORMULAS = TREES.map(write)
 
 
+@pytest.mark.full
 @fuzz(max_examples=1000)
 @given(text=TEXT)
 @example(text="r**" * 1300)
 @example(text="\0")
 def test_any_text_is_a_formula_or_one_short_line(text):
-    for read in (formula.parse, lambda text: formula.evaluate(text, NAMES, X)):
+    for read in (parse, lambda text: evaluate(text, NAMES, X)):
         try:
             assert isinstance(read(text), sympy.Expr | np.ndarray)
         except ValueError as refusal:
@@ -85,11 +89,11 @@ def test_any_text_is_a_formula_or_one_short_line(text):
 @given(text=FORMULAS)
 def test_a_formula_of_the_grammar_is_read_or_refused_for_its_values(text):
     try:
-        formula.parse(text)
+        parse(text)
     except ValueError as refusal:
         reasons = ("not a finite real", "not a real", "division by zero", "too large", "multiply")
         assert any(reason in str(refusal) for reason in reasons)  # noqa: PT017
-    assert formula.evaluate(text, NAMES, X).shape == (40,)
+    assert evaluate(text, NAMES, X).shape == (40,)
 
 
 def interval(tree, at):
@@ -125,7 +129,7 @@ OPERATORS = {
 @fuzz(max_examples=300)
 @given(tree=TREES)
 def test_evaluation_agrees_with_interval_arithmetic(tree):
-    values = formula.evaluate(write(tree), NAMES, X[:3])
+    values = evaluate(write(tree), NAMES, X[:3])
     mpmath.iv.prec = 44  # coarser than float64, whose rounding then cannot leave the interval
     for value, row in zip(values, X[:3], strict=True):
         at = {name: mpmath.iv.mpf(float(x)) for name, x in zip(NAMES, row, strict=True)}
@@ -159,11 +163,12 @@ ARITHMETIC = st.recursive(
 @fuzz(max_examples=300)
 @given(tree=ARITHMETIC)
 def test_arithmetic_is_that_of_float64_to_the_last_bit(tree):
-    for value, row in zip(formula.evaluate(write(tree), NAMES, X[:3]), X, strict=False):
+    for value, row in zip(evaluate(write(tree), NAMES, X[:3]), X, strict=False):
         with contextlib.suppress(ZeroDivisionError, OverflowError, ValueError):
             assert value == by_python(tree, dict(zip(NAMES, row.tolist(), strict=True)))
 
 
+@pytest.mark.full
 @fuzz(max_examples=100)
 @given(text=st.one_of(FORMULAS, TEXT), law=st.sampled_from(laws.names()))
 @example(text="39.4784176044*m1*m2/r**2", law="newton")
@@ -187,6 +192,7 @@ def test_a_score_is_a_verdict_or_one_short_line(text, law):
         assert slopes == pytest.approx([-2, 1, 1], abs=0.05)
 
 
+@pytest.mark.full
 @fuzz(max_examples=12)
 @given(tree=TREES, scale=st.floats(1e-3, 1e3))
 def test_a_factor_in_front_changes_the_constant_alone(tree, scale):

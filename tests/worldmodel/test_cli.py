@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from worldmodel import checkpoint
 from worldmodel.cli import main
-from worldmodel.subject import Subject
+from worldmodel.probes.checkpoint import Checkpoint
 
-CONFIGS = Path(__file__).parents[2] / "worldmodel" / "configs"
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "worldmodel" / "configs"
 TINY = [
     "--trainer.accelerator=cpu",
     "--trainer.max_steps=2",
@@ -32,6 +32,7 @@ def run(command, config, out, *more):
     main([command, *arguments, *TINY, *more])
 
 
+@pytest.mark.full
 def test_the_whole_way_from_orbits_to_a_prediction_file(tmp_path, capsys):
     from symreg import predictions
 
@@ -69,6 +70,7 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
     assert rate == [2, 4], "the schedule goes on where it stood"
 
 
+@pytest.mark.full
 def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path):
     run("fit", "pretrain.yaml", tmp_path)
     pretrained = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
@@ -85,14 +87,14 @@ def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path):
         found = torch.load(path, weights_only=True)["state_dict"]
         for name, value in expected["state_dict"].items():
             torch.testing.assert_close(found[name], value, rtol=0, atol=0)
-    assert Subject.load(first).row["arm"] == "force head"
+    assert Checkpoint.load(first).row["arm"] == "force head"
     more = [f"--ckpt_path={first}", "--trainer.max_steps=3"]
     main(["finetune", "-c", str(saved), *more])
     resumed = saved.parents[1] / "version_3" / "checkpoints" / "last.ckpt"
-    assert Subject.load(resumed).row["arm"] == "force head"
+    assert Checkpoint.load(resumed).row["arm"] == "force head"
     run("finetune", "force.yaml", tmp_path)
     scratch = saved.parents[1] / "version_4" / "checkpoints" / "last.ckpt"
-    assert Subject.load(scratch).row["arm"] == "force head, scratch"
+    assert Checkpoint.load(scratch).row["arm"] == "force head, scratch"
 
 
 def test_what_a_checkpoint_decides_is_said_and_refused_in_training(tmp_path, capsys):
@@ -113,7 +115,7 @@ def test_a_model_that_was_not_trained_is_not_asked(tmp_path, capsys, command):
     with pytest.raises(SystemExit) as refused:
         run(command, "force.yaml", tmp_path / "out")
     assert refused.value.code == 2
-    assert f"{command} asks a trained model: set ckpt_path" in capsys.readouterr().err
+    assert f"{command} needs a trained model: set ckpt_path" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -137,7 +139,7 @@ def test_a_checkpoint_is_never_half_there(tmp_path, monkeypatch):
         file.write(b"half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint.torch, "save", full)
+    monkeypatch.setattr(torch, "save", full)
     with pytest.raises(SystemExit) as stopped:
         run("fit", "pretrain.yaml", tmp_path)
     assert stopped.value.code == 2
@@ -161,7 +163,7 @@ def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
     ("argument", "choice"),
     [
         ("--model.attention=lsar", "did you mean lssar or lssa?); choose from softmax"),
-        ("--data.protocol=kepler", "identifiable, paper"),
+        ("--data.protocol=kepler", "choose from identifiable, free_step, paper"),
         ("--data.population=none", "force"),
         ("--model.nheads=3", "n_head"),
         ("--data.batchsize=3", "batch_size"),
@@ -234,9 +236,72 @@ def test_a_checkpoint_that_names_no_class_is_taken_by_the_class_of_the_config(tm
     main(["test", "-c", str(folder / "config.yaml"), f"--ckpt_path={tmp_path / 'bare.ckpt'}"])
 
 
-def test_plain_help_does_not_load_torch():
-    code = "import sys; sys.argv = ['worldmodel', '--help']; from worldmodel.__main__ import main"
-    check = f"{code}; main(); assert 'torch' not in sys.modules"
+@pytest.mark.parametrize("words", ["--help", "fit --help", "probe --help", "shards --help"])
+def test_plain_help_does_not_load_torch(words):
+    code = (
+        f"import sys; sys.argv = ['worldmodel', *{words.split()}]; import worldmodel.__main__ as w"
+    )
+    check = f"""{code}
+try:
+    w.main()
+finally:
+    assert 'torch' not in sys.modules"""
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    assert "finetune" in result.stdout
+    assert "usage: python -m worldmodel" in result.stdout
+
+
+MISSING = [
+    ("fit --ckpt_path missing", "missing: no such file"),
+    ("fit -c missing.yaml", "missing.yaml: no such file"),
+    ("fit -c worldmodel/configs/text.yaml --data.path=missing", "missing: no such file"),
+    ("finetune --pretrained=missing", "missing: no such file"),
+    ("validate --ckpt_path=missing", "missing: no such file"),
+    ("test --config=missing.yaml", "missing.yaml: no such file"),
+    ("predict --ckpt_path README.md", "README.md: not a checkpoint of a world model"),
+    ("fit -c worldmodel/configs/pretrain.yaml --model.attention=lsar", "unknown attention 'lsar'"),
+    ("fit -c CONFIG/saved.yaml", "gone.ckpt: no such file"),
+    ("attention-maps missing", "missing: no such file"),
+    ("attention-maps README.md", "README.md: not a checkpoint of a world model"),
+    ("probe missing", "missing: no such file"),
+    ("probe lssar:0=missing", "missing: no such file"),
+    ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
+    ("probe README.md --lab 3", "unrecognized arguments: --lab"),
+    ("fot", "unknown command 'fot'; choose from fit, "),
+]
+
+
+def test_what_is_not_there_is_refused_before_torch_is_imported(tmp_path):
+    saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
+    (tmp_path / "saved.yaml").write_text(saved, "utf-8")
+    code = f"""
+import sys
+from worldmodel.__main__ import main
+for command, _ in {MISSING!r}:
+    sys.argv = ["worldmodel", *command.replace("CONFIG", {str(tmp_path)!r}).split()]
+    try:
+        main()
+    except SystemExit as refused:
+        assert refused.code == 2, command
+    assert "torch" not in sys.modules, command
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    for line, (command, message) in zip(lines, MISSING, strict=True):
+        assert line.startswith(f"error: {message}"), command
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--trainer.max_step=3", "unknown key 'trainer.max_step'; choose from accelerator"),
+        ("--model.n_lay=3", "unknown key 'n_lay'; choose from attention"),
+    ],
+)
+def test_no_key_is_abbreviated(tmp_path, capsys, argument, message):
+    with pytest.raises(SystemExit) as refused:
+        run("fit", "pretrain.yaml", tmp_path, argument)
+    assert refused.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

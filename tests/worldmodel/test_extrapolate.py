@@ -1,7 +1,6 @@
 """A model beyond its training length: losses row by row, formulas with another L, greedy text."""
 
 import contextlib
-import warnings
 
 import pytest
 import torch
@@ -10,7 +9,9 @@ import attention
 from attention.layer import Attention
 from worldmodel import extrapolate
 from worldmodel.extrapolate import at_length, losses
-from worldmodel.text_task import TextTask
+from worldmodel.models.text import TextModel
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 TRAINED, LONGER = 8, 20
 SMALL = {"n_layer": 2, "n_head": 2, "head_dim": 4}
@@ -18,15 +19,9 @@ NEEDS_LENGTH = ("sigmoid", "relu_wortsman", "log_scaled", "elastic_seqlen", "ela
 OTHERS = ("softmax", "lssar", "sigmoid_rowlen", "sigmoid_reweighted", "lazy", "alibi", "zeros_sm")
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    warnings.simplefilter("ignore")
-    torch.manual_seed(0)
-
-
 def model(name, **arguments):
     """Return an untrained model in float64 whose attention and answers are not nearly uniform."""
-    task = TextTask("bytes", attention=name, attention_args=arguments or None, **SMALL).double()
+    task = TextModel("bytes", attention=name, attention_args=arguments or None, **SMALL).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         task.embedding.weight.normal_(generator=generator)

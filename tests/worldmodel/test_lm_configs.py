@@ -1,7 +1,6 @@
 """The configurations of published language models: what they say, and that they run."""
 
 import struct
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,11 @@ import torch
 import yaml
 
 from worldmodel.cli import main
-from worldmodel.shard_folder import adopt
-from worldmodel.text_task import TextTask
-from worldmodel.tokenizer import load_tokenizer
+from worldmodel.models.text import TextModel
+from worldmodel.text.shards import adopt
+from worldmodel.text.tokenizers import load_tokenizer
+
+pytestmark = pytest.mark.usefixtures("quiet")
 
 CONFIGS = Path(__file__).parents[2] / "worldmodel" / "configs"
 LLM_C = {"lr": 6e-4, "weight_decay": 0.1, "warmup_steps": 700, "optimizer": "adamw"}
@@ -28,11 +29,6 @@ MODELS = {
         335,
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    warnings.simplefilter("ignore")
 
 
 def resolved(name, capsys):
@@ -70,7 +66,7 @@ def test_a_model_has_the_size_in_its_name(name, capsys):
     arguments = dict(resolved(name, capsys)["model"]["init_args"])
     arguments.pop("tokenizer", None)
     with torch.device("meta"):
-        task = TextTask(tokenizer="bytes", **arguments)
+        task = TextModel(tokenizer="bytes", **arguments)
     vocab_size = 32_000 if "lazy" in name else 50_257
     width = arguments["n_head"] * arguments["head_dim"]
     count = sum(p.numel() for p in task.parameters()) + (vocab_size - 257) * width
@@ -130,5 +126,5 @@ def test_shards_are_no_data_for_an_orbit_model(folder, tmp_path, capsys):
             ]
         )
     assert refused.value.code == 2
-    assert "NextTokenTask does not read ShardData" in capsys.readouterr().err
+    assert "NextTokenModel does not read ShardData" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

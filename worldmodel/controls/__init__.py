@@ -1,1 +1,1 @@
-"""Read-outs and oracles that a trained model is compared with."""
+"""Controls that a trained model is compared with: read-outs, look-up tables, regressions."""

@@ -28,7 +28,7 @@ class LinearAutoregression:
 
     A step's inputs are, with the last points as origin, the 11 points before of both bodies, and
     the last planet - star; the star's also hold the planet's new point, which is observed first.
-    Its answer is the displacement from the body's last point.
+    Its prediction is the displacement from the body's last point.
 
     Args:
         protocol: What observes; one planet and its star take turns.
@@ -60,14 +60,14 @@ class LinearAutoregression:
             points: Observed places in AU, [N, T, 2]: the time-step row, then planet and star in
                 turn. NaN is returned where fewer than 12 steps were observed before.
         """
-        seen, answers = _places(points[:, 1:]), np.full(points.shape, np.nan)
+        seen, expected = _places(points[:, 1:]), np.full(points.shape, np.nan)
         for s in range(STEPS, seen.shape[1]):
             planet, star = self._step(seen[:, s - STEPS : s], seen[:, s, 0])
-            answers[:, 1 + 2 * s], answers[:, 2 + 2 * s] = planet, star
-        return answers
+            expected[:, 1 + 2 * s], expected[:, 2 + 2 * s] = planet, star
+        return expected
 
     def rollout(self, points: Array, n_prompt: int) -> Array:
-        """Return a prompt and its continuation by the control's own answers, [N, T, 2] in AU.
+        """Return a prompt and its continuation by the control's own predictions, [N, T, 2] in AU.
 
         Args:
             points: Observed places in AU, [N, T, 2].

@@ -11,13 +11,14 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from worldmodel.tasks import ForceTask, prediction_columns, read_rows
+from worldmodel.models.orbit import ForceModel
+from worldmodel.models.predictions import prediction_columns, read_rows
 
 ALPHAS = np.logspace(-3, 4, 15)
 
 
 @torch.no_grad()
-def ridge_readout(task: ForceTask, labelled: DataLoader, test: DataLoader) -> dict[str, Tensor]:
+def ridge_readout(task: ForceModel, labelled: DataLoader, test: DataLoader) -> dict[str, Tensor]:
     """Fit log force and direction by ridge regression on hidden states and predict the test set.
 
     Args:
@@ -35,9 +36,9 @@ def ridge_readout(task: ForceTask, labelled: DataLoader, test: DataLoader) -> di
     columns = []
     for batch in test:
         found, *_ = _features_and_targets(task, batch)
-        answer = torch.from_numpy(model.predict(found)).float()
-        magnitude = answer[:, 0].exp()
-        direction = torch.nn.functional.normalize(answer[:, 1:], dim=-1)
+        predicted = torch.from_numpy(model.predict(found)).float()
+        magnitude = predicted[:, 0].exp()
+        direction = torch.nn.functional.normalize(predicted[:, 1:], dim=-1)
         columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * direction))
     return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
 
@@ -67,7 +68,7 @@ def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArra
 
 
 def _features_and_targets(
-    task: ForceTask, batch: dict[str, Tensor]
+    task: ForceModel, batch: dict[str, Tensor]
 ) -> tuple[npt.NDArray, npt.NDArray, npt.NDArray]:
     rows = read_rows(batch)
     force = batch["force"][rows]

@@ -9,55 +9,44 @@ coordinates too, so their twin is the second control.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from orbits import laws, motion, pictures
+from orbits import laws, motion
 from orbits.best_observer import best_observer
 from orbits.laws import reduced_mass
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.protocols import Protocol
+from orbits.runs.cell import Outcome
+from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.page import Picture
+from orbits.runs.result import Result
+from orbits.runs.statistics import r_squared
 from worldmodel.controls.ridge import fit_ridge
-from worldmodel.data import OrbitSequences
-from worldmodel.intervals import r_squared
-from worldmodel.legend import legend
-from worldmodel.palette import TRUTH
-from worldmodel.probes import Line
-from worldmodel.probes._style import Looks, bare, bars, once, world_of
-from worldmodel.tasks import OrbitTask, read_rows
-
-if TYPE_CHECKING:
-    from worldmodel.probing import Settings, Store, Subject
+from worldmodel.data.orbits import OrbitSequences
+from worldmodel.models.orbit import OrbitModel
+from worldmodel.models.predictions import read_rows
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.looks import Looks, bars, interval, once, world_of
+from worldmodel.probes.quantities import READ_OUTS
+from worldmodel.probes.settings import Settings
 
 Array = npt.NDArray[np.float64]
 
 AT_ONCE = 250
-TITLES = {
-    "position": "position",
-    "velocity": "velocity",
-    "log_m1": "log planet mass",
-    "log_m2": "log star mass",
-    "energy": "specific energy",
-    "angular_momentum": "specific angular momentum",
-    "eccentricity": "eccentricity",
-    "log_force": "log force",
-}
-CAPTIONS = {
-    "r2": (
-        "R2 of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
-        "the mean. Bars: 95% over sequences. Dotted: what an observer with perfect knowledge makes "
-        "of a whole sequence. Controls: the same model with random weights, and labels of other "
-        "sequences."
-    ),
-}
+CAPTION = (
+    "R2 of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
+    "the mean. Bars: 95% over sequences. Dotted: what an observer with perfect knowledge makes "
+    "of a whole sequence. Controls: the same model with random weights, and labels of other "
+    "sequences."
+)
 
 
 def left_out(law: str) -> dict[str, str]:
@@ -71,7 +60,7 @@ def left_out(law: str) -> dict[str, str]:
 
 
 def targets(law: str, state: Array) -> dict[str, Array]:
-    """Return what the probe asks for, by the names of ``TITLES``, each [..., 1] or [..., 2].
+    """Return the quantities to read out, by the names of ``READ_OUTS``, each [..., 1] or [..., 2].
 
     Energy (AU^2 / year^2) and angular momentum (AU^2 / year) are those of the relative motion per
     reduced mass. What :func:`left_out` names is missing.
@@ -84,7 +73,7 @@ def targets(law: str, state: Array) -> dict[str, Array]:
     position, velocity = state[..., :2], state[..., 2:4]
     x, y, vx, vy, m1, m2 = np.split(state, 6, axis=-1)
     r, speed = np.hypot(x, y), np.hypot(vx, vy)
-    found = {
+    values = {
         "position": position,
         "velocity": velocity,
         "log_m1": np.log(m1),
@@ -95,50 +84,50 @@ def targets(law: str, state: Array) -> dict[str, Array]:
     missing = left_out(law)
     if "energy" not in missing:
         potential = laws.get(law).potential_energy(r, m1, m2) / reduced_mass(m1, m2)
-        found["energy"] = speed**2 / 2 + potential
+        values["energy"] = speed**2 / 2 + potential
     if "eccentricity" not in missing:
         # The eccentricity vector (Murray & Dermott 1999, Solar System Dynamics, section 2.4).
         mu = GRAVITATIONAL_CONSTANT * (m1 + m2)
         vector = (speed**2 / mu - 1 / r) * position - (x * vx + y * vy) / mu * velocity
-        found["eccentricity"] = np.linalg.norm(vector, axis=-1, keepdims=True)
-    return found
+        values["eccentricity"] = np.linalg.norm(vector, axis=-1, keepdims=True)
+    return values
 
 
 @torch.no_grad()
-def layers(task: OrbitTask, batch: dict[str, Tensor]) -> list[Tensor]:
+def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
     """Return what :func:`layer_names` names, each [B, T, width].
 
     The residual stream after the embedding and after each block, and the final norm's output.
     """
-    seen: list[Tensor] = []
-    stages: list[nn.Module] = [task.embedding, *task.gpt.blocks, task.gpt.norm]
+    outputs: list[Tensor] = []
+    stages: list[nn.Module] = [model.embedding, *model.gpt.blocks, model.gpt.norm]
     hooks = [
-        stage.register_forward_hook(lambda _, inputs, output: seen.append(output))
+        stage.register_forward_hook(lambda _, inputs, output: outputs.append(output))
         for stage in stages
     ]
     try:
-        task.eval().hidden(batch)
+        model.eval().hidden(batch)
     finally:
         for hook in hooks:
             hook.remove()
-    return seen
+    return outputs
 
 
-def layer_names(task: OrbitTask) -> list[str]:
+def layer_names(model: OrbitModel) -> list[str]:
     """Return the names of what :func:`layers` returns."""
-    blocks = [f"block {number + 1}" for number in range(len(task.gpt.blocks))]
+    blocks = [f"block {number + 1}" for number in range(len(model.gpt.blocks))]
     return ["embedding", *blocks, "final norm"]
 
 
 def read(
-    task: OrbitTask, protocol: Protocol, settings: Settings, shuffled: bool = False
+    model: OrbitModel, protocol: Protocol, settings: Settings, shuffled: bool = False
 ) -> dict[str, Array]:
     """Fit read-outs on labelled training sequences and test them on held-out ones.
 
-    The rows are the planet's of the second half of a sequence, as for every force that is asked.
+    The rows are the planet's of the second half of a sequence, as for force heads.
 
     Args:
-        task: Whose hidden states are read.
+        model: The model whose hidden states are read.
         protocol: The world; its law makes the targets.
         settings: ``labels`` sequences to fit, ``n_sequences`` to test.
         shuffled: Give each training sequence the targets of another one.
@@ -147,25 +136,27 @@ def read(
         For each layer and target, ``layer/target``, the residual and the total sum of squares of
         each held-out sequence, [n_sequences, 2].
     """
-    known, wanted = _examples(task, protocol, settings.data_seed, "train", settings.labels)
-    given, truth = _examples(task, protocol, settings.data_seed, "test", settings.n_sequences)
+    hidden, labels = _examples(model, protocol, settings.data_seed, "train", settings.labels)
+    test_hidden, truth = _examples(
+        model, protocol, settings.data_seed, "test", settings.n_sequences
+    )
     if shuffled:
         order = np.random.default_rng(settings.seeds[0]).permutation(settings.labels)
-        wanted = {name: values[order] for name, values in wanted.items()}
-    stacked = _flat(np.concatenate(list(wanted.values()), axis=-1))
+        labels = {name: values[order] for name, values in labels.items()}
+    stacked = _flat(np.concatenate(list(labels.values()), axis=-1))
     sums = {}
-    for layer, name in enumerate(layer_names(task)):
-        sequences = np.repeat(np.arange(settings.labels), known[layer].shape[1])
-        model = fit_ridge(_flat(known[layer]), stacked, sequences)
-        answers = model.predict(_flat(given[layer]))
+    for layer, name in enumerate(layer_names(model)):
+        sequences = np.repeat(np.arange(settings.labels), hidden[layer].shape[1])
+        ridge = fit_ridge(_flat(hidden[layer]), stacked, sequences)
+        predicted = ridge.predict(_flat(test_hidden[layer]))
         column = 0
         for target, values in truth.items():
             width = values.shape[-1]
-            found = answers[:, column : column + width].reshape(values.shape)
+            read_out = predicted[:, column : column + width].reshape(values.shape)
             column += width
             sums[f"{name}/{target}"] = np.stack(
                 [
-                    np.sum((values - found) ** 2, axis=(1, 2)),
+                    np.sum((values - read_out) ** 2, axis=(1, 2)),
                     np.sum((values - values.mean(axis=(0, 1))) ** 2, axis=(1, 2)),
                 ],
                 axis=-1,
@@ -179,21 +170,21 @@ def ceiling(protocol: Protocol, settings: Settings) -> dict[str, Array]:
     It sees whole sequences and is not bound to be linear. A mass that it is told is left out.
     """
     indices = np.arange(settings.n_sequences)
-    protocol = dataclasses.replace(protocol, as_published=False)  # as the read-outs are asked
-    answer = best_observer(protocol, settings.data_seed, "test", indices)
+    protocol = dataclasses.replace(protocol, as_published=False)  # as for the read-outs
+    best = best_observer(protocol, settings.data_seed, "test", indices)
     state = protocol.batch(settings.data_seed, "test", indices, "force")["state"]
     rows = np.flatnonzero(np.isfinite(state[0, :, 0]))
     rows = rows[rows > state.shape[1] // 2]
     truth = targets(protocol.law, state[:, rows])
-    found = {"log_m1": answer.log_m1, "log_m2": answer.log_m2}
-    answers = {
+    masses = {"log_m1": best.log_m1, "log_m2": best.log_m2}
+    predicted = {
         target: np.broadcast_to(mass[:, None], (len(mass), len(rows)))
-        for target, mass in found.items()
+        for target, mass in masses.items()
         if mass is not None
     }
-    answers["log_force"] = np.log(answer.force[:, rows])
+    predicted["log_force"] = np.log(best.force[:, rows])
     sums = {}
-    for target, values in answers.items():
+    for target, values in predicted.items():
         true = truth[target][..., 0]
         errors = (values - true) ** 2, (true - true.mean()) ** 2
         sums[target] = np.stack([np.sum(error, axis=1) for error in errors], axis=-1)
@@ -201,7 +192,7 @@ def ceiling(protocol: Protocol, settings: Settings) -> dict[str, Array]:
 
 
 def _examples(
-    task: OrbitTask, protocol: Protocol, seed: int, split: str, n: int
+    model: OrbitModel, protocol: Protocol, seed: int, split: str, n: int
 ) -> tuple[list[Array], dict[str, Array]]:
     """Return hidden states by layer, [n, R, width], and targets by name, [n, R, 1 or 2]."""
     # Whatever defects a protocol publishes, what is read is the true state.
@@ -211,7 +202,7 @@ def _examples(
     for start in range(0, n, AT_ONCE):
         batch = sequences.__getitems__(list(range(start, min(start + AT_ONCE, n))))
         rows = read_rows(batch)[0]  # the same in every sequence
-        hidden.append([layer[:, rows].double().numpy() for layer in layers(task, batch)])
+        hidden.append([layer[:, rows].double().numpy() for layer in layers(model, batch)])
         states.append(batch["state"][:, rows].double().numpy())
     by_layer = [np.concatenate(parts) for parts in zip(*hidden, strict=True)]
     return by_layer, targets(protocol.law, np.concatenate(states))
@@ -221,96 +212,85 @@ def _flat(values: Array) -> Array:
     return values.reshape(-1, values.shape[-1])
 
 
-class Linear:
-    """The probe."""
+class Linear(Probe):
+    """The linear probe."""
 
     name = "linear"
     about = "what of the state can a linear map read from each layer?"
     uses = ("n_sequences", "seeds", "labels", "data_seed")
-    trains = False
-    captions: Mapping[str, str] = CAPTIONS
 
-    def refusal(self, subject: Subject, settings: Settings) -> str | None:
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems."""
-        if subject.leaks:
-            return subject.leaks
-        if "force" not in subject.protocol.populations:
-            return f"protocol {subject.protocol.name!r} has no two-body states; take fixed"
+        if checkpoint.leaks:
+            return checkpoint.leaks
+        if "force" not in checkpoint.protocol.populations:
+            return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
         return None
 
-    def measure(self, subject: Subject, settings: Settings, store: Store) -> list[Line]:
-        """Return a line per layer for the checkpoint, its untrained twin and shuffled labels."""
-        twin, protocol = subject.untrained(settings.seeds[0]), subject.protocol
-        asked = (
-            (subject.model, subject.row["arm"], subject.task, False),
-            (subject.model, "untrained", twin, False),
-            (f"shuffled labels, {subject.model}", "control", subject.task, True),
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return R2 by layer of the checkpoint, its untrained twin and shuffled labels."""
+        twin, protocol = checkpoint.untrained(settings.seeds[0]), checkpoint.protocol
+        read_out = (
+            (None, checkpoint.arm, checkpoint.model, False),
+            (None, "untrained", twin, False),
+            (f"shuffled labels, {checkpoint.variant}", "control", checkpoint.model, True),
         )
         reasons = [f"{target}: {reason}" for target, reason in left_out(protocol.law).items()]
         missing = {"left_out": "; ".join(reasons)} if reasons else {}
-        lines = []
-        for name, arm, task, shuffled in store.progress(asked, "read-outs"):
-            sums = store.arrays({"arm": arm}, partial(read, task, protocol, settings, shuffled))
-            for layer in layer_names(task):
+        outcomes = []
+        for name, arm, model, shuffled in pieces.progress(read_out):
+            sums = pieces.arrays({"arm": arm}, partial(read, model, protocol, settings, shuffled))
+            for layer in layer_names(model):
                 metrics = {
                     f"r2_{target}": r_squared(*sums[f"{layer}/{target}"].T)
-                    for target in TITLES
+                    for target in READ_OUTS
                     if f"{layer}/{target}" in sums
                 }
-                line = {"name": name, "arm": arm, "setting": {"layer": layer, **missing}}
-                lines.append({**line, "metrics": metrics})
-        sums = store.arrays({"arm": "ceiling"}, partial(ceiling, protocol, settings))
+                setting = {"layer": layer, **missing}
+                outcomes.append(Outcome(metrics, variant=name, arm=arm, setting=setting))
+        sums = pieces.arrays({"arm": "ceiling"}, partial(ceiling, protocol, settings))
         best = {f"r2_{target}": r_squared(*values.T) for target, values in sums.items()}
-        line = {"name": "best observer", "arm": "ceiling", "setting": {"layer": "-", **missing}}
-        return [*lines, {**line, "metrics": best}]
+        setting = {"layer": "-", **missing}
+        return [*outcomes, Outcome(best, variant="best observer", arm="ceiling", setting=setting)]
 
-    def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw R2 by layer, one panel per target."""
-        path = out / "figures" / f"{self.name}_r2.png"
-        curves: dict[tuple[Any, ...], list[Line]] = {}
-        for line in lines:
-            if line["row"]["arm"] == "ceiling":
-                continue
-            curves.setdefault((*line["row"].values(), *line["subject"].values()), []).append(line)
-        best = [line for line in lines if line["row"]["arm"] == "ceiling"]
+        curves: dict[tuple[object, ...], list[Result]] = {}
+        for result in results:
+            if result.case.arm != "ceiling":
+                key = (result.case.variant, result.case.arm, *result.details["checkpoint"].values())
+                curves.setdefault(key, []).append(result)
+        best = [result for result in results if result.case.arm == "ceiling"]
         first = [curve[0] for curve in curves.values()]
         looks = Looks(first)
         deepest = max(curves.values(), key=len)
-        stages = [line["setting"]["layer"] for line in deepest]
-        texts = once([looks.who(line) for line in first])
-        asked = [t for t in TITLES if any(f"r2_{t}" in line["metrics"] for line in lines)]
-        figure, axes = plt.subplots(
-            2, 4, figsize=(11, 5.8), sharex=True, sharey=True, layout="constrained"
-        )
-        for axis, target in zip(axes.flat, asked, strict=False):
-            for curve, label in zip(curves.values(), texts, strict=True):
-                shown = [line for line in curve if f"r2_{target}" in line["metrics"]]
-                spans = np.array([line["metrics"][f"r2_{target}"] for line in shown]).reshape(-1, 3)
-                axis.errorbar(
-                    [stages.index(line["setting"]["layer"]) for line in shown],
-                    spans[:, 0],
-                    yerr=bars(spans),
-                    ms=4,
-                    lw=1.4,
-                    capsize=2,
-                    label=label,
-                    **looks.style(curve[0]),
-                )
-            for line in best:
-                if f"r2_{target}" in line["metrics"]:
-                    height = line["metrics"][f"r2_{target}"][0]
-                    axis.axhline(height, color=TRUTH, lw=1, ls=":")
-            axis.set_title(TITLES[target], fontsize=9)
-            axis.axhline(0, color="#999999", lw=0.8)
-            axis.set_xticks(range(len(stages)), stages, rotation=35)
-        for axis in axes.flat[len(asked) :]:
-            axis.set_visible(False)
-        # A worse answer than the mean is no information, however bad.
-        axes[0, 0].set_ylim(-0.15, 1.03)
-        legend(figure, world_of(lines), above=True)
-        for axis in axes[:, 0]:
-            axis.set_ylabel("R2 on held-out sequences")
-        return {"r2": pictures.save(bare(figure), path)}
+        stages = [result.case.setting["layer"] for result in deepest]
+        names = once([looks.name(result) for result in first])
+        shown = [t for t in READ_OUTS if any(f"r2_{t}" in result.metrics for result in results)]
+        with canvas(11, 5.8, nrows=2, ncols=4, sharex=True, sharey=True) as (figure, axes):
+            for axis, target in zip(axes.flat, shown, strict=False):
+                metric = f"r2_{target}"
+                for curve, name in zip(curves.values(), names, strict=True):
+                    there = [result for result in curve if metric in result.metrics]
+                    spans = np.array([interval(result, metric) for result in there]).reshape(-1, 3)
+                    places = [stages.index(result.case.setting["layer"]) for result in there]
+                    look = {**looks.style(curve[0]), "capsize": 2, "label": name}
+                    axis.errorbar(places, spans[:, 0], yerr=bars(spans), **look)
+                for result in best:
+                    if metric in result.metrics:
+                        axis.axhline(result.metrics[metric].value, color=TRUTH, lw=1, ls=":")
+                axis.set_title(READ_OUTS[target])
+                axis.axhline(0, color="#999999", lw=0.8)
+                axis.set_xticks(range(len(stages)), stages, rotation=35)
+            for axis in axes.flat[len(shown) :]:
+                axis.set_visible(False)
+            # A worse prediction than the mean is no information, however bad.
+            axes[0, 0].set_ylim(-0.15, 1.03)
+            for axis in axes[:, 0]:
+                axis.set_ylabel("R2 on held-out sequences")
+            legend(figure, world_of(results), above=True)
+            path = save_figure(figure, out / "figures" / f"{self.name}_r2.png")
+        return [Picture(CAPTION, [path])]
 
 
 PROBE = Linear()

@@ -1,80 +1,89 @@
-"""Prediction files: what a checkpoint's force head answers, for ``python -m symreg leaderboard``.
+"""Prediction files: those of a checkpoint's force head, for ``python -m symreg leaderboard``.
 
-A force model answers itself. Of another checkpoint, a force head is fine-tuned with the first of
-the seeds and without a label leak, as :mod:`worldmodel.probes.force_magnitude` does. A force model
-that was trained on leaked labels answers for sequences of which none leaked.
+A force model has its own predictions. For another checkpoint, a force head is fine-tuned with the
+first of the seeds and without a label leak, as :mod:`worldmodel.probes.force.force_magnitude` does.
+The file of a force model that was trained on leaked labels holds sequences of which none leaked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from orbits import pictures
-from orbits.manifest import manifest
-from worldmodel.callbacks import save_predictions
-from worldmodel.probes import Line
-from worldmodel.probes._force_figures import magnitudes
-from worldmodel.probes._force_head import (
+from orbits.runs.cell import Cell, Outcome
+from orbits.runs.manifest import manifest
+from orbits.runs.page import Picture
+from orbits.runs.result import Result
+from worldmodel.models.orbit import ForceModel
+from worldmodel.models.predictions import save_predictions
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.force.figures import magnitudes
+from worldmodel.probes.force.force_magnitude import PROBE as FORCE_MAGNITUDE
+from worldmodel.probes.force.head import (
     HEAD_SETTINGS,
+    PREDICTIONS,
     STEPS,
     UNLIMITED,
     at,
-    finetuned,
-    own_answers,
+    head_cell,
+    own_predictions,
 )
-from worldmodel.probes._force_measures import measured
-from worldmodel.probes.force_magnitude import PROBE as FORCE_MAGNITUDE
-from worldmodel.tasks import ForceTask
+from worldmodel.probes.force.measures import measured
+from worldmodel.probes.settings import Settings
 
-if TYPE_CHECKING:
-    from worldmodel.probing import Settings, Store, Subject
+CAPTION = (
+    "Predicted against true magnitude of the force in solar mass AU / year^2 on held-out "
+    "sequences: at most 3000 points of each prediction file. Line: equality."
+)
+HEAD = "head"
 
 
-class Predictions:
-    """The probe."""
+class Predictions(Probe):
+    """The predictions probe."""
 
     name = "predictions"
-    about = "a file for `python -m symreg leaderboard`, in the folder predictions of the results"
-    uses = HEAD_SETTINGS
+    about = "a file for `python -m symreg leaderboard`, in the folder of its cell"
+    uses = (*HEAD_SETTINGS, "seeds")
     trains = True
-    captions: ClassVar = {
-        "magnitudes": (
-            "Predicted against true magnitude of the force in solar mass AU / year^2 on held-out "
-            "sequences: at most 3000 points of each prediction file. Line: equality."
-        ),
-    }
 
-    def refusal(self, subject: Subject, settings: Settings) -> str | None:
-        """Refuse what has no forces to predict."""
-        return FORCE_MAGNITUDE.refusal(subject, settings)
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Refuse a world without forces to predict."""
+        return FORCE_MAGNITUDE.refusal(checkpoint, settings)
 
-    def measure(self, subject: Subject, settings: Settings, store: Store) -> list[Line]:
-        """Write the file, and return its line; it names the file and counts its points."""
-        if isinstance(subject.task, ForceTask):
-            columns = own_answers(subject, settings, store)
-            setting = {"labels": subject.labels or UNLIMITED}
+    def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
+        """Return the training of a head; a force model has its own."""
+        if isinstance(checkpoint.model, ForceModel):
+            return {}
+        return {HEAD: head_cell(checkpoint, settings, 0, settings.seeds[0])}
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Write the file, and return an outcome that names it and counts its points."""
+        if isinstance(checkpoint.model, ForceModel):
+            columns = own_predictions(checkpoint, settings)
+            setting = {"labels": checkpoint.labels or UNLIMITED}
         else:
-            columns = finetuned(subject, settings, store, leak=0, seed=settings.seeds[0])
+            columns = pieces.needed(HEAD, PREDICTIONS)
             setting = {"labels": settings.labels, "steps": settings.steps or STEPS}
-        points = at(columns, "fresh sequences" if subject.leaks else "unlabelled")
-        row = {**subject.row, "labels": setting["labels"]}
-        config = {**store.config, "row": row, **setting}
-        inputs = {"checkpoint": subject.sha256}
-        path = store.file("predictions.npz")
-        kept = {name: torch.from_numpy(c) for name, c in points.items() if name != "rows"}
-        save_predictions(path, kept, manifest(config, seed=settings.seeds[0], inputs=inputs))
+        points = at(columns, "fresh sequences" if checkpoint.leaks else "unlabelled")
+        row = {**checkpoint.row, "labels": setting["labels"]}
+        used = {name: getattr(settings, name) for name in self.uses}
+        proof = manifest(
+            {"probe": self.name, "row": row, **checkpoint.arguments, "settings": used, **setting},
+            seed=settings.seeds[0],
+            inputs={"checkpoint": checkpoint.sha256},
+        )
+        tensors = {name: torch.from_numpy(c) for name, c in points.items() if name != "rows"}
+        save_predictions(pieces.folder / PREDICTIONS, tensors, proof)
         metrics = {"points": len(points["rows"]), **measured([points])}
-        line = {"name": subject.model, "arm": subject.row["arm"], "setting": setting}
-        return [{**line, "metrics": metrics, "files": {"predictions": store.relative(path)}}]
+        return [Outcome(metrics, files={"predictions": PREDICTIONS}, setting=setting)]
 
-    def draw(self, lines: Sequence[Line], out: Path) -> dict[str, Path]:
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw predicted against true magnitudes, one panel per file."""
-        path = out / "figures" / f"{self.name}_magnitudes.png"
-        return {"magnitudes": pictures.save(magnitudes(lines, out), path)}
+        path = magnitudes(results, out, out / "figures" / f"{self.name}_magnitudes.png")
+        return [Picture(CAPTION, [path])] if path else []
 
 
 PROBE = Predictions()

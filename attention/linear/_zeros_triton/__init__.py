@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, library
 
-from attention.checks import check_no_tangents
 from attention.linear._zeros_forms import ScanState, running
+from attention.validation import check_no_tangents
 
 try:
     from attention.linear._zeros_triton import kernels
@@ -22,11 +22,11 @@ except ImportError:  # triton exists for Linux only
     kernels = None  # type: ignore[assignment]
 
 CHANNELS = (16, 32, 64, 128)
-"""Of keys and of values."""
+"""Channels of keys and of values that the kernels take."""
 SLICE = 32
 """Channels that a kernel multiplies at once; more would not fit a GPU's registers."""
 CAPABILITY = (8, 0)
-"""The least one with matrix instructions for float32."""
+"""Least compute capability with matrix instructions for float32."""
 LAUNCH = {"num_warps": 8, "num_stages": 2}
 
 
@@ -59,7 +59,7 @@ def _capability(device: int) -> tuple[int, int]:
 def chunked(
     q: Tensor, k: Tensor, v: Tensor, s: Tensor, radial: Tensor, state: ScanState, chunk: int
 ) -> tuple[Tensor, ScanState]:
-    """Do what :func:`attention.linear._zeros_forms.chunked` does; K and V are of ``CHANNELS``.
+    """Compute :func:`attention.linear._zeros_forms.chunked`; K and V are of ``CHANNELS``.
 
     Raises:
         ValueError: A tensor has a tangent of forward-mode differentiation.
@@ -147,7 +147,7 @@ zeros_forward.register_autograd(_differentiate, setup_context=_remember)
 
 
 class _Call:
-    """What both passes share: the tensors of a call, contiguous, and its chunks' borders."""
+    """Contiguous tensors of a call and the borders of its chunks, for both passes."""
 
     def __init__(self, given: tuple[Tensor, ...], log_e: Tensor, chunk: int) -> None:
         self.q, self.k, self.v, self.numbers, self.bases = (x.contiguous() for x in given)
@@ -206,7 +206,7 @@ class _Call:
         return out
 
     def launch(self, kernel: Any, programs: int, *tensors: Tensor, **choices: Any) -> None:
-        """Run a kernel."""
+        """Launch a kernel."""
         length, size = self.numbers.shape[-1], self.numbers[0].numel()
         choices |= {key: x for key, x in self.sizes.items() if key in kernel.arg_names}
         with torch.cuda.device(self.q.device.index if self.q.is_cuda else -1):

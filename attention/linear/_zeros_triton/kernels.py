@@ -1,4 +1,4 @@
-"""ZeroS's sum chunk by chunk: a scan over the bases, one kernel for o, dq, dk and dv, and the rest.
+"""Kernels of ZeroS's sum: the scan over chunks, o with dq, dk and dv, and the numbers' gradient.
 
 Chunk n continues from the bases F / E, G and H before it, whose E is e^start. A reader t and a
 writer i of one chunk meet in r_{t,i}; to meet those of other chunks, by way of the bases, they are

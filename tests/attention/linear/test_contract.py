@@ -24,7 +24,7 @@ from attention import linear
 from attention.__main__ import main as listing
 from attention.linear import RecurrentState
 from benchmarks.variants import variants
-from worldmodel.gpt import GPT
+from worldmodel.models.backbone import GPT
 
 
 @pytest.fixture(params=linear.names())
@@ -57,11 +57,11 @@ def gradients_of(mixer, run, x):
     return [out, *torch.autograd.grad((out * weights).sum(), given, materialize_grads=True)]
 
 
-def in_parts(mixer, x, sizes, run=None):
+def in_parts(mixer, x, sizes, run):
     """Return the output of a sequence that is read in parts with a cache."""
     cache, found = mixer.new_cache(), []
     for part in x.split(sizes, dim=1):
-        found.append((run or mixer)(part, cache))
+        found.append(run(part, cache))
     assert cache.length == x.shape[1]
     return torch.cat(found, dim=1)
 
@@ -73,22 +73,21 @@ def assert_near(found, expected, tolerance=1e-9):
         )
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 5, 64])
-@pytest.mark.parametrize("length", [1, 2, 13])
-def test_chunks_and_steps_agree_in_values_and_gradients(name, length, chunk):
-    mixer, x = mixer_of(name, chunk=chunk), inputs(length)
-    stepwise = gradients_of(mixer, mixer.recurrent, x)
-    assert_near(gradients_of(mixer, mixer, x), stepwise)
-    assert stepwise[0].shape == x.shape
+def test_chunks_and_steps_agree_in_values_and_gradients(name):
+    for length, chunk in ((1, 1), (1, 64), (2, 1), (2, 3), (13, 1), (13, 3), (13, 5), (13, 64)):
+        mixer, x = mixer_of(name, chunk=chunk), inputs(length)
+        stepwise = gradients_of(mixer, mixer.recurrent, x)
+        assert_near(gradients_of(mixer, mixer, x), stepwise)
+        assert stepwise[0].shape == x.shape
 
 
-@pytest.mark.parametrize("sizes", [[1] * 13, [5, 1, 1, 5, 1], [1, 12], [4, 9]], ids=str)
-def test_a_sequence_in_parts_is_the_whole_in_values_and_gradients(name, sizes):
+def test_a_sequence_in_parts_is_the_whole_in_values_and_gradients(name):
     mixer, x = mixer_of(name, chunk=4), inputs(13)
     whole = gradients_of(mixer, mixer.recurrent, x)
-    assert_near(gradients_of(mixer, lambda x: in_parts(mixer, x, sizes), x), whole)
-    steps = gradients_of(mixer, lambda x: in_parts(mixer, x, sizes, mixer.recurrent), x)
-    assert_near(steps, whole)
+    for sizes in ([1] * 13, [5, 1, 1, 5, 1], [1, 12], [4, 9]):
+        for run in (mixer, mixer.recurrent):
+            parts = gradients_of(mixer, partial(in_parts, mixer, sizes=sizes, run=run), x)
+            assert_near(parts, whole)
 
 
 def test_no_position_changes_nothing(name):
@@ -109,26 +108,25 @@ def test_inputs_of_another_shape_are_refused(name):
                 run(wrong)
 
 
-@pytest.mark.parametrize(("held", "given"), [(3, 1), (1, 3)])
-def test_a_cache_of_other_sequences_is_refused(name, held, given):
+def test_a_cache_of_other_sequences_is_refused(name):
     mixer = mixer_of(name)
-    for run in (mixer, mixer.recurrent):
+    for run, held, given in ((mixer, 3, 1), (mixer.recurrent, 1, 3)):
         cache = mixer.new_cache()
         run(inputs(4, batch=held), cache)
         with pytest.raises(ValueError, match=rf"holds {held} sequences, x has {given}: .* new_c"):
             run(inputs(1, batch=given), cache)
 
 
-@pytest.mark.parametrize("edited", [1, 5, 12])
-def test_a_later_token_changes_no_earlier_output(name, edited):
+def test_a_later_token_changes_no_earlier_output(name):
     mixer, x = mixer_of(name, chunk=5), inputs(13)
-    other = x.clone()
-    other[:, edited:] += inputs(13, seed=6)[:, edited:]
-    for run in (mixer, mixer.recurrent):
-        before, after = run(x), run(other)
-        torch.testing.assert_close(before[:, :edited], after[:, :edited], rtol=0, atol=1e-13)
-        changed = (before[:, edited:] - after[:, edited:]).abs().amax(dim=-1)
-        assert bool((changed > 1e-9).all())
+    for edited in (1, 5, 12):
+        other = x.clone()
+        other[:, edited:] += inputs(13, seed=6)[:, edited:]
+        for run in (mixer, mixer.recurrent):
+            before, after = run(x), run(other)
+            torch.testing.assert_close(before[:, :edited], after[:, :edited], rtol=0, atol=1e-13)
+            changed = (before[:, edited:] - after[:, edited:]).abs().amax(dim=-1)
+            assert bool((changed > 1e-9).all())
 
 
 def test_what_came_before_matters(name):
@@ -205,14 +203,14 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert repr(name) in repr(first)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_low_precision_is_near_and_keeps_its_type(name, dtype):
-    exact, x = mixer_of(name), inputs(20)
-    found = copy.deepcopy(exact).to(dtype)(x.to(dtype))
-    assert found.dtype == dtype
-    expected = exact.to(dtype).double()(x.to(dtype).double())
-    error = (found.double() - expected).abs().max() / expected.abs().max()
-    assert error < {torch.float32: 1e-4}.get(dtype, 30 * torch.finfo(dtype).eps)
+def test_low_precision_is_near_and_keeps_its_type(name):
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        exact, x = mixer_of(name), inputs(20)
+        found = copy.deepcopy(exact).to(dtype)(x.to(dtype))
+        assert found.dtype == dtype
+        expected = exact.to(dtype).double()(x.to(dtype).double())
+        error = (found.double() - expected).abs().max() / expected.abs().max()
+        assert error < {torch.float32: 1e-4}.get(dtype, 30 * torch.finfo(dtype).eps)
 
 
 def test_autocast_is_near(name):
@@ -238,21 +236,21 @@ def test_sums_are_float32_under_autocast(name):
         assert_near([chunked], [states[1][what]], 1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("case", ["identical tokens", "zeros", "large", "tiny"])
-def test_odd_inputs_stay_finite(name, case, dtype):
-    mixer, x = mixer_of(name, dtype=dtype), inputs(70, dtype=dtype)
-    half = dtype == torch.float16
-    x = {
-        "identical tokens": x[:, :1].expand_as(x),
-        "zeros": torch.zeros_like(x),
-        "large": (30 if half else 100) * x,
-        "tiny": 1e-20 * x,
-    }[case]
-    out, *gradients = gradients_of(mixer, mixer, x)
-    assert out.isfinite().all()
-    # Where float16 holds the output it need not hold the gradients.
-    assert half or all(gradient.isfinite().all() for gradient in gradients)
+def test_odd_inputs_stay_finite(name, case):
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        mixer, x = mixer_of(name, dtype=dtype), inputs(70, dtype=dtype)
+        half = dtype == torch.float16
+        x = {
+            "identical tokens": x[:, :1].expand_as(x),
+            "zeros": torch.zeros_like(x),
+            "large": (30 if half else 100) * x,
+            "tiny": 1e-20 * x,
+        }[case]
+        out, *gradients = gradients_of(mixer, mixer, x)
+        assert out.isfinite().all()
+        # Where float16 holds the output it need not hold the gradients.
+        assert half or all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_what_it_is_called_and_what_it_takes(name):
@@ -264,7 +262,7 @@ def test_what_it_is_called_and_what_it_takes(name):
     assert attention.arguments(name) == tuple(mixer.arguments)
     assert attention.label(name) == attention.label(name, chunk=8) == name
     assert attention.build(name, n_head=1, head_dim=4, **mixer.arguments).label == name
-    assert name in attention.all_names()
+    assert name in attention.names("all")
     assert name not in attention.names()
 
 
@@ -350,7 +348,7 @@ def test_a_mixer_is_added_by_one_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(linear, "__path__", [*linear.__path__, str(tmp_path)])
     linear._catalogue.cache_clear()
     try:
-        assert "running_mean" in attention.all_names()
+        assert "running_mean" in attention.names("all")
         x = inputs(6)
         test_a_gpt_is_made_of_it_and_decodes_with_it("running_mean")
         mixer = mixer_of("running_mean")

@@ -6,7 +6,7 @@ from torch.nn.functional import softplus
 
 from attention import linear
 from attention.linear._gate import StepSize
-from worldmodel.gpt import GPT
+from worldmodel.models.backbone import GPT
 
 N_HEAD, HEAD_DIM = 4, 6
 WIDTH = N_HEAD * HEAD_DIM

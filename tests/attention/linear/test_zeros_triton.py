@@ -18,6 +18,7 @@ ROUNDING = 2e-5
 The largest error is 5.7e-6, of the gradient by P: one number, in which terms hundreds of times as
 large cancel, so that another order of adding gives another error. The others are below 2e-6.
 """
+FULL = pytest.mark.full
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # on a GPU, without the interpreter
 
 
@@ -66,22 +67,28 @@ def check_against(theirs, ours, expected):
 
 
 @pytest.mark.parametrize("state", [False, True])
-@pytest.mark.parametrize(("length", "chunk"), [(1, 64), (15, 1), (37, 16), (70, 24)])
+@pytest.mark.parametrize(
+    ("length", "chunk"),
+    [(1, 64), (15, 1), pytest.param(37, 16, marks=FULL), pytest.param(70, 24, marks=FULL)],
+)
 def test_values_and_every_gradient(length, chunk, state):
     check(inputs(length, state=state), chunk)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
-    ("keys", "values"), [(64, 64), (16, 32), pytest.param(128, 128, marks=pytest.mark.slow)]
+    ("keys", "values"), [(64, 64), (16, 32), pytest.param(128, 128, marks=FULL)]
 )
 def test_channels(keys, values):
     check(inputs(70, keys, values, state=True), 64)
 
 
+@pytest.mark.full
 def test_more_sequences_and_heads():
     check(inputs(17, state=True, batch=2, heads=2), 16)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1e2, 1e4, -1e4])
 def test_logits_that_overflow_are_right(size):
     # The gradient of ln E is summed in the exponent, 1e4 wide: no worse than twice PyTorch's form.
@@ -92,6 +99,7 @@ def test_logits_that_overflow_are_right(size):
     check_against(theirs, ours, expected)
 
 
+@pytest.mark.full
 def test_logits_that_rise_and_fall_between_chunks():
     given = inputs(64)
     levels = torch.tensor([-300.0, 0.0, 300.0, -300.0], device=DEVICE)
@@ -99,6 +107,7 @@ def test_logits_that_rise_and_fall_between_chunks():
     check(given, 16)
 
 
+@pytest.mark.full
 def test_equal_inputs_mix_nothing():
     q, k, v, s, _ = (x[:, :, :1].expand(-1, -1, 40, *x.shape[3:]) for x in inputs(1))
     share = 1 / torch.arange(1, 41, device=DEVICE)
@@ -109,6 +118,7 @@ def test_equal_inputs_mix_nothing():
     assert all(x.isfinite().all() for x in rest)
 
 
+@pytest.mark.full
 def test_inputs_of_any_layout():
     straight = inputs(9, heads=2)
     turned = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in straight]
@@ -130,6 +140,7 @@ def test_later_positions_change_no_earlier_output_by_a_bit():
     assert not torch.equal(before[:, :, 21:], after[:, :, 21:])
 
 
+@pytest.mark.full
 def test_what_is_kept_for_the_gradient_is_linear():
     def kept(length):
         total = 0
@@ -149,6 +160,7 @@ def test_what_is_kept_for_the_gradient_is_linear():
     assert kept(128) <= 2 * kept(64)
 
 
+@pytest.mark.full
 def test_the_operators_are_registered_as_torch_expects():
     q, k, v, s, radial, log_e, _, bases = (x.requires_grad_() for x in inputs(3, state=True))
     numbers = torch.stack([s, s + 4, s - 1, *radial.unbind(-1)]).detach().requires_grad_()
@@ -171,6 +183,7 @@ def test_forward_mode_is_refused_whatever_is_differentiated(place):
         torch.func.jvp(call, (given[place],), (torch.ones_like(given[place]),))
 
 
+@pytest.mark.full
 def test_it_compiles_as_one_graph():
     torch._dynamo.reset()
     given = inputs(9)
@@ -179,6 +192,7 @@ def test_it_compiles_as_one_graph():
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "args",
     [

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from attention.linear import _zeros_triton
-from attention.triton.aot import LOCAL_LIMIT
+from attention.triton.tools.aot import LOCAL_LIMIT
 
 pytestmark = pytest.mark.skipif(_zeros_triton.kernels is None, reason="triton is not installed")
 SHARED = 99 * 1024
@@ -18,7 +18,7 @@ import re, sys, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from attention.linear import _zeros_triton
-from attention.triton.aot import _inspect
+from attention.triton.tools.aot import disassemble
 
 channels = int(sys.argv[1])
 for name, *chosen in [line.split() for line in sys.argv[2:]]:
@@ -38,7 +38,7 @@ for name, *chosen in [line.split() for line in sys.argv[2:]]:
     built = triton.compile(
         source, target=GPUTarget("cuda", 90, 32), options=_zeros_triton.LAUNCH
     )
-    usage, code = _inspect(built.asm["cubin"])
+    usage, code = disassemble(built.asm["cubin"])
     local = re.search(r"STACK:(\\d+)", usage)[1]
     print(name, *chosen, built.metadata.shared, local, len(re.findall("MMA", code)))
 """
@@ -46,6 +46,7 @@ KERNELS = ("scan_kernel", "mix_kernel", "mix_kernel k", "numbers_kernel")
 OTHERS = ("scan_kernel reverse", "mix_kernel q", "mix_kernel v")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("channels", "kernels"),
     [

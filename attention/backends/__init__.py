@@ -1,0 +1,108 @@
+"""Backends: the ways to compute attention, and the choice of one for a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention import reference
+from attention.backends import flex, sdpa
+from attention.reference import Parameters
+from attention.spec import AttnSpec
+from attention.triton import backend as triton
+
+CHUNK = 1024
+"""Rows at a time where no gradient is needed: memory O(L CHUNK)."""
+CPU_CHUNK = 32
+"""Rows at a time on a CPU: its caches hold their weights, and later keys cost nothing."""
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to compute attention.
+
+    Attributes:
+        refuses: Returns why a call (of spec, q and v) cannot be served, or None when it can.
+        avoids: Returns why ``auto`` passes it over although it could serve the call, or None.
+        attend: Maps (q, k, v, spec, parameters) to the output.
+    """
+
+    refuses: Callable[[AttnSpec, Tensor, Tensor], str | None]
+    avoids: Callable[[AttnSpec, Tensor], str | None]
+    attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The backend that serves a call, and why each other one does not."""
+
+    chosen: str
+    refused: dict[str, str]
+
+    def __str__(self) -> str:
+        """Return one line per backend."""
+        lines = [f"{self.chosen}: serves this call"]
+        return "\n".join(lines + [f"{name}: {why}" for name, why in self.refused.items()])
+
+
+def _never(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> None:
+    return None
+
+
+def _reference(
+    q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
+) -> Tensor:
+    if q.device.type == "cpu":
+        chunk: int | None = CPU_CHUNK
+    else:
+        chunk = None if torch.is_grad_enabled() else CHUNK
+    return reference.attend(q, k, v, spec, parameters, chunk)
+
+
+# In the order in which "auto" tries them.
+BACKENDS: dict[str, Backend] = {
+    "sdpa": Backend(sdpa.refuses, _never, sdpa.attend),
+    "triton": Backend(triton.refuses, triton.avoids, triton.attend),
+    "flex": Backend(flex.refuses, flex.avoids, flex.attend),
+    "reference": Backend(_never, _never, _reference),
+}
+
+
+def check_backend(backend: str) -> None:
+    """Refuse a backend that does not exist, with a ValueError."""
+    if backend not in ("auto", *BACKENDS):
+        raise ValueError(f"unknown backend {backend!r}; choose from auto, {', '.join(BACKENDS)}")
+
+
+def choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str = "auto") -> Explanation:
+    """Return the backend that serves a call, and why the others do not."""
+    check_backend(backend)
+    reasons = {name: candidate.refuses(spec, q, v) for name, candidate in BACKENDS.items()}
+    if backend != "auto" and reasons[backend]:
+        raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")
+    for name, candidate in BACKENDS.items():
+        reasons[name] = reasons[name] or candidate.avoids(spec, q)
+    choice = next(name for name, why in reasons.items() if not why)
+    if backend != "auto":
+        choice = backend
+    return Explanation(
+        choice, {n: why or "not needed" for n, why in reasons.items() if n != choice}
+    )
+
+
+def attend_spec(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    backend: str = "auto",
+) -> Tensor:
+    """Causal attention of a variant given as its specification, on tensors known to fit."""
+    name = choose(spec, q, v, backend).chosen
+    if q.shape[2] == 0:
+        return q[..., :1] * k[:, :, :0, :1] * v[:, :, :0]  # empty, with gradients of zero
+    return BACKENDS[name].attend(q, k, v, spec, parameters)

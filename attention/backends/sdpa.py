@@ -1,0 +1,35 @@
+"""PyTorch's scaled_dot_product_attention: softmax alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from attention.reference import Parameters
+from attention.spec import AttnSpec
+
+
+def refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
+    """Return why the function cannot serve a call, or None."""
+    plain = AttnSpec(spec.name)
+    differs = [
+        field
+        for field in ("phi", "scale", "shift", "bias", "mask", "normalise", "modify", "sharpen")
+        if getattr(spec, field) != getattr(plain, field)
+    ]
+    if differs or spec.sink:
+        return "scaled_dot_product_attention computes softmax only"
+    return None
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
+) -> Tensor:
+    """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
+    if q.shape[-2] == k.shape[-2]:
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    # With fewer queries than keys torch aligns the causal mask to the first key; ours to the last.
+    length, total = q.shape[-2], k.shape[-2]
+    mask = torch.ones(length, total, dtype=torch.bool, device=q.device).tril(total - length)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)

@@ -1,0 +1,1 @@
+"""Commands for the kernels: ``aot`` builds them without a GPU, ``tune`` measures tiles on one."""

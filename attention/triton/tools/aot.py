@@ -1,0 +1,260 @@
+"""``python -m attention aot``: build the kernels without a GPU and check their limits.
+
+Triton brings NVIDIA's assembler and disassembler, so every shipped tile can be compiled for sm_90
+on any Linux machine and held to limits: no spilled registers, shared memory that fits, matrix
+instructions in use, and a budget of instructions per element in the inner loop. That is what can
+be known of speed without a GPU: at these head dims the kernels are bound by instruction issue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from attention.triton import tiles
+from attention.triton.backend import SHARED
+from attention.triton.backward import dkdv_kernel, dq_kernel
+from attention.triton.forward import forward_kernel
+from attention.triton.means import means_kernel
+from attention.triton.primitives import INTERPRETED
+from attention.triton.stats import stats_kernel
+
+LOCAL_LIMIT = 64
+"""Bytes of stack a kernel of 32 bits may use for numbers that it needs only after its loops."""
+ARCHITECTURE = 90
+POINTERS = ("q", "k", "v", "grad", "out", "extra", "dq", "dk", "dv")
+FLOAT_POINTERS = ("tau", "bias", "inverse", "rows", "row_grads", "dbias")
+BUILT_WITH = {
+    "none": ("softplus", "none", "none"),
+    "reweight": ("softplus", "reweight", "none"),
+    "elastic": ("exp", "elastic", "none"),
+    "biased": ("exp", "elastic", "zero"),
+}
+"""phi, second stage and bias of each family: LSSA, LSSAR, Elastic-Softmax, Lazy Attention."""
+KINDS = {
+    "none": (
+        {"PHI": "exp"}, {"PHI": "exp", "BIAS": "alibi"}, {"PHI": "sigmoid", "L1": False},
+        {"PHI": "sigmoid"}, {"PHI": "relu"}, {"PHI": "relu2"}, {"PHI": "relu6"}, {"SAVE": False},
+    ),
+    "reweight": (
+        {"PHI": "exp"}, {"PHI": "sigmoid"}, {"P": 0}, {"P": 3}, {"EXACT": True}, {"SAVE": False},
+    ),
+    "elastic": ({"SAVE": False},),
+    "biased": ({"BIAS": "last"}, {"SHARPEN": "none"}, {"SAVE": False}),
+}  # fmt: skip
+"""Other choices that a family's tiles serve, built at head dim 64 and 16 bits."""
+
+# Measured with triton 3.9 and 3.6, and a tenth of room.
+BUDGET = {
+    "stats": {"reweight": 14, "elastic": 8, "biased": 9},
+    "forward": {"none": 16, "reweight": 27, "elastic": 11, "biased": 11},
+    "dq": {"none": 20, "reweight": 30, "elastic": 14, "biased": 14, "BIAS=last": 17},
+    "dkdv": {"none": 28, "reweight": 40, "elastic": 26, "biased": 26},
+    "means": {"reweight": 42},
+}
+"""Instructions per element of the unmasked inner loop for 16 bits at head dim 64."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Resources and instructions of one compiled kernel.
+
+    Attributes:
+        name: Its name in the table of tiles.
+        tile: The tile it was built with.
+        registers: Registers per thread.
+        local: Bytes of stack per thread; 0 unless registers spilled.
+        spills: Local-memory instructions in loops over tiles.
+        shared: Bytes of shared memory.
+        mma: Matrix instructions in the unmasked loop.
+        issues: Instructions per element of a tile in the unmasked loop.
+    """
+
+    name: str
+    tile: tiles.Tile
+    registers: int
+    local: int
+    spills: int
+    shared: int
+    mma: int
+    issues: float
+
+    def faults(self) -> list[str]:
+        """Return which limits the kernel breaks."""
+        found = []
+        kernel, family, dim, bits, *changes = self.name.split()
+        if self.spills or self.local > (0 if bits == "16bit" and not changes else LOCAL_LIMIT):
+            found.append(f"spills: {self.local} bytes, {self.spills} accesses in the loops")
+        if self.shared > SHARED:
+            found.append(f"needs {self.shared} bytes of shared memory")
+        if not self.mma:
+            found.append("no matrix instructions")
+        budget = BUDGET[kernel]
+        allowed = budget.get(" ".join(changes), budget[family])
+        if (dim, bits) == ("d64", "16bit") and self.issues > allowed:
+            found.append(f"{self.issues:.1f} instructions per element, budget {allowed}")
+        return found
+
+    def __str__(self) -> str:
+        """Return one line of the table."""
+        size = f"{self.tile.rows}x{self.tile.keys} w{self.tile.warps} s{self.tile.stages}"
+        return (
+            f"{self.name:44s} {size:16s} {self.registers:4d} registers  {self.local:4d} B local "
+            f"({self.spills} in loops)  "
+            f"{self.shared // 1024:4d} KiB shared  {self.mma:3d} mma  "
+            f"{self.issues:5.1f} issues/element"
+        )
+
+
+def shipped() -> Iterator[tuple[str, str, int, int]]:
+    """Yield (kernel, family, head dim, bits) of every entry the table must have."""
+    for kernel in tiles.KERNELS:
+        for family in tiles.FAMILIES:
+            if kernel == "stats" and family == "none":
+                continue
+            for head_dim in (32, 64, 128):
+                for bits in (16, 32):
+                    yield kernel, family, head_dim, bits
+
+
+def kinds() -> Iterator[tuple[str, str, int, int, None, Mapping[str, object]]]:
+    """Yield the arguments of :func:`build` for the other choices that the tiles serve."""
+    for head_dim, bits in itertools.product((64, 128), (16, 32)):
+        yield "means", "reweight", head_dim, bits, None, {}
+    for kernel, family, head_dim, bits in shipped():
+        for changes in KINDS[family] if (head_dim, bits) == (64, 16) else ():
+            read = {"stats": {"PHI", "BIAS"}, "forward": {*changes} - {"EXACT"}}
+            if read.get(kernel, {*changes} - {"SAVE"}) >= {*changes}:
+                yield kernel, family, head_dim, bits, None, changes
+
+
+def build(
+    kernel: str,
+    family: str,
+    head_dim: int,
+    bits: int,
+    tile: tiles.Tile | None = None,
+    changes: Mapping[str, object] | None = None,
+) -> Report:
+    """Compile one kernel for sm_90 and return its resources and instructions.
+
+    Args:
+        kernel: One of ``tiles.KERNELS``, or ``means``, which takes the tiles of ``dq``.
+        family: One of ``tiles.FAMILIES``.
+        head_dim: 32, 64 or 128.
+        bits: Bits of an element: 16 (bfloat16) or 32.
+        tile: The tile; None for the shipped one.
+        changes: Choices of the kernels that differ from those of ``BUILT_WITH``.
+    """
+    function = _kernels()[kernel]
+    table = "dq" if kernel == "means" else kernel
+    tile = tile or tiles.tile(table, family, head_dim, bits, f"sm_{ARCHITECTURE}")
+    phi, sharpen, bias = BUILT_WITH[family]
+    choices = {
+        "UNIT": phi == "softplus", "PHI": phi, "L1": True, "SHARPEN": sharpen, "BIAS": bias,
+        "P": 15, "EXACT": sharpen == "reweight" and bits == 32, "SAVE": True,
+        "PRECISE": bits == 32, "D": head_dim, "ROWS": tile.rows, "KEYS": tile.keys,
+        **(changes or {}),
+    }  # fmt: skip
+    # What a call leaves out is passed as None, and compiled as that.
+    absent = {"bias": choices["BIAS"] == "none", "tau": choices["SHARPEN"] != "elastic"}
+    choices |= {name: None for name, gone in absent.items() if gone}
+    element = "*bf16" if bits == 16 else "*fp32"
+    types: dict[str, object] = {"sizes": ("i32",) * 5, "numbers": ("fp32",) * 10}
+    types |= dict.fromkeys(POINTERS, element) | dict.fromkeys(FLOAT_POINTERS, "*fp32")
+    types |= dict.fromkeys(choices, "constexpr")
+    names = function.arg_names
+    aligned = {
+        (place,): [["tt.divisibility", 16]]
+        for place, name in enumerate(names)
+        if name in POINTERS + FLOAT_POINTERS and name not in choices
+    }
+    source = ASTSource(
+        function,
+        {name: types[name] for name in names},
+        {(place,): choices[name] for place, name in enumerate(names) if name in choices},
+        aligned,
+    )
+    options = {"num_warps": tile.warps, "num_stages": tile.stages}
+    built = triton.compile(source, target=GPUTarget("cuda", ARCHITECTURE, 32), options=options)
+    usage, code = disassemble(built.asm["cubin"])
+    loops = _loops(code)
+    loop = min(loops, key=len)
+    changed = [f"{name}={value}" for name, value in (changes or {}).items()]
+    per_thread = tile.rows * tile.keys / (32 * tile.warps)
+    return Report(
+        name=" ".join([tiles.key(kernel, family, head_dim, bits), *changed]),
+        tile=tile,
+        registers=int(re.search(r"REG:(\d+)", usage)[1]),  # type: ignore[index]
+        local=int(re.search(r"STACK:(\d+)", usage)[1]),  # type: ignore[index]
+        spills=sum(bool(re.search(r"\b(LDL|STL)\b", i)) for body in loops for i in body),
+        shared=built.metadata.shared,
+        mma=sum("MMA" in instruction for instruction in loop),
+        issues=len(loop) / per_thread,
+    )
+
+
+def _kernels() -> dict[str, Any]:
+    """Return the kernels that are compiled, by name."""
+    if INTERPRETED:
+        raise ValueError("TRITON_INTERPRET is set; unset it to compile the kernels")
+    kernels = stats_kernel, forward_kernel, dq_kernel, dkdv_kernel
+    return {"means": means_kernel, **dict(zip(tiles.KERNELS, kernels, strict=True))}
+
+
+def disassemble(cubin: bytes) -> tuple[str, str]:
+    """Return the resource usage and the machine code of a compiled kernel."""
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage, code = (
+            subprocess.run([tool, flag, file.name], capture_output=True, text=True, check=True)
+            for flag in ("--dump-resource-usage", "--dump-sass")
+        )
+    return usage.stdout, code.stdout
+
+
+def _loops(code: str) -> list[list[str]]:
+    """Return the instructions of each loop that holds matrix instructions."""
+    lines = [
+        (int(address, 16), instruction)
+        for address, instruction in re.findall(
+            r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", code, re.MULTILINE
+        )
+    ]
+    loops = []
+    for address, instruction in lines:
+        jump = re.search(r"\bBRA\b.*?0x([0-9a-f]+)", instruction)
+        if jump and int(jump[1], 16) < address:
+            body = [text for place, text in lines if int(jump[1], 16) <= place <= address]
+            if any("MMA" in text for text in body):
+                loops.append(body)
+    return loops
+
+
+def run(options: argparse.Namespace) -> None:
+    """Build every shipped tile, print the table, and exit with 1 if a limit is broken."""
+    entries = kinds() if options.kinds else ((*entry, None, {}) for entry in shipped())
+    selection = [entry for entry in entries if options.only in tiles.key(*entry[:4])]
+    broken = 0
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for report in pool.map(build, *zip(*selection, strict=True)):
+            faults = report.faults()
+            broken += bool(faults)
+            print(report, *(f"  <- {fault}" for fault in faults), flush=True)
+    print(f"{len(selection)} kernels built for sm_{ARCHITECTURE}, {broken} over a limit")
+    sys.exit(1 if broken else 0)

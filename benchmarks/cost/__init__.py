@@ -1,0 +1,1 @@
+"""Studies of time and memory: kernels, training steps, the generator and searches."""

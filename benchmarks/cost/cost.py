@@ -1,0 +1,169 @@
+"""Time and memory of a training step and a forward pass of GPT-2 124M.
+
+LSSAR (2026), Table A7 (batch 4, bfloat16) and ZeroS (2025), Table 7 (batch 8, float32), measured
+by :mod:`benchmarks.cost.gpt2_step`: 12 blocks of 12 heads of 64 channels, 50,257 tokens, 1024
+tokens a sequence, AdamW. ``eager`` is what the papers ran, ``triton`` the fused kernels; a linear
+mixer has its ``own`` form, kernels where they serve. The backbone is ours, with rotary positions in
+place of learned ones. Without a GPU a single small block in float32 stands in: its ratios are those
+of one layer, and no time of it is GPT-2's; run it on a quiet machine with one thread
+(``OMP_NUM_THREADS=1``), as its seconds are those of the clock on the wall. Rounds follow each
+other, each over all variants, so that a machine's drift meets all of them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.cost.comparison import check_device
+from benchmarks.published.compare import Ours
+from benchmarks.study import PaperStudy
+from orbits.runs.deferred import deferred
+from orbits.runs.executors import Execution
+from orbits.runs.figure import bars
+from orbits.runs.page import Picture
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.table import Table, by_seed, seed_table
+
+TABLES = {
+    "lssar_table_a7": ("lssar-a7", {"train": "train", "evaluation": "eval"}, 1e3, 2**-20),
+    "zeros_table_7": ("zeros-7", {"train": "train", "evaluation": "forward"}, 1.0, 2**-30),
+}
+"""Published table: our setting, its names of the modes, its units of time and of memory."""
+KEYS = ("setting", "mode", "backend", "variant")
+ROUNDS = "Mean over seeds, each a round of measurements, with its 95% interval by Student's t."
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Settings of the timed steps.
+
+    Attributes:
+        attention: Attention variants and linear mixers, in all their implementations.
+        sizes: lssar-a7 and zeros-7, GPT-2 124M as the two tables have it; small and tiny, a block.
+        rounds: Measurements of each, one after the other.
+        device: cpu, or cuda.
+    """
+
+    attention: tuple[str, ...] = (
+        "softmax", "lssa", "lssar", "elastic", "zeros", "linear", "gla", "hgrn2", "rwkv6", "rwkv7",
+    )  # fmt: skip
+    sizes: tuple[str, ...] = ("small",)
+    rounds: tuple[int, ...] = (0, 1, 2)
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, "attention", "sizes", "rounds")
+        if "softmax" not in self.attention:
+            raise ValueError("attention must name softmax, by which the others are divided")
+        check_at_least(self, {"rounds": 0})
+
+
+class CostStudy(PaperStudy):
+    """Time and memory of training and evaluation steps."""
+
+    name = "cost"
+    version = 4
+    about = "How much time and memory do attention variants take, training and evaluating?"
+    Settings = Costs
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        "latency": Quantity("lower", "s", "median seconds of a step"),
+        "latency_20": Quantity("lower", "s", "its 20% quantile"),
+        "latency_80": Quantity("lower", "s", "its 80% quantile"),
+        "throughput": Quantity("higher", "tokens per s", "tokens of a step by its seconds"),
+        "memory": Quantity("lower", "bytes", "absolute peak on a GPU; kept by autograd on a CPU"),
+    }
+    published: ClassVar[tuple[str, ...]] = ("speed",)
+    execution = Execution("here", workers=1)
+    timed = True
+    cells = deferred("benchmarks.cost.gpt2_step:cells")
+
+    def check(self, settings: Costs) -> None:
+        """Refuse a missing device."""
+        check_device(settings.device)
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Return ratios to eager softmax and to SDPA's, then the measurements themselves."""
+        title = "Latency and memory by those of eager softmax in the same round"
+        fused = title.replace("eager softmax", "softmax by SDPA")
+        values = "A step: seconds, tokens per second, bytes"
+        ratios, by_sdpa = _ratios(results, "eager"), _ratios(results, "sdpa")
+        by_sdpa = [x for x in by_sdpa if "latency_80" in x.metrics]  # not in reports of version 3
+        tables = [
+            seed_table(title, ratios, KEYS, ("latency", "memory"), ROUNDS),
+            seed_table(fused, by_sdpa, KEYS, ("latency", "memory"), ROUNDS),
+            seed_table(values, results, KEYS, self.metrics, ROUNDS),
+        ]
+        return [table for table in tables if table.rows]
+
+    def ours(self, results: Sequence[Result], table: str) -> Ours:
+        """Return results at the setting of a published table, in its units."""
+        setting, modes, second, byte = TABLES[table]
+        ours: dict[str, dict[int | None, dict[str, float]]] = {}
+        for result in results:
+            case, metrics = result.case, result.metrics
+            label = _published_row(table, case.variant, case.get("backend"))
+            if case.get("setting") == setting and label is not None:
+                mode = modes[case.get("mode")]
+                values = ours.setdefault(label, {}).setdefault(case.seed, {})
+                values[f"latency@{mode}"] = second * metrics["latency"].value
+                values[f"throughput@{mode}"] = metrics["throughput"].value
+                if "memory" in metrics:
+                    values[f"memory@{mode}"] = byte * metrics["memory"].value
+        return ours
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the latency of each variant, divided by that of softmax."""
+        pictures, ratios = [], _ratios(results, "eager")
+        for place in dict.fromkeys((x.case.get("setting"), x.case.get("mode")) for x in ratios):
+            chosen = [x for x in ratios if (x.case.get("setting"), x.case.get("mode")) == place]
+            latencies = by_seed(chosen, "latency", "variant", "backend")
+            values = {", ".join(key): list(seeds.values()) for key, seeds in latencies.items()}
+            setting, mode = place
+            path = bars(
+                values, out / f"{setting}_{mode}.png", "latency by softmax's", 1.0, "softmax"
+            )
+            caption = f"Latency by that of eager softmax, {mode}, setting {setting}."
+            pictures.append(Picture(caption, [path]))
+        return pictures
+
+
+def _ratios(results: Sequence[Result], backend: str) -> list[Result]:
+    """Return results whose metrics are divided by those of a backend's softmax in their round."""
+    base = {
+        _place(x): x.metrics
+        for x in results
+        if x.ok and (x.case.variant, x.case.get("backend")) == ("softmax", backend)
+    }
+    return [
+        replace(
+            result,
+            metrics={
+                name: replace(metric, value=metric.value / base[_place(result)][name].value)
+                for name, metric in result.metrics.items()
+                if name in base[_place(result)]
+            },
+        )
+        for result in results
+        if result.ok and _place(result) in base
+    ]
+
+
+def _published_row(table: str, variant: str, backend: str) -> str | None:
+    """Return the row of a published table, None where it has none.
+
+    The papers ran plain PyTorch, but for the row of ZeroS that FlashAttention computes.
+    """
+    if table == "zeros_table_7" and variant == "softmax":
+        return {"eager": "softmax_naive", "sdpa": "softmax"}.get(backend)
+    return variant if backend in ("eager", "own") else None
+
+
+def _place(result: Result) -> tuple[object, ...]:
+    return (result.case.get("setting"), result.case.get("mode"), result.case.seed)
+
+
+STUDY = CostStudy()

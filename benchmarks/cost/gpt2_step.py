@@ -1,0 +1,173 @@
+"""The cells of the study ``cost``: each times one step of a GPT, in training or evaluation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from unittest import mock
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import attention
+from attention import linear
+from attention.backends import BACKENDS, Backend
+from benchmarks.cost import eager, timing
+from benchmarks.cost.cost import Costs, CostStudy
+from benchmarks.study import MEASUREMENT
+from orbits.runs.cell import Cell, Outcome
+from orbits.runs.result import Case
+from worldmodel.models.backbone import GPT
+
+MODES = ("train", "evaluation")
+METRICS = {
+    "seconds": "latency",
+    "seconds_20": "latency_20",
+    "seconds_80": "latency_80",
+    "tokens_per_s": "throughput",
+    "bytes": "memory",
+}
+"""The study's names of what :func:`timings` returns."""
+EAGER = Backend(
+    refuses=lambda spec, q, v: None,
+    avoids=lambda spec, q: "it is measured, not used",
+    attend=lambda q, k, v, spec, learned: eager.attend(q, k, v, spec, (learned or {}).get("tau")),
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Size of a model and of its batch, and their precision.
+
+    Attributes:
+        batch: Sequences of a step.
+        dtype: Precision of the products.
+        n_layer: Blocks.
+        n_head: Heads of 64 channels.
+        vocabulary: Tokens.
+        length: Tokens of a sequence.
+    """
+
+    batch: int
+    dtype: torch.dtype
+    n_layer: int = 12
+    n_head: int = 12
+    vocabulary: int = 50_257
+    length: int = 1024
+
+
+SIZES = {
+    "lssar-a7": Size(4, torch.bfloat16),
+    "zeros-7": Size(8, torch.float32),
+    "small": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257),
+    "tiny": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257, length=64),
+}
+"""GPT-2 124M as LSSAR Table A7 and ZeroS Table 7 have it, and small blocks in its place."""
+
+
+def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
+    """Yield a cell per round, mode, size, variant and implementation.
+
+    Training comes before evaluation, so that what no time is left for is least wanted.
+
+    Raises:
+        ValueError: A size is unknown, or a variant has no implementation to time.
+    """
+    for size in settings.sizes:
+        if size not in SIZES:
+            raise ValueError(f"unknown size {size!r}; choose from {', '.join(SIZES)}")
+    timed = [(name, backend) for name in settings.attention for backend in backends(name)]
+    places = itertools.product(settings.rounds, MODES, settings.sizes, timed)
+    for number, mode, size, (name, backend) in places:
+        setting = {"setting": size, "mode": mode, "backend": backend}
+        case = Case(study.name, MEASUREMENT, attention.label(name), seed=number, setting=setting)
+        if settings.device == "cpu" and backend == "triton":
+            yield Cell(timing.leave_out, case, {"reason": timing.NEEDS_GPU})
+            continue
+        arguments = {"size": size, "backend": backend, "variant": name, "mode": mode}
+        yield Cell(measure, case, {**arguments, "device": settings.device})
+
+
+def backends(name: str) -> tuple[str, ...]:
+    """Return the implementations of a variant or linear mixer that are timed.
+
+    Raises:
+        ValueError: There is no such name, or no plain implementation of it here.
+    """
+    if name in linear.names():
+        return ("own",)
+    if name not in eager.NAMES:
+        known = ", ".join((*eager.NAMES, *linear.names()))
+        raise ValueError(f"{name!r} has no plain implementation to time; choose from {known}")
+    return ("sdpa", "eager", "triton") if name == "softmax" else ("eager", "triton")
+
+
+def measure(size: str, backend: str, variant: str, mode: str, device: str) -> Outcome:
+    """Time a step of one of ``MODES``; see :func:`timings`."""
+    timing.free_memory(device)
+    values = timings(size, backend, variant, mode == "train", device)
+    # Without gradients autograd keeps nothing on a CPU.
+    metrics = {METRICS[name]: value for name, value in values.items() if value}
+    return timing.outcome(metrics, device)
+
+
+@mock.patch.dict(BACKENDS, eager=EAGER)
+def timings(size: str, backend: str, variant: str, trained: bool, device: str) -> dict[str, float]:
+    """Time a step of a GPT.
+
+    Args:
+        size: A key of ``SIZES``.
+        backend: One of :func:`backends`.
+        variant: A variant or a linear mixer.
+        trained: Whether the step trains, or only answers.
+        device: ``cuda`` or ``cpu``.
+
+    Returns:
+        ``seconds`` with quantiles, see :func:`timing.times`; ``tokens_per_s``; ``bytes``: on a GPU
+        the absolute peak, weights and optimiser included, as the papers' tables have it; on a CPU
+        what autograd keeps beside the parameters, nothing in evaluation.
+    """
+    sizes = SIZES[size]
+    torch.manual_seed(0)
+    with torch.device(device):  # a GPU draws 124M weights sooner
+        model = Model(variant, backend, sizes.n_layer, sizes.n_head, sizes.vocabulary)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=device == "cuda")
+    tokens = torch.randint(sizes.vocabulary, (sizes.batch, sizes.length + 1), device=device)
+
+    def step() -> None:
+        precision = torch.autocast(device, sizes.dtype, enabled=sizes.dtype != torch.float32)
+        with precision, torch.set_grad_enabled(trained):
+            loss = model(tokens)
+        if trained:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    step()
+    if device == "cuda":
+        used = timing.peak_bytes(step)
+    else:
+        used = timing.kept_bytes(step, model.parameters())
+    times = timing.times(step, device, milliseconds=500)
+    rate = sizes.batch * sizes.length / times["seconds"]
+    return {**times, "bytes": used, "tokens_per_s": rate}
+
+
+class Model(nn.Module):
+    """GPT with a tied embedding, and its loss."""
+
+    def __init__(
+        self, variant: str, backend: str, n_layer: int, n_head: int, vocabulary: int
+    ) -> None:
+        super().__init__()
+        arguments = None if backend == "own" else {"backend": backend}
+        self.gpt = GPT(variant, arguments, n_layer, n_head, head_dim=64)
+        self.embedding = nn.Embedding(vocabulary, self.gpt.width)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the loss of [B, T + 1] tokens."""
+        hidden = self.gpt(self.embedding(tokens[:, :-1]))
+        logits = functional.linear(hidden, self.embedding.weight)
+        return functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())

@@ -1,0 +1,157 @@
+"""Time, memory and share of the roofline of the fused attention kernels beside their peers.
+
+Without a GPU eager attention is compared with SDPA, in time and in bytes kept for the backward
+pass, and the rest is skipped. What others are divided by is measured before them, and the most
+wanted first, so that what no time is left for is least wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.cost import comparison
+from orbits.runs.deferred import deferred
+from orbits.runs.executors import Execution
+from orbits.runs.figure import canvas, legend, look, save_figure
+from orbits.runs.page import Picture
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.study import Study
+from orbits.runs.table import Table
+
+MODES = ("training", "forward", "backward")
+"""Forward and backward; forward without a gradient; backward alone, of a graph that is kept."""
+BACKENDS = {
+    "sdpa flash": "scaled_dot_product_attention of softmax, pinned to FLASH_ATTENTION",
+    "sdpa cudnn": "the same, pinned to CUDNN_ATTENTION",
+    "sdpa": "scaled_dot_product_attention of softmax, the CPU's choice",
+    "triton": "our fused kernels",
+    "flex": "our score_mods through compiled FlexAttention, one call or two",
+    "compiled": "torch.compile of the plain operations",
+    "eager": "the plain operations one by one, in the dtype of the inputs",
+}
+FLOORS = {"cuda": ("sdpa flash", "sdpa cudnn"), "cpu": ("sdpa",)}
+"""What softmax takes in PyTorch's own kernels, by device."""
+OTHERS = ("eager", "flex", "compiled")
+"""What else computes our variants."""
+WANTED = 4096
+"""The length that is asked about most, and up to which a matrix of weights is held in memory."""
+
+
+@dataclass(frozen=True)
+class KernelSettings:
+    """Settings of the timed calls.
+
+    Attributes:
+        attention: Variants.
+        lengths: Tokens of a sequence.
+        head_dims: Channels of a head.
+        heads: Heads.
+        tokens: Tokens of a call, at least one sequence: the batch shrinks as sequences grow.
+        dtype: Of queries, keys and values: float32, bfloat16 or float16.
+        device: cpu, or cuda.
+    """
+
+    attention: tuple[str, ...] = ("lssar", "lssa", "elastic", "softmax")
+    lengths: tuple[int, ...] = (512, 1024)
+    head_dims: tuple[int, ...] = (64,)
+    heads: int = 4
+    tokens: int = 1
+    dtype: str = "float32"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, "attention", "lengths", "head_dims")
+        check_at_least(self, dict.fromkeys(("lengths", "head_dims", "heads", "tokens"), 1))
+        if self.dtype not in ("float32", "bfloat16", "float16"):
+            raise ValueError(f"dtype must be float32 | bfloat16 | float16, got {self.dtype!r}")
+
+
+class Kernels(Study):
+    """Times of attention kernels."""
+
+    name = "kernels"
+    about = "How fast are the attention kernels, and how much memory do they take?"
+    Settings = KernelSettings
+    metrics: ClassVar = {
+        **comparison.METRICS,
+        "bytes": Quantity("lower", "bytes", "peak above the inputs; on a CPU kept by autograd"),
+        "flops_per_s": Quantity("higher", "FLOP/s", "products of the algorithm by its seconds"),
+        "peak_flops_per_s": Quantity("none", "FLOP/s", "of a bfloat16 matrix product, measured"),
+        "roofline": Quantity("higher", "share", "of the FLOP/s of that product"),
+    }
+    execution = Execution("here", workers=1, minutes=5.5)
+    timed = True
+    cells = deferred("benchmarks.cost.kernel_call:cells")
+
+    def check(self, settings: KernelSettings) -> None:
+        """Refuse a missing device."""
+        comparison.check_device(settings.device)
+
+    def tables(self, results: Sequence[Result]) -> Sequence[Table]:
+        """Return times and memory with their ratios, and a table that describes the backends."""
+        over = (*_floors(results), "triton")
+        keys = ("backend", "variant", "mode", "length", "head_dim")
+        kinds = dict.fromkeys(x.case.setting["backend"] for x in results)
+        return [
+            comparison.table(
+                "Calls", results, keys, bases, over, {"roofline": ("roofline", ".2f")}
+            ),
+            Table.of_text("Backends", ("backend", "what"), [(x, BACKENDS[x]) for x in kinds]),
+        ]
+
+    def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
+        """Draw time over SDPA's by length, a panel per head dim and a line per variant."""
+        floor = _floors(results)[0]
+        panels: dict[int, dict[str, dict[int, float]]] = {}
+        for result in results:
+            setting = result.case.setting
+            base = bases(result, results).get(floor)
+            times = comparison.ratio(result, base, "seconds")
+            if times is None or setting["mode"] != "training" or base is result:
+                continue
+            lines = panels.setdefault(setting["head_dim"], {})
+            line = lines.setdefault(f"{result.case.variant}, {setting['backend']}", {})
+            line[setting["length"]] = times
+        if not panels:
+            return ()
+        names = sorted({name for lines in panels.values() for name in lines})
+        with canvas(1 + 4 * len(panels), 4.4, ncols=len(panels), squeeze=False) as (figure, grid):
+            for axis, (dim, lines) in zip(grid[0], sorted(panels.items()), strict=True):
+                for name, points in sorted(lines.items()):
+                    axis.plot(*zip(*sorted(points.items()), strict=True), label=name,
+                              **look(names.index(name)))  # fmt: skip
+                axis.axhline(1, color="0.6", linewidth=1)
+                axis.set(xscale="log", yscale="log", xlabel="sequence length")
+                axis.set(title=f"head dim {dim}", ylabel=f"forward + backward, times {floor}")
+            legend(figure)
+            path = save_figure(figure, out / "training.png")
+        return [Picture(f"Time of forward and backward by that of {floor} for softmax.", [path])]
+
+
+def bases(result: Result, results: Sequence[Result]) -> Mapping[str, Result]:
+    """Return the results that a result is divided by, by the names of their columns.
+
+    These are the floors of its shape and mode, and for others our kernels' of its variant too.
+    """
+    changes: dict[str, dict[str, Any]] = {
+        floor: {"backend": floor, "variant": "softmax"} for floor in _floors(results)
+    }
+    if result.case.setting["backend"] in OTHERS:
+        changes["triton"] = {"backend": "triton"}
+    by_column = {
+        name: comparison.same_but(result, results, **each) for name, each in changes.items()
+    }
+    return {name: base for name, base in by_column.items() if base is not None}
+
+
+def _floors(results: Sequence[Result]) -> tuple[str, ...]:
+    """Return the floors of the device that the results are of."""
+    backends = {result.case.setting["backend"] for result in results}
+    return next(floors for floors in FLOORS.values() if backends & set(floors))
+
+
+STUDY = Kernels()

@@ -1,0 +1,1 @@
+"""Studies of language models: extrapolation, attention sinks, ablations, downstream tasks."""

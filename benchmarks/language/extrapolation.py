@@ -1,0 +1,140 @@
+"""Loss of language models at 1x to 16x of their training length.
+
+LSSAR (2026), Table 1 and Figures A2 and A3; Lazy Attention, Figure 6. Every length reads the same
+text, cut into windows that do not overlap. ``loss`` is the mean over all tokens of a window and
+``tail`` over its last ones: a model that ignores what is far away can keep its loss flat and
+still have no use for a longer context, which the tail shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.language.base import (
+    TRAINING_METRICS,
+    EvaluatedText,
+    LanguageStudy,
+    measured,
+)
+from benchmarks.published.compare import Ours
+from benchmarks.study import curves_of
+from orbits.runs.deferred import deferred
+from orbits.runs.figure import curves
+from orbits.runs.page import Picture
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_not_empty
+from orbits.runs.table import Table, seed_table
+
+MULTIPLES = (1, 2, 4, 8, 16)
+TITLES = {
+    "loss": "Loss, mean over the window, nats per token",
+    "rise": "Rise of the loss over that at the training length, nats per token",
+    "ppl": "Perplexity, over the window",
+    "tail": "Loss of the window's last tokens, nats per token",
+    "tail_rise": "Rise of the last tokens' loss, nats per token",
+}
+"""Titles of tables by metric."""
+
+
+@dataclass(frozen=True)
+class Extrapolation(EvaluatedText):
+    """Settings of language models and of the lengths of their evaluation.
+
+    Attributes:
+        multiples: Lengths as multiples of the training length.
+        tail: Last tokens of a window that ``tail`` is the mean of.
+        eval_tokens: Tokens of held-out text, the same at every length: whole windows of the
+            longest.
+    """
+
+    multiples: tuple[int, ...] = MULTIPLES
+    tail: int = 32
+    eval_tokens: int = 2**14
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_not_empty(self, "multiples")
+        for multiple in self.multiples:
+            if multiple not in MULTIPLES:
+                raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple}")
+        object.__setattr__(self, "multiples", tuple(sorted(self.multiples)))
+        if not self.checkpoints:
+            self.check_lengths(self.seq_len)
+
+    def check_lengths(self, context: int) -> None:
+        """Refuse tails and texts that do not fit a training length.
+
+        Raises:
+            ValueError: The tail is longer, or the text is not whole windows of every length.
+        """
+        if not 1 <= self.tail <= context:
+            raise ValueError(f"tail must be in [1, {context}], got {self.tail}")
+        longest = context * max(self.multiples)
+        if self.eval_tokens < 2 * longest or self.eval_tokens % longest:
+            # Whole windows of every length then begin and end at the same tokens.
+            raise ValueError(
+                f"eval_tokens must be a multiple of {longest}, the longest window, and at least "
+                f"two of them, got {self.eval_tokens}"
+            )
+
+
+class ExtrapolationStudy(LanguageStudy):
+    """Length extrapolation."""
+
+    name = "extrapolation"
+    version = 2
+    about = "Does the loss of a language model stay flat beyond its training length?"
+    Settings = Extrapolation
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        "loss": Quantity(
+            "lower", "nats per token", "mean loss of all tokens of a window, at Nx the length"
+        ),
+        "ppl": Quantity("lower", "", "perplexity: the exponential of that loss"),
+        "tail": Quantity("lower", "nats per token", "mean loss of a window's last tokens"),
+        "rise": Quantity("lower", "nats per token", "loss at Nx the training length less at 1x"),
+        "tail_rise": Quantity(
+            "lower", "nats per token", "loss of the same last tokens at Nx less at 1x"
+        ),
+        **TRAINING_METRICS,
+    }
+    published: ClassVar[tuple[str, ...]] = ("extrapolation",)
+    same_scale: ClassVar[tuple[str, ...]] = ("lssar_table_1",)
+    ntk: ClassVar[tuple[bool, ...]] = (False, True)
+    cells = deferred("benchmarks.language.extrapolation_cells:cells")
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Return losses, their rises, perplexities and the tails, with NTK off and on."""
+        tables = [
+            seed_table(
+                title,
+                measured(results),
+                ("variant", "ntk"),
+                [f"{metric}@{multiple}x" for multiple in MULTIPLES],
+            )
+            for metric, title in TITLES.items()
+        ]
+        return [table for table in tables if table.rows]
+
+    def ours(self, results: Sequence[Result], table: str) -> Ours:
+        """Return losses with dynamic NTK off, as the paper's second version has it."""
+        return super().ours(measured(results, ntk=False), table)
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw loss against length, NTK off and on."""
+        pictures = []
+        for state, ntk in (("off", False), ("on", True)):
+            if series := curves_of(measured(results, ntk=ntk), "loss"):
+                path = out / f"loss_ntk_{state}.png"
+                curves(series, path, "length / training length", "nats per token")
+                caption = (
+                    f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
+                    "smallest to the largest."
+                )
+                pictures.append(Picture(caption, [path]))
+        return pictures
+
+
+STUDY = ExtrapolationStudy()

@@ -1,0 +1,198 @@
+"""Attention sinks of trained language models.
+
+Lazy Attention, Table 2 (loss, density, sink of the offset forms), Tables 4 to 7 (norm and
+variance of queries, keys, values and hidden states by position, on a story and on a repeated
+token) and Figure 2a (a fixed token at one place of every training window). A sink is judged
+beside what uniform attention has: at short lengths the first key gets much by arithmetic alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, ClassVar
+
+from benchmarks.language.base import (
+    TRAINING_METRICS,
+    EvaluatedText,
+    LanguageStudy,
+    measured,
+)
+from benchmarks.published import tables as published
+from benchmarks.published.compare import Ours
+from orbits.runs import artefact, folder
+from orbits.runs.deferred import deferred
+from orbits.runs.figure import bars, canvas, legend, look, save_figure
+from orbits.runs.page import Picture
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_at_least
+from orbits.runs.table import Table, Value, by_seed, number, seed_table
+
+TEXTS = ("natural", "repeated", "story")
+"""Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
+KINDS = ("q", "k", "v", "hidden")
+FIRST = tuple(f"{statistic}_{kind}" for statistic in ("norm", "var") for kind in KINDS)
+"""What is measured by position, and shown at the first one by the mean of the others."""
+FIRST_TITLE = "The first position by the mean of the others"
+FIRST_ABOUT = (
+    "Norm and variance of queries, keys, values and hidden states; means over layers, heads and "
+    "windows, then over seeds with a 95% interval. The last rows are computed from Lazy Attention, "
+    "Tables 4 to 7, of models of billions of weights."
+)
+PAPER_MODELS = {
+    ("Qwen3-4B", "story"): ("lazy_table_4a", "lazy_table_5a"),
+    ("Qwen3-4B", "repeated"): ("lazy_table_4b", "lazy_table_5b"),
+    ("BLOOM", "story"): ("lazy_table_6a", "lazy_table_7a"),
+    ("BLOOM", "repeated"): ("lazy_table_6b", "lazy_table_7b"),
+}
+"""Tables of these statistics by position, by model and text."""
+
+
+@dataclass(frozen=True)
+class Sinks(EvaluatedText):
+    """Settings of language models and of the windows that measure their attention.
+
+    Attributes:
+        n_windows: Held-out windows.
+        mask_at: Places of a fixed token in every training window, from 0: a further training of
+            ``mask_attention`` for each.
+        mask_attention: The variant of these trainings.
+    """
+
+    n_windows: int = 256
+    mask_at: tuple[int, ...] = (0, 1, 4, 16, 48)
+    mask_attention: str = "softmax"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, {"n_windows": 1, "mask_at": 0})
+        if self.mask_at and self.shards is not None:
+            raise ValueError(
+                f"with shards, mask_at must be empty (--mask-at ''): got {self.mask_at}"
+            )
+        for place in self.mask_at:
+            if not 0 <= place < self.seq_len:
+                raise ValueError(f"mask_at must be in [0, {self.seq_len}), got {place}")
+
+
+class SinkStudy(LanguageStudy):
+    """Attention sinks."""
+
+    name = "sink"
+    version = 4
+    about = "Does attention gather on the first token, and does an elastic softmax prevent it?"
+    Settings = Sinks
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        "loss@1x": Quantity("lower", "nats per token", "loss at the training length"),
+        "sink": Quantity("lower", "%", "mean weight on the first key"),
+        "uniform": Quantity("none", "%", "the same of uniform attention"),
+        "density": Quantity("lower", "%", "mean mass on the other keys"),
+        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density"),
+        "zeros": Quantity(
+            "none", "%", "share of visible keys whose weight is exactly 0", bounds=(0, 100)
+        ),
+        "entropy": Quantity("none", "nats", "mean entropy of a row"),
+        "received": Quantity("none", "%", "mean weight on the fixed token, of the rows after it"),
+        "uniform_received": Quantity("none", "%", "the same of uniform attention"),
+        **{
+            name: Quantity("none", "", f"{name} at the first position by the mean of the others")
+            for name in FIRST
+        },
+        **TRAINING_METRICS,
+    }
+    published: ClassVar[tuple[str, ...]] = ("offsets",)
+    training_only: ClassVar = LanguageStudy.training_only | {"mask_at", "mask_attention"}
+    cells = deferred("benchmarks.language.sink_cells:cells")
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Return one table per text, one of the first position and one of the fixed token's."""
+        shares = [name for name in self.metrics if name not in FIRST]
+        tables = [
+            seed_table(
+                f"On {text} text", _of(results, text), ("variant",), shares, quantity=self.quantity
+            )
+            for text in TEXTS
+        ]
+        whole = measured(results, mask_at=None)
+        if whole:
+            first = seed_table(FIRST_TITLE, whole, ("variant", "text"), FIRST, FIRST_ABOUT)
+            tables.append(_beside_papers(first))
+        masked = [x for x in measured(results) if x.case.get("mask_at") is not None]
+        compared = {x.case.variant for x in masked}
+        plain = [x for x in _of(results, "natural") if x.case.variant in compared]
+        columns = ("received", "uniform_received", "sink", "uniform", "loss@1x", "var_v")
+        title = "A fixed token at one place of every window, or none"
+        token = seed_table(title, [*plain, *masked], ("variant", "mask_at"), columns)
+        return [table for table in (*tables, token) if table.rows]
+
+    def ours(self, results: Sequence[Result], table: str) -> Ours:
+        """Return the measurements on natural text."""
+        return super().ours(_of(results, "natural"), table)
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw every model's sink beside uniform attention's, and its states by position."""
+        chosen = _of(results, "natural")
+        if not chosen:
+            return []
+        sinks = by_seed(chosen, "sink", "variant")
+        values = {variant: list(seeds.values()) for (variant,), seeds in sinks.items()}
+        uniform, path = chosen[0].value("uniform"), out / "sink.png"
+        bars(values, path, "weight on the first key, %", uniform, "uniform")
+        caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
+        pictures = [Picture(caption, [path])]
+        files = {
+            file: result.case.variant
+            for result in _of(results, "story")
+            if (file := folder.file(out.parent, result, "statistics"))
+        }
+        if files:
+            series = {name: _by_position(files, name) for name in ("norm_v", "norm_hidden")}
+            path = _draw_positions(series, out / "positions.png")
+            caption = "Norms by position on the papers' sentence: means over layers and seeds."
+            pictures.append(Picture(caption, [path]))
+        return pictures
+
+
+def _of(results: Sequence[Result], text: str) -> list[Result]:
+    """Return the measurements on one text of models without a fixed token."""
+    return measured(results, text=text, mask_at=None)
+
+
+def _by_position(files: Mapping[Path, str], name: str) -> dict[str, Any]:
+    """Return a statistic by position for every model, from the files of its seeds."""
+    by_variant: dict[str, list[Any]] = {}
+    for path, variant in files.items():
+        arrays, _ = artefact.load_arrays(path)
+        by_variant.setdefault(variant, []).append(arrays[name].mean(axis=0))
+    return {variant: sum(tables) / len(tables) for variant, tables in by_variant.items()}
+
+
+def _draw_positions(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path) -> Path:
+    """Draw a panel per statistic, and in each a curve per model over the positions."""
+    with canvas(8.2, 3.6, ncols=len(series)) as (figure, axes):
+        for panel, (title, curves) in zip(axes, series.items(), strict=True):
+            for number, (name, values) in enumerate(curves.items()):
+                panel.plot(values, label=name, **look(number))
+            panel.set(title=title, xlabel="position")
+            panel.set_ylim(bottom=0)
+        legend(figure)
+        return save_figure(figure, path)
+
+
+def _beside_papers(ours: Table) -> Table:
+    """Return a table of first positions with those of the papers' models below."""
+    rows = list(ours.rows)
+    for (model, text), names in PAPER_MODELS.items():
+        values = {}
+        for table in map(published.get, names):
+            for metric in table.metrics:
+                first, *others = (float(row.values[metric.name]) for row in table.rows)
+                values[metric.name.replace("@", "_")] = first / fmean(others)
+        labels = [Value(word, kind="name") for word in (f"{model} (paper)", text)]
+        rows.append([*labels, *(number(values[name], ".3f") for name in FIRST)])
+    return replace(ours, rows=rows)
+
+
+STUDY = SinkStudy()

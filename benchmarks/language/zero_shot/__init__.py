@@ -1,0 +1,1 @@
+"""Zero-shot evaluation of language models: tasks of lm-evaluation-harness, and SummScreen."""

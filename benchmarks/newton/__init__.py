@@ -1,0 +1,1 @@
+"""The flagship: do models that predict orbits learn the law behind them?"""

@@ -1,0 +1,100 @@
+"""Checks of the flagship's settings, made before any work."""
+
+from __future__ import annotations
+
+import math
+
+from benchmarks.newton.settings import NewtonSettings
+from benchmarks.newton.worlds import UNLIMITED, world
+from benchmarks.variants import check_re_weighted, variants
+from orbits.runs.statistics import MINIMUM_SEEDS
+from symreg import engines
+from worldmodel.controls.baselines import BASELINES
+
+FORCE_SEED_OFFSET = 1000
+"""Fine-tuning starts from another random state than pre-training with the same seed."""
+LARGEST_SEED = 2**32 - 1 - FORCE_SEED_OFFSET
+"""PyTorch, NumPy and Lightning take seeds below 2^32."""
+
+
+def check(settings: NewtonSettings) -> None:
+    """Refuse settings that ask for what cannot be.
+
+    Raises:
+        ValueError: The message names the setting and its value.
+    """
+    for name in ("labels", "seeds", "attention", "engine"):
+        if not getattr(settings, name):
+            raise ValueError(f"{name} must not be empty")
+    _check_worlds(settings)
+    _check_seeds(settings)
+    _check_labels(settings)
+    _check_attention(settings)
+    for name in settings.baselines:
+        if name not in BASELINES:
+            raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
+    if settings.law_seeds < 1:
+        raise ValueError(f"--law-seeds must be at least 1, got {settings.law_seeds}")
+    for name in settings.engine:
+        status = engines.get(name).status()
+        if status.state != "ready":
+            raise ValueError(f"engine {name!r} is {status.state}: {status.reason}")
+
+
+def _check_worlds(settings: NewtonSettings) -> None:
+    if settings.law in settings.elsewhere:
+        raise ValueError(f"elsewhere must not name {settings.law!r}, the law of the world itself")
+    for law in (settings.law, *settings.elsewhere):
+        here = world(settings, law)
+        here.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+        if "force" not in here.populations:
+            raise ValueError(
+                f"protocol {settings.protocol!r} has no labelled forces; take identifiable, fixed "
+                "or paper"
+            )
+        if settings.images and here.n_points % 2:
+            raise ValueError(f"images need an even n_points, got {here.n_points}")
+
+
+def _check_seeds(settings: NewtonSettings) -> None:
+    seeds = settings.seeds
+    if 1 < len(seeds) < MINIMUM_SEEDS:
+        raise ValueError(
+            f"an interval over seeds needs at least {MINIMUM_SEEDS} of them, got {len(seeds)}; "
+            f"give one or {MINIMUM_SEEDS}"
+        )
+    if max(seeds) > LARGEST_SEED or min(seeds) < 0:
+        refused = next(seed for seed in seeds if not 0 <= seed <= LARGEST_SEED)
+        raise ValueError(f"seeds must be at most {LARGEST_SEED} and at least 0, got {refused}")
+    world(settings).check_seeds([0, *seeds])  # all share the held-out sequences of 0
+
+
+def _check_labels(settings: NewtonSettings) -> None:
+    for budget in settings.labels:
+        if budget != UNLIMITED and not (isinstance(budget, int) and budget >= 3):
+            raise ValueError(f"a label budget is a number >= 3 or unlimited, got {budget!r}")
+    unknown = [x for x in settings.law_labels or () if x not in settings.labels]
+    if unknown:
+        raise ValueError(f"law_labels must be among labels {settings.labels}, got {unknown[0]!r}")
+    if not settings.label_leak:
+        return
+    world(settings, population="force")  # refuses a number of labels that cannot leak
+    if settings.images:
+        raise ValueError("images do not go with label_leak; add --no-images")
+    if UNLIMITED in settings.labels:
+        raise ValueError("label_leak needs label budgets that are numbers, got unlimited")
+    if settings.elsewhere:  # heads of other worlds see no label of this one: theirs is honest
+        raise ValueError("elsewhere does not go with label_leak; leave one of them out")
+
+
+def _check_attention(settings: NewtonSettings) -> None:
+    for power in settings.exponents:
+        if not 0 < power < math.inf:
+            raise ValueError(f"--exponents takes positive numbers, got {power:g}")
+    variants(settings.attention, settings.exponents)  # refuses an unknown one
+    if not 0 <= settings.sharpen_after < settings.pretrain_steps:
+        raise ValueError(
+            f"sharpen_after must be in [0, {settings.pretrain_steps}), got {settings.sharpen_after}"
+        )
+    if settings.sharpen_after:
+        check_re_weighted("--sharpen-after", settings.attention)

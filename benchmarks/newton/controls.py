@@ -1,0 +1,146 @@
+"""Controls: what predicts the force without a trained model, beside which models stand.
+
+A control is made once, from labelled sequences where it needs any, and then predicts the forces of
+any test sequences: of the training box, and of the exam outside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.newton.observers import observed_force
+from orbits import laws
+from orbits.best_observer import best_observer
+from symreg.exponents import fit_exponents
+from symreg.points import NAMES
+from worldmodel.controls.baselines import fit_baseline
+from worldmodel.controls.ridge import ridge_readout
+from worldmodel.data.orbits import OrbitData
+from worldmodel.models.orbit import ForceModel
+from worldmodel.models.predictions import central_columns
+
+Columns = dict[str, Tensor]
+"""The columns of a prediction file."""
+Predictor = Callable[[OrbitData], Columns]
+"""Predicts the forces of test sequences."""
+Batch = dict[str, Tensor]
+Plain = dict[str, Any]
+
+TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
+NEAREST = "2-NN on the true state"
+"""The baseline that is also fitted to labels of other worlds."""
+
+
+def nearest_elsewhere(law: str) -> str:
+    """Return the name of the nearest neighbours whose labels are of the world of another law."""
+    return f"k-NN of {'Newton' if law == 'newton' else law}'s world"
+
+
+def observer_name(law: str, past: bool) -> str:
+    """Return the name of an observer who carries a law.
+
+    Args:
+        law: The law.
+        past: Whether its mass is averaged over all observations up to now.
+    """
+    name = "Newtonian observer" if law == "newton" else f"{law} observer"
+    return f"{name}, averaged over the past" if past else name
+
+
+OLD_CONTROL_NAMES = MappingProxyType(
+    {
+        "k-NN oracle": "k-NN on the true state",
+        **{f"k-NN oracle of {law}": nearest_elsewhere(law) for law in laws.names()},
+        **{f"observer, by {law}": observer_name(law, past=False) for law in laws.names()},
+        **{f"observer, past, by {law}": observer_name(law, past=True) for law in laws.names()},
+    }
+)
+"""Names of results of schema 1, and those that took their place."""
+
+
+def true_force() -> Predictor:
+    """Return the true force."""
+    return _central(lambda batch, data: batch["force"].norm(dim=-1))
+
+
+def ceiling() -> Predictor:
+    """Return the best observer of whole sequences, who knows the physics."""
+
+    def best_fit(batch: Batch, data: OrbitData) -> Tensor:
+        indices = batch["sequence_id"].numpy()
+        answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
+        return torch.from_numpy(answer.force)
+
+    return _central(best_fit)
+
+
+def baseline(name: str, labelled: Plain, seed: int = 0) -> Predictor:
+    """Return a law-free baseline, fitted to the labels, images and rows that models get."""
+    fitted = fit_baseline(name, OrbitData(**labelled), seed)
+    return lambda data: fitted.columns(data.test_dataloader())
+
+
+def observer(believed: str, past: bool) -> Predictor:
+    """Return an observer who carries the law of another world."""
+    carried = laws.get(believed)
+
+    def force(batch: Batch, data: OrbitData) -> Tensor:
+        return observed_force(batch, laws.get(data.protocol.law), carried, past)
+
+    return _central(force)
+
+
+def power_law(labelled: Plain) -> Predictor:
+    """Return a power law of true distance and masses, fitted to labelled sequences."""
+    batches = OrbitData(**labelled).labelled_dataloader()
+    columns = _join(central_columns(batch, batch["force"].norm(dim=-1)) for batch in batches)
+    X = np.stack([columns[name].numpy() for name in NAMES], axis=1)
+    target = columns["force"].numpy()
+    fitted = fit_exponents(X, target, np.arange(len(target)), n_boot=2)
+    exponents = {name: interval.value for name, interval in fitted.exponents.items()}
+
+    def force(batch: Batch, data: OrbitData) -> Tensor:
+        state = batch["state"]
+        r = state[..., :2].norm(dim=-1)
+        return (
+            fitted.constant.value
+            * r ** exponents["r"]
+            * state[..., 4] ** exponents["m1"]
+            * state[..., 5] ** exponents["m2"]
+        )
+
+    return _central(force)
+
+
+def untrained(labelled: Plain, model: Plain, seed: int) -> Predictor:
+    """Return a ridge regression on the hidden states of a backbone with random weights."""
+    lightning.seed_everything(seed, verbose=False)
+    backbone = ForceModel(**model)
+    loader = OrbitData(**labelled).labelled_dataloader()
+    return lambda data: ridge_readout(backbone, loader, data.test_dataloader())
+
+
+CONTROLS: Mapping[str, Callable[..., Predictor]] = {
+    control.__name__: control
+    for control in (true_force, ceiling, baseline, observer, power_law, untrained)
+}
+"""What a cell calls each of them, with the arguments that it holds as plain data."""
+
+
+def _central(magnitude: Callable[[Batch, OrbitData], Tensor]) -> Predictor:
+    """Return a predictor of forces that point at the star, from their magnitudes [B, T]."""
+    return lambda data: _join(
+        central_columns(batch, magnitude(batch, data)) for batch in data.test_dataloader()
+    )
+
+
+def _join(parts: Iterable[Columns]) -> Columns:
+    columns = list(parts)
+    return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}

@@ -1,0 +1,174 @@
+"""Which rows differ: paired by seed, and corrected for the number of pairs that are looked at."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.newton.figures import ARMS
+from orbits.runs.result import Result
+from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
+from orbits.runs.table import NOTHING, Column, Table, Value
+from symreg.leaderboard import Row, values_by_seed
+
+TITLE = "Differences, seed by seed"
+
+
+def _ln(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf
+
+
+MEASURES: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "exponent_m1": ("m1", float),
+    "exponent_m2": ("m2", float),
+    "exponent_r": ("r", float),
+    "constant": ("constant", float),
+    "rms_log_error": ("ln rms error", _ln),
+    "exam": ("ln exam", _ln),
+}
+"""Metrics of a force head: the heading of each, and what of it is compared."""
+NEXT_POINT: Mapping[str, tuple[str, Callable[[float], float]]] = {
+    "nll": ("nats per point", float),
+    "planet_error": ("ln planet error", _ln),
+    "star_error": ("ln star error", _ln),
+}
+"""The same of a world model."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What was trained alike but for the seed.
+
+    Attributes:
+        model: The attention or mixer.
+        arm: How it was trained.
+        labels: The label budget.
+        failed: Number of trainings that failed; the others are no sample of all.
+        values: Values of each metric by seed.
+    """
+
+    model: str
+    arm: str
+    labels: str
+    failed: int
+    values: Mapping[str, Mapping[int | None, float]]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What is compared in one table.
+
+    Attributes:
+        table: A row per pair and a column per metric.
+        claims: The differences that are claimed, in sentences.
+    """
+
+    table: Table
+    claims: Sequence[str]
+
+
+def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differences]:
+    """Compare force heads, and world models, where there are two.
+
+    Pairs of heads are a model's two arms at one budget, and two attentions that were trained
+    alike. Each metric of a table is a family, all pairs of which count.
+
+    Args:
+        table: The leaderboard's rows of one world.
+        results: Results of the same world.
+    """
+    trained = [row for row in table if row.arm in ARMS]
+    heads = [
+        Trained(row.model, row.arm, row.labels, row.failed, row.values)
+        for row in sorted(trained, key=lambda x: (x.arm, budget(x), x.model))
+    ]
+    groups = [
+        (f"{TITLE}: forces", _pairs(heads), MEASURES),
+        (f"{TITLE}: world models", _pairs(_world_models(results)), NEXT_POINT),
+    ]
+    return [_compared(title, pairs, measures) for title, pairs, measures in groups if pairs]
+
+
+def budget(row: Row) -> float:
+    """Return a row's label budget as a number to sort by."""
+    return math.inf if row.labels == "unlimited" else float(row.labels)
+
+
+def _pairs(rows: Sequence[Trained]) -> dict[str, tuple[Trained, Trained]]:
+    """Return the pairs that are compared, by their names: the first less the second."""
+    pairs = {}
+    both = list(itertools.combinations(rows, 2))
+    for one, other in both:
+        if (one.model, one.labels) == (other.model, other.labels):
+            where = ", ".join(filter(None, (one.model, one.labels and f"{one.labels} labels")))
+            pairs[f"{where}: {one.arm} - {other.arm}"] = one, other
+    for one, other in both:
+        if (one.arm, one.labels) == (other.arm, other.labels):
+            where = ", ".join(filter(None, (one.arm, one.labels and f"{one.labels} labels")))
+            pairs[f"{where or 'world model'}: {one.model} - {other.model}"] = one, other
+    return pairs
+
+
+def _compared(
+    title: str,
+    pairs: Mapping[str, tuple[Trained, Trained]],
+    measures: Mapping[str, tuple[str, Callable[[float], float]]],
+) -> Differences:
+    rows = [row for pair in pairs.values() for row in pair]
+    measures = {x: y for x, y in measures.items() if any(x in row.values for row in rows)}
+    whole = {name: pair for name, pair in pairs.items() if not any(x.failed for x in pair)}
+    families = {
+        heading: compare(
+            {name: (_read(a, metric, of), _read(b, metric, of)) for name, (a, b) in whole.items()}
+        )
+        for metric, (heading, of) in measures.items()
+    }
+    body, claims = [], []
+    for name in pairs:
+        found = {heading: family.get(name) for heading, family in families.items()}
+        boxes = {heading: _value(each) for heading, each in found.items()}
+        body.append([Value(name, kind="name"), *boxes.values()])
+        claims += [
+            f"{name}: {heading} differs by {boxes[heading].text} {boxes[heading].detail}."
+            for heading, each in found.items()
+            if each is not None and each.differs
+        ]
+    number = max(map(len, families.values()))
+    if number and not claims:
+        claims = [f"{title}: none is claimed of {number} pairs in {len(families)} metrics."]
+    if not number:
+        claims = [f"{title}: no claim, for want of {MINIMUM_SEEDS} common seeds without failures."]
+    caption = (
+        "Mean difference over the seeds that a pair shares [95% by Student's t, of this pair "
+        f"alone]; its p value, and that after Holm's correction for the {number} pairs of a "
+        f"column. A difference is claimed where the corrected one is below {LEVEL:g} and said "
+        f"above: where no pair differs, a column claims one in at most {LEVEL:.0%} of such tables. "
+        f"Pairs with fewer than {MINIMUM_SEEDS} common seeds, or with a failed training, have none."
+    )
+    columns = [Column("pair"), *(Column(heading) for heading in families)]
+    return Differences(Table(title, columns, body, caption), claims)
+
+
+def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int | None, float]:
+    return {seed: of(value) for seed, value in row.values.get(metric, {}).items()}
+
+
+def _value(found: Comparison | None) -> Value:
+    if found is None:
+        return NOTHING
+    mean, low, high = (f"{x:+.3g}" for x in found.difference)
+    p = f"p {found.p:.2g}, corrected {found.adjusted:.2g}"
+    return Value(mean, f"[{low}, {high}], {p}", order=found.difference.value)
+
+
+def _world_models(results: Iterable[Result]) -> list[Trained]:
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if result.case.kind == "next point" and result.case.seed is not None:
+            found.setdefault(result.case.variant, []).append(result)
+    return [
+        Trained(model, "", "", sum(not x.ok for x in members), values_by_seed(members))
+        for model, members in sorted(found.items())
+    ]

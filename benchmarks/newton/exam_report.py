@@ -1,0 +1,169 @@
+"""What a report shows of the exam: sentences first, then tables and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.newton.exam_rows import ExamRow, shifts
+from orbits.runs.figure import COLOURS, CONTROL, MARKERS, canvas, save_figure
+from orbits.runs.page import Picture, Section
+from orbits.runs.statistics import Interval
+from orbits.runs.table import NOTHING, Column, Table, Value, interval
+
+TITLE = "The exam: forces outside the training box"
+TOLD = "on the true state"
+"""End of the names of look-up tables, which are told what models must infer."""
+POWER_LAW = "power law"
+MOST_DRAWN, DRAWN_CONTROLS = 8, 2
+"""Models in the figure, and controls of each kind."""
+READING = (
+    "Models are trained in one box of masses and orbits, and examined outside it: in each shift "
+    "one element of the same test systems is drawn from another range. Every number is a root "
+    "mean square error of ln F over that of the causal ceiling, an orbit fitted to what the model "
+    "has seen when it answers: 1 is as well as the observations allow. The score is the geometric "
+    "mean over the shifts, and rows are ranked by it. Controls on the true state are given more "
+    "than a model sees."
+)
+INTERVALS = (
+    "Three trainings or more: Student's t over trainings, of logarithms. Fewer: resampled test "
+    "sequences of one training, which says nothing about the next training."
+)
+
+
+def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
+    """Return the exam's section, if there was an exam.
+
+    Args:
+        rows: Its rows, in order.
+        figures: The folder of the figures.
+    """
+    if not rows:
+        return []
+    tables = [scores(rows)]
+    if any(row.exponents for row in rows):
+        tables.append(exponents(rows))
+    drawn = figure(rows, figures / "exam.png")
+    caption = "Errors in units of the causal ceiling's, in the training box and in each shift."
+    pictures = [Picture(caption, [drawn])] if drawn else []
+    return [Section(TITLE, tables, [READING, INTERVALS], pictures)]
+
+
+def scores(rows: Sequence[ExamRow]) -> Table:
+    """Return the score of every row, and how each shift went."""
+    names = shifts(rows)
+    columns = [
+        *_identity(),
+        Column("exam", "geometric mean of times the ceiling over the shifts; lower is better."),
+        Column("in the box", "times the ceiling in the training box."),
+        *(Column(name, "times the ceiling in a shift.", "shifts") for name in names),
+    ]
+    body = [
+        [
+            *_name(row),
+            _times(row.score),
+            _times(row.box),
+            *(_times(row.times.get(x)) for x in names),
+        ]
+        for row in rows
+    ]
+    return Table(TITLE, columns, body)
+
+
+def exponents(rows: Sequence[ExamRow]) -> Table:
+    """Return the exponent of what was shifted, inside each shift, beside the law's."""
+    names = [x for x in shifts(rows) if any(x in row.exponents for row in rows)]
+    law = {name: row.law_exponents[name] for row in rows for name in row.law_exponents}
+    note = "exponent of the shifted variable inside the shift, and the law's on the same points."
+    columns = [*_identity(), *(Column(f"{x} ({law[x]:.3g})", note) for x in names)]
+    body = [[*_name(row), *(interval(row.exponents.get(x), ".2f") for x in names)] for row in rows]
+    return Table("Exponent of what was shifted, inside the shift", columns, body)
+
+
+def sentences(rows: Sequence[ExamRow]) -> list[str]:
+    """Return the answer of the exam: the best and last model, and what they are beside."""
+    models = [row for row in rows if not row.is_control and row.score]
+    if not models:
+        return []
+    best = models[0]
+    found = [
+        f"Outside its training box the best model, {best.name}, errs {_words(best.score)} times as "
+        f"much as an orbit fit to what it has seen, and in the box {_words(best.box)} times."
+    ]
+    worst = models[-1]
+    if worst is not best:
+        found.append(f"The last of {len(models)}, {worst.name}: {_words(worst.score)} times.")
+    told, others = _baselines(rows)
+    if others:
+        found.append(
+            f"Without attention, {others[0].name}, which sees what models see: "
+            f"{_words(others[0].score)} times."
+        )
+    if told:
+        found.append(
+            f"A look-up table that is told the true state, {told[0].name}: {_words(told[0].score)} "
+            "times. Time steps do not touch it; what it keeps of the law's exponents outside its "
+            "box is in the table."
+        )
+    return found
+
+
+def _baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
+    """Return law-free controls: look-up tables of the true state, and what sees what models see."""
+    fitted = [row for row in rows if row.arm == "control" and row.score and row.labels != "None"]
+    told = [row for row in fitted if row.variant.endswith(TOLD)]
+    return told, [row for row in fitted if row not in told and row.variant != POWER_LAW]
+
+
+def figure(rows: Sequence[ExamRow], path: Path) -> Path | None:
+    """Draw the errors in the box and in each shift, models in colour and controls in grey.
+
+    Of each kind of control the best two are drawn: of look-up tables, of what sees what models see,
+    and random weights. Those that hold the law have no error to draw.
+    """
+    models = [row for row in rows if not row.is_control and row.times][:MOST_DRAWN]
+    told, plain = _baselines(rows)
+    untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
+    controls = [*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]]
+    names = shifts(rows)
+    if not models:
+        return None
+    with canvas(8, 4.2) as (drawing, axis):
+        for number, row in enumerate([*controls, *models]):
+            model = not row.is_control
+            values = [row.box, *(row.times.get(name) for name in names)]
+            number -= len(controls) if model else 0
+            axis.plot(
+                range(len(values)),
+                [value.value if value else float("nan") for value in values],
+                color=COLOURS[number % len(COLOURS)] if model else CONTROL,
+                marker=MARKERS[number % len(MARKERS)],
+                ls="-" if model and row.arm != "scratch" else "--" if model else ":",
+                label=row.name,
+            )
+        axis.axhline(1, color="black", lw=0.8)
+        ticks = [name.replace("_", " ") for name in ("box", *names)]
+        axis.set_xticks(range(len(ticks)), ticks, rotation=30, ha="right")
+        axis.set(yscale="log", ylabel="error of ln F / causal ceiling's")
+        drawing.legend(loc="outside right upper", fontsize=6)
+        return save_figure(drawing, path)
+
+
+def _identity() -> list[Column]:
+    return [Column("model"), Column("arm"), Column("labels"), Column("trainings")]
+
+
+def _name(row: ExamRow) -> list[Value]:
+    labels = NOTHING if row.labels in ("-", "None") else Value(row.labels)
+    return [Value(row.variant, kind="name"), Value(row.arm), labels, Value(row.trainings)]
+
+
+def _times(value: Interval | None) -> Value:
+    return NOTHING if value is None else interval(value, ".3g")
+
+
+def _words(value: Interval | None) -> str:
+    if value is None:
+        return "an unknown number of"
+    shown = interval(value, ".3g")
+    return f"{shown.text} {shown.detail}".strip()

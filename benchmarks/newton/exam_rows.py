@@ -1,0 +1,124 @@
+"""The rows of the exam: what each model and control scored outside the training box, best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from orbits import shifts as catalogue
+from orbits.runs.result import Result
+from orbits.runs.statistics import Interval
+from symreg.leaderboard.row import CONTROLS, EXAM, mean_over
+
+KEPT = 0.1
+"""Largest difference of an exponent from the law's inside a shift that counts as kept."""
+CAUSAL = "causal ceiling"
+"""The row in whose errors all others are measured."""
+
+
+@dataclass(frozen=True)
+class ExamRow:
+    """One model or control, over its trainings.
+
+    Attributes:
+        variant: The attention, mixer or control.
+        arm: How it was trained.
+        labels: The label budget.
+        seeds: Number of trainings; 0 where nothing is trained.
+        failed: Number of exams without a result.
+        score: Geometric mean over the shifts of ``times``; None where predictions have no
+            logarithm. Over three trainings or more the interval is Student's t over their
+            logarithms; over fewer, that of the first one over sequences.
+        box: Times the ceiling in the training box, likewise.
+        times: Times the ceiling in each shift, likewise.
+        exponents: The exponent of what was shifted, inside the shift, likewise without logarithms.
+        law_exponents: The same of the true force.
+        kept: In how many shifts each training keeps the law's exponent, within :data:`KEPT`.
+            Errors of two trainings do not cancel in it.
+    """
+
+    variant: str
+    arm: str
+    labels: str
+    seeds: int
+    failed: int
+    score: Interval | None
+    box: Interval | None
+    times: Mapping[str, Interval]
+    exponents: Mapping[str, Interval]
+    law_exponents: Mapping[str, float]
+    kept: Sequence[int] = ()
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control and not a contestant."""
+        return self.arm in CONTROLS
+
+    @property
+    def name(self) -> str:
+        """Its name in words."""
+        labels = "" if self.labels in ("-", "None") else f"{self.labels} labels"
+        arm = "" if self.arm == "control" else self.arm
+        return ", ".join(part for part in (self.variant, arm, labels) if part)
+
+    @property
+    def trainings(self) -> str:
+        """The number of its trainings in words."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.seeds or '-'}{failed}"
+
+
+def exam_rows(results: Iterable[Result]) -> list[ExamRow]:
+    """Return a row for each variant, arm and label budget, contestants first, best first."""
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        if result.case.kind == EXAM and result.case.variant != CAUSAL:
+            key = result.case.variant, result.case.arm, str(result.case.get("labels"))
+            groups.setdefault(key, []).append(result)
+    rows = [_row(*key, members) for key, members in groups.items()]
+    return sorted(rows, key=lambda row: (row.is_control, row.score[0] if row.score else math.inf))
+
+
+def shifts(rows: Sequence[ExamRow]) -> list[str]:
+    """Return the names of all shifts: those of the catalogue in its order, then others."""
+    found = {name for row in rows for name in row.times}
+    known = [name for name in catalogue.names() if name in found]
+    return [*known, *sorted(found - set(known))]
+
+
+def _row(variant: str, arm: str, labels: str, members: Sequence[Result]) -> ExamRow:
+    ok = [result for result in members if result.ok]
+    names = dict.fromkeys(name for result in ok for name in result.metrics)
+
+    def of_shifts(metric: str, ratios: bool = False) -> dict[str, Interval]:
+        found = {
+            name.partition("@")[2]: mean_over([result.metrics.get(name) for result in ok], ratios)
+            for name in names
+            if name.startswith(f"{metric}@")
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    return ExamRow(
+        variant=variant,
+        arm=arm,
+        labels=labels,
+        seeds=len({result.case.seed for result in ok} - {None}),
+        failed=len(members) - len(ok),
+        score=mean_over([result.metrics.get("exam") for result in ok], ratios=True),
+        box=mean_over([result.metrics.get("times_ceiling") for result in ok], ratios=True),
+        times=of_shifts("times_ceiling", ratios=True),
+        exponents=of_shifts("exponent"),
+        kept=[_kept(result) for result in sorted(ok, key=lambda x: x.case.seed or 0)],
+        law_exponents={k: v.value for k, v in of_shifts("law_exponent").items()},
+    )
+
+
+def _kept(result: Result) -> int:
+    """Return in how many shifts the exponent of what was shifted is the law's."""
+    gaps = [
+        abs(metric.value - law.value)
+        for name, metric in result.metrics.items()
+        if name.startswith("exponent@") and (law := result.metrics.get(f"law_{name}")) is not None
+    ]
+    return sum(gap <= KEPT for gap in gaps)

@@ -1,0 +1,77 @@
+"""The headline table: one row per model, in seven columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from benchmarks.newton.exam_rows import KEPT, ExamRow
+from orbits.runs.result import Result
+from orbits.runs.table import NOTHING, Column, Table, Value, interval
+from symreg.leaderboard.rate import STRICT, is_strict
+
+TITLE = "Who knows the force outside the training box?"
+
+
+def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
+    """Return the exam, the errors in the box and the formulas of every row, best first.
+
+    Args:
+        rows: The rows of the exam, in order.
+        results: All results, of whose searches the formulas are.
+    """
+    searches = _by_row(results)
+    columns = [
+        Column("model"),
+        Column("trained"),
+        Column("labels", "labelled sequences"),
+        Column("exam", "errors of ln F outside the training box over the causal ceiling's, "
+               "geometric mean over the shifts; lower is better"),
+        Column("in the box", "the same over test sequences like those of training"),
+        Column("exponents kept", "shifts in which the exponent of what was shifted is within "
+               f"{KEPT:g} of the law's, of those that test one; each training. A table has those "
+               "of its edge there"),
+        Column("formulas in the box", "symbolic searches on predictions in the box whose exponents "
+               f"are within 0.05 / {STRICT} of the law's / that are symbolically the law, of all; "
+               "they describe predictions, which a look-up table makes too"),
+    ]  # fmt: skip
+    body = [
+        [
+            Value(row.variant, kind="name"),
+            Value("control" if row.arm == "control" else f"{row.arm}, {row.trainings}"),
+            NOTHING if row.labels in ("-", "None") else Value(row.labels),
+            NOTHING if row.score is None else interval(row.score, ".3g"),
+            NOTHING if row.box is None else interval(row.box, ".3g"),
+            _kept(row),
+            _formulas(searches.get((row.variant, row.arm, row.labels), [])),
+        ]
+        for row in rows
+    ]
+    return Table(TITLE, columns, body)
+
+
+def _kept(row: ExamRow) -> Value:
+    """Return in how many shifts each training of a row keeps the law's exponent."""
+    if not row.law_exponents:
+        return NOTHING
+    each = ", ".join(map(str, row.kept))
+    return Value(f"{each} of {len(row.law_exponents)}", order=fmean(row.kept))
+
+
+def _by_row(results: Iterable[Result]) -> dict[tuple[str, str, str], list[Result]]:
+    found: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        if result.case.kind == "search":
+            key = result.case.variant, result.case.arm, str(result.case.get("labels"))
+            found.setdefault(key, []).append(result)
+    return found
+
+
+def _formulas(searches: Sequence[Result]) -> Value:
+    if not searches:
+        return NOTHING
+    within = [search for search in searches if search.details.get("verdict") == "law"]
+    strict = [search for search in within if is_strict(search)]
+    exact = [search for search in within if search.details.get("symbolic") == "yes"]
+    text = f"{len(within)} / {len(strict)} / {len(exact)} of {len(searches)}"
+    return Value(text, order=len(within) / len(searches))

@@ -1,0 +1,112 @@
+"""The flagship: orbits -> world model -> force head -> law -> leaderboard.
+
+The law is Newton's unless another one is asked for; a result's case names it, so that rows of two
+worlds never share a table. With ``elsewhere``, models trained in worlds of other laws stand in the
+table too: a model that knows Newton's law must not find it where it does not rule.
+
+Every attention variant is pre-trained on orbits, then fine-tuned on a budget of labelled
+sequences; a compute-matched model of the same variant learns the forces from scratch; controls
+stand beside them. The held-out force predictions of each go through symbolic regression.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from benchmarks.newton.quantities import QUANTITIES
+from benchmarks.newton.settings import NewtonSettings
+from orbits.runs.cell import Cell
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+
+if TYPE_CHECKING:
+    from orbits.runs.page import Report
+
+LISTS = ("attention", "baselines", "elsewhere", "engine", "exponents", "labels", "seeds", "shifts")
+"""Settings in which a value counts once."""
+
+
+class NewtonStudy(Study):
+    """The flagship."""
+
+    name = "newton"
+    about = "Do models that predict orbits learn their law?"
+    Settings = NewtonSettings
+    metrics = QUANTITIES
+    undeciding: ClassVar = ("tflops",)
+
+    @staticmethod
+    def prepare() -> None:
+        """Prepare a worker."""
+        from benchmarks import worker
+
+        worker.prepare()
+
+    def resolve(self, settings: NewtonSettings) -> NewtonSettings:
+        """Return settings with the engine that ``auto`` stands for and every value once."""
+        once: dict[str, Any] = {
+            name: tuple(dict.fromkeys(getattr(settings, name))) for name in LISTS
+        }
+        if "all" in settings.baselines:
+            from worldmodel.controls.baselines import BASELINES
+
+            once["baselines"] = tuple(BASELINES)
+        if "auto" in settings.engine:
+            from symreg import engines
+
+            engine, reason = engines.resolve("auto")
+            print(f"engine: {engine.name} ({reason})")
+            named = [engine.name if name == "auto" else name for name in settings.engine]
+            once["engine"] = tuple(dict.fromkeys(named))
+        return dataclasses.replace(settings, **once)
+
+    def check(self, settings: NewtonSettings) -> None:
+        """Refuse settings for which this machine has too few devices."""
+        from benchmarks.training import check_devices
+
+        check_devices(settings.training)
+
+    def workers(self, settings: NewtonSettings) -> int | None:
+        """Return one where there is a GPU, which a cell has for itself; None elsewhere."""
+        from benchmarks import worker
+
+        return worker.at_once()
+
+    def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
+        """Refuse exponents where no variant is re-weighted."""
+        if "exponents" in changes and settings.exponents:
+            from benchmarks.variants import check_re_weighted
+
+            check_re_weighted("--exponents", settings.attention)
+
+    def cells(self, settings: NewtonSettings) -> Sequence[Cell]:
+        """Return every cell of a run, each after those it needs."""
+        from benchmarks.newton.grid import Grid
+
+        return Grid(settings).cells()
+
+    def plan(self, cells: Sequence[Cell], settings: NewtonSettings) -> str:
+        """Return what the training of all cells costs."""
+        from benchmarks.newton.flops import table
+
+        return table(cells, settings.tflops)
+
+    def out(self, settings: NewtonSettings, preset: str) -> Path:
+        """Return ``runs/newton-PRESET-WORLD``."""
+        world = (
+            [settings.protocol] if settings.law == "newton" else [settings.protocol, settings.law]
+        )
+        leak = [f"leak-{settings.label_leak}"] if settings.label_leak else []
+        return Path("runs") / "-".join([self.name, preset, *world, *leak])
+
+    def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
+        """Return sentences, leaderboard, world models, figures and formulas."""
+        from benchmarks.newton.report import report
+
+        return report(self, results, config, out)
+
+
+STUDY = NewtonStudy()

@@ -1,0 +1,89 @@
+"""The flagship's report: sentences, leaderboard, world models, figures, formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.newton import exam_report, figures, sentences
+from benchmarks.newton.differences import differences
+from benchmarks.newton.exam_rows import exam_rows
+from benchmarks.newton.headline import headline
+from benchmarks.newton.world_models import world_models
+from orbits.motion import NEWTON
+from orbits.runs.folder import FIGURES
+from orbits.runs.page import Report, Section
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+from orbits.runs.table import seed_table
+from symreg.leaderboard import rows, sections, words
+
+TITLE = "Does a model that predicts orbits learn the law behind them?"
+ARMS = (
+    "Each model seed draws its own training sequences; all share the held-out ones. The scratch "
+    "arm takes as many steps as both phases of the pre-trained one. The nearest neighbours on the "
+    "true state, the power law and the ceiling are given more than a model sees: true states, true "
+    "masses, and a whole sequence with the physics."
+)
+ALONG = "The exponent of r along orbits and between them"
+ALONG_NOTE = (
+    "One fit over all points mixes the two. Along an orbit, with a level of its own for each, the "
+    "masses stand still. Between orbits a mass that is inferred by another law is wrong by a power "
+    "of the orbit's size: an observer who carries that law has its exponent along orbits and "
+    "another between them."
+)
+
+
+def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
+    """Return the report of a run.
+
+    Args:
+        study: The flagship.
+        results: All results, failed ones included.
+        config: The settings of the run.
+        out: The results folder, in which figures are drawn.
+    """
+    law = config.get("law", NEWTON)  # results from before there were others
+    here = [result for result in results if result.case.law == law]  # not of other worlds
+    table = rows(here, law)
+    examined = exam_rows(here)
+    first = headline(examined, here)
+    predicted = world_models(here)
+    compared = differences(table, here)
+    return Report(
+        title=TITLE,
+        setting=f"{study.setting(config)} Protocol {config['protocol']}, law {law}.",
+        sentences=[
+            *exam_report.sentences(examined),
+            *sentences.answers(table, law),
+            *sentences.heads_elsewhere(results),
+            *sentences.mixed_backbones(here),
+            *(claim for each in compared for claim in each.claims),
+        ],
+        sections=[
+            *([Section(first.title, [first])] if examined else ()),
+            *exam_report.section(examined, out / FIGURES),
+            *sections.leaderboard(table, here, law),
+            _along_and_between(here),
+            sections.published(),
+            Section("Reading", sentences=[ARMS, *words.READING]),
+            *([Section(predicted.title, [predicted])] if predicted.rows else ()),
+            *(Section(each.table.title, [each.table]) for each in compared),
+            Section("Figures", pictures=figures.pictures(here, out, out / FIGURES)),
+            *sections.formulas(here, [law]),
+        ],
+        warnings=sentences.leaks(config),
+    )
+
+
+def _along_and_between(results: Sequence[Result]) -> Section:
+    """Return the exponent of r along each orbit and between orbits, of which one fit is a mixture.
+
+    Along an orbit the masses stand still, so that it tells the law by which a row goes; between
+    orbits it also tells how the masses were inferred.
+    """
+    forces = [result for result in results if result.case.kind == "forces"]
+    metrics = ("exponent_r_within", "exponent_r_between", "exponent_r")
+    table = seed_table(ALONG, forces, ("variant", "arm", "labels"), metrics)
+    return Section(ALONG, [table], [ALONG_NOTE])

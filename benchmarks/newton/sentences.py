@@ -1,0 +1,111 @@
+"""Sentences of the report: what predictions and formulas say, and of which trainings they are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.newton.differences import budget
+from benchmarks.newton.figures import ARMS
+from orbits import laws
+from orbits.runs.result import Result
+from orbits.runs.table import interval
+from symreg.leaderboard import NO_LAW, NOT_COMPARED, Row
+from symreg.leaderboard.tables import seeds
+from symreg.leaderboard.words import name
+
+TRANSFERRED = ("pretrained on ", "trained on ")
+"""Beginnings of the arms of models from other worlds."""
+HEAD = "head, "
+"""Beginning of the arms of force heads that are trained in other worlds."""
+BACKBONE = "pretrained/last.ckpt"
+"""The role of a world model's checkpoint in a manifest; ``pretrained`` in migrated results."""
+
+
+def answers(table: Sequence[Row], law: str) -> list[str]:
+    """Say for each trained row at its largest budget what its predictions and formulas are."""
+    truth = laws.get(law)
+    sentences = []
+    transferred = [row for row in table if row.arm.startswith(TRANSFERRED)]
+    for row in [*_largest_budget(table), *transferred]:
+        if row.r2_log is None or row.constant is None:
+            sentences.append(f"{name(row)}: failed.")
+            continue
+        fitted = ", ".join(f"{x} {_shown(value)}" for x, value in row.exponents.items())
+        constant = f"constant {_shown(row.constant)}"
+        if truth.exponents is not None:  # else there is no constant to compare with
+            constant += f", {row.constant[0] / truth.magnitude(1, 1, 1) - 1:+.1%} from the law's"
+        found = ", ".join(f"{entry.found} of {entry.total} by {entry.engine}" for entry in row.laws)
+        dropped = f" on the {1 - row.dropped:.0%} that are positive" if row.dropped else ""
+        sentences.append(
+            f"{name(row)} ({seeds(row)}): R² of log F {row.r2_log:.3f}{dropped}; "
+            f"exponents {fitted}; {constant}; in the box, formulas within 0.05 "
+            f"of the law {found or 'not searched'}{_elsewhere(row)}."
+        )
+    return sentences
+
+
+def leaks(config: Mapping[str, Any]) -> list[str]:
+    """Say of a run with leaked labels that it is one."""
+    if not (leak := config.get("label_leak")):
+        return []
+    return [
+        f"Beside the stated budgets, {leak} labels of every scored sequence were learnt from, as "
+        "published: no model is asked about held-out sequences here, and no row compares with one "
+        "of a run without this leak."
+    ]
+
+
+def heads_elsewhere(results: Iterable[Result]) -> list[str]:
+    """Say with how many labels the heads that come from other worlds were trained there."""
+    trained = [(result.case.arm, result.case.get("labels")) for result in results]
+    return [
+        f"Rows trained on {arm.removeprefix(HEAD)}: their heads learnt from {labels} labels there, "
+        "and from none here."
+        for arm, labels in dict.fromkeys(trained)
+        if arm.startswith(HEAD)
+    ]
+
+
+def mixed_backbones(results: Iterable[Result]) -> list[str]:
+    """Say which results are of several trainings of one world model, as those of other runs may be.
+
+    A world model is determined by its configuration and seed up to rounding, which changes with
+    the code, the libraries and the machine.
+    """
+    backbones: dict[tuple[str, int | None], set[str]] = {}
+    for result in results:
+        inputs = result.manifest.get("inputs", {})
+        digest = inputs.get(BACKBONE) or inputs.get("pretrained")
+        if digest and result.case.arm in ("world model", "pretrained"):
+            backbones.setdefault((result.case.variant, result.case.seed), set()).add(digest)
+    models = dict.fromkeys(model for (model, _), digests in backbones.items() if len(digests) > 1)
+    if not models:
+        return []
+    return [
+        f"The results of {', '.join(models)} are of more than one training of the same "
+        "configuration and seed: some were taken from another run (--reuse)."
+    ]
+
+
+def _shown(value: Sequence[float]) -> str:
+    """Return (value, low, high) as text, of two trainings without the ends."""
+    shown = interval(value if all(map(math.isfinite, value)) else value[:1])
+    return f"{shown.text} {shown.detail}".rstrip()
+
+
+def _elsewhere(row: Row) -> str:
+    """Say which laws were found that do not rule here."""
+    wrong: Counter[str] = sum((Counter(entry.laws) for entry in row.laws), Counter())
+    for right in (row.law, NO_LAW, NOT_COMPARED):
+        del wrong[right]
+    named = ", ".join(f"{law} by {count}" for law, count in wrong.items())
+    return f", a law that does not rule here by others: {named}" if named else ""
+
+
+def _largest_budget(table: Sequence[Row]) -> Sequence[Row]:
+    trained = [row for row in table if row.arm in ARMS]
+    largest = max((budget(row) for row in trained), default=0.0)
+    return [row for row in trained if budget(row) == largest]

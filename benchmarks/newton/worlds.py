@@ -1,0 +1,67 @@
+"""The worlds of a run: its protocol at its size, under the law that rules here or another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.newton.settings import NewtonSettings
+from orbits import protocols
+from orbits import shifts as catalogue
+from orbits.motion import NEWTON
+from orbits.shifts import Shift
+
+UNLIMITED = "unlimited"
+"""The label budget without a bound."""
+
+
+def world_arguments(
+    settings: NewtonSettings, law: str | None = None, population: str = "pretrain"
+) -> dict[str, Any]:
+    """Return the overrides of the protocol, in the world of a law; None for the law here.
+
+    Labels leak into the population ``force`` alone: world models see none.
+    """
+    law = law or settings.law
+    arguments = dict(settings.protocol_args.get(settings.protocol, {}))
+    if law != NEWTON:
+        arguments["law"] = law
+    if settings.label_leak and population == "force":
+        arguments["label_leak"] = settings.label_leak
+    return arguments
+
+
+def world(
+    settings: NewtonSettings, law: str | None = None, population: str = "pretrain"
+) -> protocols.Protocol:
+    """Return the world of a law; None for the law that rules here."""
+    return protocols.get(settings.protocol, world_arguments(settings, law, population))
+
+
+def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
+    """Return the shifts of the exam as plain data, by name.
+
+    Raises:
+        ValueError: There is no such shift, or the protocol cannot make it.
+    """
+
+    def shifted(shift: Shift) -> protocols.Protocol:
+        arguments = world_arguments(settings, population="force")
+        return protocols.get(settings.protocol, {**arguments, "shift": shift.as_plain()})
+
+    def can_make(shift: Shift) -> bool:
+        try:
+            shifted(shift)
+        except ValueError:
+            return False
+        return True
+
+    known = {name: catalogue.get(name) for name in catalogue.names()}
+    if settings.shift_file:
+        known |= {shift.name: shift for shift in catalogue.load(settings.shift_file)}
+    if settings.shifts == ("all",):
+        return {name: shift.as_plain() for name, shift in known.items() if can_make(shift)}
+    for name in settings.shifts:
+        if name not in known:
+            raise ValueError(f"unknown shift {name!r}; choose from all, {', '.join(known)}")
+        shifted(known[name])
+    return {name: known[name].as_plain() for name in settings.shifts}

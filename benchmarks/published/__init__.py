@@ -1,0 +1,1 @@
+"""The papers' tables as data, and what our runs say about their numbers."""

@@ -1,0 +1,142 @@
+"""The base of recall studies: models are trained at every setting of a sweep, then tested.
+
+A table shows the rate and the decay whose *validation* accuracy, averaged over seeds, is highest:
+the test examples choose nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, ClassVar
+
+from benchmarks.recall.sweep import SWEPT
+from benchmarks.study import PaperStudy, check_devices, check_re_weighted
+from orbits.runs.deferred import deferred
+from orbits.runs.figure import bars
+from orbits.runs.page import Picture
+from orbits.runs.result import Quantity, Result
+from orbits.runs.table import Table, by_seed, seed_table
+
+METRICS = {
+    "val_accuracy": Quantity(
+        "higher", "%", "share of right answers on validation examples", bounds=(0, 100)
+    ),
+    "steps": Quantity("none", "steps", "training steps until the accuracy that stops, or all"),
+    "reweighted": Quantity(
+        "none", "share", "1 if re-weighting was on in the end, 0 if never", bounds=(0, 1)
+    ),
+}
+"""Metrics of every trained model."""
+STOPPED = {**METRICS, "steps": Quantity("lower", "steps", METRICS["steps"].about)}
+"""The same where training stops once the problem is solved: fewer steps are better."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The metric of a bar figure and its texts.
+
+    Attributes:
+        file: Name of the figure.
+        metric: Its name.
+        caption: What the figure shows.
+        xlabel: Name of the values.
+        level: Where a line is drawn; None for none.
+        named: What the line stands for.
+    """
+
+    file: str
+    metric: str
+    caption: str
+    xlabel: str
+    level: float | None
+    named: str
+
+
+class RecallStudy(PaperStudy):
+    """A study that trains models at every setting of a sweep on problems and tests them.
+
+    Attributes:
+        keys: Fields of the case and of its setting that head the rows of tables.
+    """
+
+    metrics: ClassVar[Mapping[str, Quantity]] = METRICS
+    keys: ClassVar[tuple[str, ...]] = ("variant", "lr", "weight_decay")
+    cells = deferred("benchmarks.recall.solve:cells")
+
+    def headline(self, results: Sequence[Result]) -> Headline | None:
+        """Return the metric to draw of one exercise; None for no figure."""
+        return None
+
+    def check(self, settings: Any) -> None:
+        """Refuse missing devices."""
+        check_devices(settings.training)
+
+    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
+        """Refuse flags of re-weighted variants where there is none."""
+        for name in ("exponents", "warm_up"):
+            if changes.get(name):
+                check_re_weighted(f"--{name.replace('_', '-')}", settings.attention)
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Return accuracies at the best learning rate of each row, and the whole sweep."""
+        names = {name for result in results for name in result.metrics}
+        metrics = sorted(names, key=_column)
+        at_best = "At the learning rate with the best validation accuracy, %"
+        return [
+            seed_table(at_best, best(results), self.keys, metrics, quantity=self.quantity),
+            seed_table(
+                "The sweep", results, self.keys, ("val_accuracy", "steps"), quantity=self.quantity
+            ),
+        ]
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw a bar per variant and a dot per seed, a figure per exercise."""
+        pictures = []
+        for exercise in by_exercise(best(results)).values():
+            if headline := self.headline(exercise):
+                trained = [result for result in exercise if result.case.seed is not None]
+                seeds = by_seed(trained, headline.metric, "variant")
+                values = {variant: list(each.values()) for (variant,), each in seeds.items()}
+                path = out / f"{headline.file}.png"
+                drawn = bars(values, path, headline.xlabel, headline.level, headline.named)
+                pictures.append(Picture(headline.caption, [drawn]))
+        return pictures
+
+
+def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:
+    """Return results by the values of their setting, rates and decays left out."""
+    groups: dict[tuple, list[Result]] = {}
+    for result in results:
+        setting = (v for name, v in result.case.setting.items() if name not in SWEPT)
+        groups.setdefault(tuple(setting), []).append(result)
+    return groups
+
+
+def best(results: Sequence[Result]) -> list[Result]:
+    """Return the results at each row's best rate and decay, references included.
+
+    The best have the highest mean validation accuracy among those with the most seeds: a rate at
+    which a seed failed does not win by the seeds that are left.
+    """
+    there = [result for result in results if result.ok]
+    chosen = []
+    for exercise in by_exercise(there).values():
+        variants: dict[str, dict[tuple, list[Result]]] = {}
+        for result in exercise:
+            swept = tuple(result.case.get(name) for name in SWEPT)
+            variants.setdefault(result.case.variant, {}).setdefault(swept, []).append(result)
+        chosen += [x for trials in variants.values() for x in max(trials.values(), key=_score)]
+    return chosen
+
+
+def _column(metric: str) -> tuple[bool, list[int], str]:
+    """Return the order of a metric: those of the tests first, by the numbers in their names."""
+    return metric in METRICS, [int(number) for number in re.findall(r"\d+", metric)], metric
+
+
+def _score(results: Sequence[Result]) -> tuple[int, float]:
+    return len(results), fmean(result.value("val_accuracy") or 0 for result in results)

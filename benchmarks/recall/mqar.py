@@ -1,0 +1,164 @@
+"""Multi-query associative recall: pairs of key and value, then queries of the keys.
+
+Arora et al., "Zoology" (ICLR 2024), Figure 2; LSSAR (2026) and ZeroS (2025), Figure 3.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.recall.base import STOPPED, Headline, RecallStudy
+from benchmarks.recall.measures import IGNORE, Integers
+from benchmarks.recall.problem import Problem
+from benchmarks.recall.sweep import Exercise, Sweep
+from orbits.runs.result import Quantity, Result
+
+
+@dataclass(frozen=True)
+class MQAR(Problem):
+    """Recall the value of each key that is seen again.
+
+    The row starts with ``n_pairs`` pairs of key and value. After them, keys come back one by one
+    among zeros; the target at a key is its value. Keys are drawn from 1 .. V/2 - 1 and values from
+    V/2 .. V - 1, neither with repetition. Query j stands 2 g_j tokens after the pairs; the gaps g
+    are drawn without repetition from 0 .. (L - 2 n_pairs) / 2 - 1, one after the other with p(g) ∝
+    a (g + 1)^(a - 1), a = ``power``: small gaps are likely, like repeated pairs of words in text.
+    A model that knows only which values occur in the row is right once in ``n_pairs``.
+
+    Source: Arora et al., "Zoology" (arXiv:2312.04927); HazyResearch/zoology d88d6f5,
+    zoology/data/multiquery_ar.py, whose rows depend on their number and on the process.
+
+        >>> rows = MQAR(vocab_size=20, seq_len=12, n_pairs=2).examples("test", 0, np.arange(1))
+        >>> rows.tokens[0].tolist()
+        [6, 18, 2, 19, 6, 0, 0, 0, 0, 0, 2, 0]
+        >>> rows.targets[0].tolist()
+        [-100, -100, -100, -100, 18, -100, -100, -100, -100, -100, 19, -100]
+
+    Attributes:
+        vocab_size: V, which need not exceed L as in zoology.
+        seq_len: L, even, at least 4 ``n_pairs``.
+        n_pairs: Pairs, each with one query.
+        power: a > 0; at 1 the gaps are uniform.
+        random_non_queries: Fill the zeros with random tokens of the whole vocabulary, keys among
+            them, which have no target. zoology's class defaults to True, its Figure 2 to False.
+
+    Raises:
+        ValueError: The pairs do not fit the vocabulary or the row, or the power is not positive.
+    """
+
+    stream: ClassVar[str] = "mqar"
+    vocab_size: int = 8192
+    seq_len: int = 64
+    n_pairs: int = 4
+    power: float = 0.01
+    random_non_queries: bool = False
+
+    def __post_init__(self) -> None:
+        n_keys, least = self.vocab_size // 2 - 1, 4 * self.n_pairs
+        if not 1 <= self.n_pairs <= n_keys:
+            raise ValueError(
+                f"n_pairs must be in [1, {n_keys}], the keys of vocab_size {self.vocab_size}, "
+                f"got {self.n_pairs}; take fewer pairs or a larger vocabulary"
+            )
+        if self.seq_len % 2 or self.seq_len < least:
+            raise ValueError(
+                f"seq_len must be even and at least 4 * n_pairs = {least}, got {self.seq_len}"
+            )
+        if not self.power > 0:
+            raise ValueError(f"power must be positive, got {self.power}")
+
+    @cached_property
+    def gap_probabilities(self) -> npt.NDArray[np.float64]:
+        """The p(g) of the first query, [(L - 2 n_pairs) / 2]."""
+        gaps = np.arange(1, (self.seq_len - 2 * self.n_pairs) // 2 + 1)
+        weights = self.power * gaps ** (self.power - 1)
+        return weights / weights.sum()
+
+    def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
+        """Draw the pairs, the gaps and the filler."""
+        half, context = self.vocab_size // 2, 2 * self.n_pairs
+        keys = 1 + rng.choice(half - 1, self.n_pairs, replace=False)
+        values = half + rng.choice(self.vocab_size - half, self.n_pairs, replace=False)
+        # An exponential race: g arrives at rate p(g), so the order of arrival is that of draws.
+        arrivals = rng.standard_exponential(len(self.gap_probabilities)) / self.gap_probabilities
+        queries = context + 2 * np.argsort(arrivals)[: self.n_pairs]
+        tokens, targets = np.zeros(self.seq_len, np.int64), np.full(self.seq_len, IGNORE)
+        tokens[0:context:2], tokens[1:context:2] = keys, values
+        tokens[queries], targets[queries] = keys, values
+        if self.random_non_queries:
+            filler = tokens == 0
+            tokens[filler] = rng.integers(self.vocab_size, size=np.count_nonzero(filler))
+        return tokens, targets
+
+
+PROBLEM = MQAR
+
+
+@dataclass(frozen=True)
+class Recall(Sweep):
+    """Settings of models and of their loads: rows of a length with a number of pairs.
+
+    Attributes:
+        vocab_size: Tokens: keys from the lower half, values from the upper.
+        seq_lens: Length of each load.
+        n_pairs: Key-value pairs of each load.
+        n_train: Number of different training examples; None for new ones at every step.
+        head_dims: Channels per head; with one head, the width of the model.
+        lengths: Further lengths of the test, with the pairs of the training.
+    """
+
+    vocab_size: int = 256
+    seq_lens: tuple[int, ...] = (32,)
+    n_pairs: tuple[int, ...] = (4,)
+    n_train: int | None = None
+    head_dims: tuple[int, ...] = (64,)
+    lengths: tuple[int, ...] = (64, 128, 256)
+
+    def exercises(self) -> Iterator[Exercise]:
+        """Yield each load at each width."""
+        loads = list(itertools.zip_longest(self.seq_lens, self.n_pairs))
+        if None in itertools.chain(*loads):
+            raise ValueError(f"n_pairs must be as many as seq_lens {self.seq_lens}: {self.n_pairs}")
+        for head_dim, (length, pairs) in itertools.product(self.head_dims, loads):
+            lengths, load = (length, *self.lengths), f"{length}/{pairs}"
+            tests = {f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs) for n in lengths}
+            setting = {"load": load, "width": self.n_head * head_dim}
+            yield Exercise(tests[load], head_dim, self.n_train, tests, setting)
+
+
+class MQARStudy(RecallStudy):
+    """Multi-query associative recall."""
+
+    name = "mqar"
+    version = 2
+    about = "Can a mixer look up what it saw: the value of each key that is asked?"
+    Settings = Recall
+    keys = ("load", "width", "variant", "lr", "weight_decay")
+    metrics: ClassVar = {
+        "accuracy": Quantity(
+            "higher", "%", "share of right answers, by length and pairs", (0, 100)
+        ),
+        **STOPPED,
+    }
+
+    def headline(self, results: Sequence[Result]) -> Headline:
+        """Return the accuracy at the load of the training."""
+        length, pairs = map(int, results[0].case.get("load").split("/"))
+        return accuracy_headline(length, pairs, results[0].case.get("width"))
+
+
+def accuracy_headline(length: int, pairs: int, width: int) -> Headline:
+    """Return the accuracy at a load, beside that of a random value of the row."""
+    file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
+    caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
+    return Headline(file, metric, caption, "right answers, %", 100 / pairs, "a shown value")
+
+
+STUDY = MQARStudy()

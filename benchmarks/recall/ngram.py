@@ -1,0 +1,46 @@
+"""The n-gram model of a row, the baseline of counting."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from benchmarks.recall.measures import Integers
+
+
+def ngram_answers(tokens: Integers, separator: int, n: int = 3) -> Integers:
+    """Return the answers of an n-gram model that counts within the row, up to each position.
+
+    The answer is what has most often followed the last n - 1 symbols of the present string; where
+    nothing has, the last n - 2, and so on down to the most frequent symbol. A string's beginning
+    counts as a symbol, the end of strings does not, and of equals the smallest symbol is taken.
+    Source: ngram.py of berlino/seq_icl, but for its smoothing, which mixes in lower orders.
+
+    Args:
+        tokens: Rows, [N, L].
+        separator: The token between strings; larger ones are padding.
+        n: Order, at least 1.
+
+    Raises:
+        ValueError: The order is below 1.
+    """
+    if n < 1:
+        raise ValueError(f"the order n must be at least 1, got {n}")
+    answers = np.zeros_like(tokens)
+    start = (separator,) * (n - 1)
+    for row, text in enumerate(tokens.tolist()):
+        counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+        context = start
+        for position, token in enumerate(text):
+            if token > separator:
+                break
+            if token == separator:
+                context = start
+            else:
+                for k in range(n):
+                    counts[context[k:]][token] += 1
+                context = (*context, token)[1:]
+            seen = next(counts[context[k:]] for k in range(n) if context[k:] in counts)
+            answers[row, position] = min(seen, key=lambda symbol: (-seen[symbol], symbol))
+    return answers

@@ -1,0 +1,1 @@
+"""The problems of MAD, mechanistic architecture design, one skill each."""

@@ -1,0 +1,91 @@
+"""The cells of recall studies: each trains a model on a problem and tests it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import learners, training
+from benchmarks.recall.data import ProblemData
+from benchmarks.recall.measures import Integers
+from benchmarks.recall.sweep import SWEPT, Sweep
+from benchmarks.study import MEASUREMENT
+from benchmarks.training_options import Job
+from orbits.runs.cell import Cell, Outcome, Progress
+from orbits.runs.result import Case, Metric
+from orbits.runs.study import Study
+from worldmodel.extrapolate import at_length
+from worldmodel.models.base import GPTModel
+from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.training.callbacks import sharpened
+
+
+def cells(study: Study, settings: Sweep) -> list[Cell]:
+    """Return one cell per exercise, model, rate, decay and seed.
+
+    Raises:
+        ValueError: A model cannot be built.
+    """
+    cells = []
+    for exercise in settings.exercises():
+        tests = {at: test.to_json() for at, test in exercise.tests.items()}
+        for trial in settings.trials():
+            job = settings.job(trial, exercise)
+            learners.check(job)
+            setting = {**{name: getattr(trial, name) for name in SWEPT}, **exercise.setting}
+            case = Case(study.name, MEASUREMENT, trial.label, seed=trial.seed, setting=setting)
+            cells.append(Cell(train_and_test, case, {"job": job, "tests": tests}))
+    return cells
+
+
+def train_and_test(
+    job: Job,
+    tests: Mapping[str, Mapping[str, Any]],
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+) -> Outcome:
+    """Train a model on its problem and test it.
+
+    Args:
+        job: The training.
+        tests: Problems with their settings, by the end of their metrics' names.
+        folder: The cell's folder.
+        scratch: Survives a kill.
+        progress: Told how far training is.
+    """
+    model = training.train(job, folder, scratch, progress)
+    steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
+    device = training.device(job)
+    model.to("cpu" if device == "cpu" else "cuda").eval()
+    metrics: dict[str, Metric] = {}
+    for at, test in tests.items():
+        data = ProblemData(**{**job["data"], **test})
+        with at_length(model, data.problem.seq_len, None):
+            given = answers(model, data, data.hparams["n_test"])
+        metrics |= data.problem.measure(given, "test", data.hparams["seed"], at)
+    accuracy = training.last_value(folder / training.CURVES, "val_accuracy")
+    metrics["val_accuracy"] = Metric(100 * accuracy, n=job["data"]["n_val"])
+    metrics["steps"] = Metric(steps, n=1)
+    if "p" in (job["model"]["attention_args"] or {}):
+        metrics["reweighted"] = Metric(sharpened(model), n=1)
+    return Outcome(metrics, device=device)
+
+
+def answers(model: GPTModel, data: ProblemData, n: int, split: str = "test") -> Integers:
+    """Return the greedy answers to the first examples of a split, [n, L].
+
+    Where a batch has been cut, behind everything that is asked, they are 0.
+    """
+    examples, size = data.sequences(split, n), data.hparams["eval_batch_size"]
+    given = np.zeros((n, data.problem.seq_len), np.int64)
+    with torch.no_grad():
+        for start in range(0, n, size):
+            rows = list(range(start, min(start + size, n)))
+            tokens = examples.__getitems__(rows)["tokens"].to(model.device)
+            given[rows, : tokens.shape[1]] = model({"tokens": tokens}).argmax(dim=-1).cpu()
+    return given

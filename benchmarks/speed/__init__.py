@@ -1,1 +1,0 @@
-"""Kernels and the generator, timed against their peers."""

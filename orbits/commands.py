@@ -1,0 +1,111 @@
+"""Commands of ``python -m orbits``, each a function of the parsed options."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from orbits import dataset, laws, protocols, shifts
+from orbits.dataset.card import card
+from orbits.dataset.export import write_hdf5
+from orbits.dataset.read import AGAIN
+from orbits.runs import artefact
+from orbits.runs.executors import Execution
+from orbits.runs.manifest import manifest
+from orbits.solar_system import single_sequence, two_body
+
+
+def generate(options: argparse.Namespace) -> None:
+    """Export a dataset, or some shards of it."""
+    overrides = {name: getattr(options, name) for name in ("law", "n_points", "n_bins")}
+    protocol = protocols.get(
+        options.protocol, {name: value for name, value in overrides.items() if value is not None}
+    )
+    counts = {"train": options.n, "val": options.n_val, "test": options.n_test}
+    missing = dataset.generate(
+        options.out,
+        protocol,
+        counts,
+        seed=options.seed,
+        population=options.population or protocol.populations[-1],
+        sequences_per_shard=options.shard_size,
+        shards=options.shards,
+        execution=Execution(
+            options.executor or ("here" if options.workers == 1 else "processes"),
+            options.workers,
+            options.partition,
+            options.scheduler,
+        ),
+    )
+    if missing:
+        print(f"{missing} shards are still missing in {options.out}")
+    else:
+        print(f"{sum(counts.values())} sequences in {options.out}")
+
+
+def verify(options: argparse.Namespace) -> None:
+    """Hash every file of a dataset again."""
+    problems = dataset.verify(options.path)
+    if problems:
+        print("\n".join([*problems, f"to repair, {AGAIN}"]))
+        sys.exit(1)
+    record = dataset.read_index(options.path)
+    print(f"{len(record['sha256'])} files intact, dataset sha256 {record['dataset_sha256']}")
+
+
+def info(options: argparse.Namespace) -> None:
+    """Print the card of a dataset."""
+    print(card(options.path))
+
+
+def plot(options: argparse.Namespace) -> None:
+    """Draw a split of a dataset."""
+    if options.n < 1:
+        raise ValueError(f"--n must be at least 1, got {options.n}")
+    split = dataset.OrbitDataset(options.path, options.split)
+    out = Path(options.out or Path(options.path) / f"{options.split}.png")
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; name a picture with --out")
+    from orbits.dataset.plots import plot_dataset  # matplotlib, once there is something to draw
+
+    print(plot_dataset(split, out, options.n))
+
+
+def export(options: argparse.Namespace) -> None:
+    """Write a split as HDF5."""
+    print(write_hdf5(dataset.OrbitDataset(options.path, options.split), options.out))
+
+
+def solar_system(options: argparse.Namespace) -> None:
+    """Write the Solar System as evaluation sequences."""
+    paths = {name: Path(options.out) / f"{name}.npz" for name in ("single", "two_body")}
+    for path in paths.values():
+        if path.exists():
+            raise FileExistsError(f"{path} exists; choose another folder")
+    protocol = protocols.get(options.protocol)
+    made = {
+        "single": single_sequence(protocol, options.dt),
+        "two_body": two_body(protocol, options.dt),
+    }
+    config = {"protocol": protocol.config(), "dt": options.dt}
+    for name, arrays in made.items():
+        artefact.save_arrays(paths[name], arrays, manifest(config, seed=0))
+        print(paths[name])
+
+
+def ls(options: argparse.Namespace) -> None:
+    """List protocols, shifts and laws."""
+    for name in protocols.names():
+        protocol = protocols.get(name)
+        print(
+            f"protocol {name:14s} {protocol.n_points} points, {protocol.n_bins} bins, "
+            f"law {protocol.law}"
+        )
+    for name in shifts.names():
+        print(f"shift    {name:14s} {shifts.get(name).about}")
+    for name in laws.names():
+        law = laws.get(name)
+        print(f"law      {name:14s} {law.expression}  ({law.reference})")
+    for line in laws.broken().values():
+        print(f"no law: {line}")

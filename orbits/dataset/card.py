@@ -1,0 +1,71 @@
+"""Data card of a dataset: content, units, distributions, provenance and hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from orbits import laws
+from orbits.dataset.read import read_index
+
+CARDS = Path(__file__).parent / "cards"
+
+
+def card(path: str | Path) -> str:
+    """Return the card of a finished dataset as text.
+
+    Raises:
+        FileNotFoundError: No finished dataset there.
+        CorruptArtefact: Its index is damaged.
+    """
+    record = read_index(path)
+    config, manifest = record["config"], record["manifest"]
+    protocol = config["protocol"]
+    width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]
+    facts = {
+        "dataset": path,
+        "sha256": record["dataset_sha256"],
+        "protocol": f"{protocol['name']}, population {config['population']}",
+        "law": _law(protocol["law"]),
+        "units": "AU, year, solar mass; F in solar mass AU / year^2",
+        "box": f"{protocol['low']} to {protocol['high']} AU in {protocol['n_bins']} bins "
+        f"of {width:.4g} AU",
+        "time steps": ", ".join(f"{dt:.4g}" for dt in protocol["dts"]) + " years",
+        "rows": f"1 time-step row + {protocol['n_points']} points, bodies in turn",
+        "arrays": ", ".join(
+            f"{name} {np.dtype(spec['dtype'])}{spec['shape'] or ''}"
+            for name, spec in record["arrays"].items()
+        ),
+        "seed": config["seed"],
+        **{split: f"{count} sequences" for split, count in config["counts"].items()},
+        "files": f"{len(record['sha256'])} of {record['bytes'] / 1e6:.4g} MB together, "
+        f"{config['sequences_per_shard']} sequences each",
+        "made": f"{manifest['utc']}, {record['core_seconds']} core seconds on "
+        + " and ".join(record["cpus"]),
+        "versions": _versions(manifest),
+        "licence": "CC0 1.0: no rights are claimed in what the generator makes",
+    }
+    lines = [f"{name:11s} {value}" for name, value in facts.items()]
+    return "\n".join([*lines, "", *_distributions(protocol["name"])])
+
+
+def _law(name: str) -> str:
+    law = laws.get(name)
+    constants = "".join(f", {key} = {value:.10g}" for key, value in law.parameters.items())
+    return f"{name}: F = {law.expression}{constants}"
+
+
+def _versions(manifest: dict[str, Any]) -> str:
+    found = {name: manifest["versions"][name] for name in ("orrery", "python", "numpy")
+             if name in manifest["versions"]}  # fmt: skip
+    commit = manifest["git"]["commit"]
+    return ", ".join([f"{k} {v}" for k, v in found.items()] + [f"commit {commit}"] * bool(commit))
+
+
+def _distributions(protocol: str) -> list[str]:
+    """Return the section on distributions of the protocol's card in this repository."""
+    text = (CARDS / f"{protocol}.md").read_text()
+    section = text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0]
+    return ["Distributions", section.strip()]

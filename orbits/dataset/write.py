@@ -1,0 +1,208 @@
+"""Writer of datasets: whole or in pieces, resumed after a kill, with the same bytes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from orbits.dataset.read import CLAIM, INDEX, SCHEMA, dataset_hash
+from orbits.dataset.shards import Plan, Shard, claim, default_size, make
+from orbits.protocols import Protocol
+from orbits.runs import artefact, locks
+from orbits.runs.executors import Execution, WorkerLost, unordered
+from orbits.runs.manifest import manifest
+from orbits.systems import SPLITS, stream
+
+_COMPILE_FROM = 10_000_000
+"""Observed points per process from which compiling the kernel pays."""
+
+_LOST = "worker processes died, perhaps for lack of memory; run the same command again to go on"
+
+
+def generate(
+    out: str | Path,
+    protocol: Protocol,
+    counts: Mapping[str, int],
+    *,
+    seed: int = 0,
+    population: str = "force",
+    sequences_per_shard: int | None = None,
+    shards: tuple[int, int] | None = None,
+    execution: Execution = Execution("here"),
+    progress: bool = True,
+) -> int:
+    """Export the first sequences of each split, or some shards of that export.
+
+    Shards that are there and intact are skipped, so a run that was killed goes on, a damaged
+    dataset is repaired, and several runs may write to one folder at once. Whichever run finds
+    all shards there writes the index that makes the folder a dataset.
+
+    Args:
+        out: Folder of the dataset; made if needed.
+        protocol: The protocol that samples and observes.
+        counts: Number of sequences per split.
+        seed: Seed of the data.
+        population: ``pretrain`` or ``force``.
+        sequences_per_shard: Sequences per shard; by default about 128 MB of them.
+        shards: Make only shards [first, last), counted through the splits in order.
+        execution: Where shards are made.
+        progress: Show a progress bar.
+
+    Returns:
+        How many shards of the dataset are still missing; 0 means that it is complete.
+
+    Raises:
+        ValueError: Bad input, or the folder holds something else. Nothing was written.
+        OSError: The disk has no room or Dask cannot be reached (nothing was written), a
+            write failed, or workers died.
+    """
+    plan = _plan(protocol, counts, seed, population, sequences_per_shard)
+    out = Path(out).resolve()
+    _check_owner(out, {"schema": SCHEMA, "config": plan.config()})  # before any is computed
+    _check_last_sequences(plan)
+    every = plan.shards()
+    piece = every if shards is None else _piece(every, *shards)
+    mine = claim(plan)
+    _check_owner(out, mine)
+    _check_space(out, piece, mine["arrays"])
+
+    points = sum(shard.n for shard in piece) * protocol.n_points
+    only_tokens = population == "pretrain" and protocol.is_compiled
+    compiled = only_tokens and points >= execution.slots * _COMPILE_FROM
+    task = functools.partial(make, out, plan, artefact.key(mine), compiled)
+    with execution.start(out, out.with_name(f"{out.name}.jobs") / "slurm") as executor:
+        _take(out, mine)
+        made = unordered(executor, task, piece)
+        try:
+            for _ in tqdm(made, "shards", len(piece), disable=not progress):
+                pass
+        except WorkerLost:
+            raise ChildProcessError(_LOST) from None
+    return _finish(out, every, mine)
+
+
+def _plan(
+    protocol: Protocol, counts: Mapping[str, int], seed: int, population: str, size: int | None
+) -> Plan:
+    if not counts:
+        raise ValueError("no split was asked for")
+    for split, count in counts.items():
+        if count < 1:
+            raise ValueError(f"number of {split} sequences must be at least 1, got {count}")
+        stream(population, split)  # refuses an unknown one
+    if size is None:
+        size = default_size(protocol, population)
+    if size < 1:
+        raise ValueError(f"sequences per shard must be at least 1, got {size}")
+    in_order = tuple((split, counts[split]) for split in SPLITS if split in counts)
+    return Plan(protocol, population, seed, in_order, size)
+
+
+def _check_last_sequences(plan: Plan) -> None:
+    """Refuse a seed, a length or a law with which the sequences cannot be made."""
+    for split, count in plan.counts:
+        plan.protocol.systems(plan.seed, split, [count - 1], plan.population)
+
+
+def _piece(every: list[Shard], first: int, last: int) -> list[Shard]:
+    if not 0 <= first < last <= len(every):
+        raise ValueError(f"shards {first}:{last} are not a piece of 0:{len(every)}, all there are")
+    return every[first:last]
+
+
+def _check_owner(out: Path, mine: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds another dataset, other files, or links that lead out of it."""
+    locks.refuse_links(out)
+    # Listed before the claim is looked for: another run may be making both.
+    there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
+    for name in (CLAIM, INDEX):
+        try:
+            owner = artefact.load_record(out / name)
+        except (FileNotFoundError, artefact.CorruptArtefact):
+            continue
+        return _compare(out, owner, mine)
+    if there:
+        raise ValueError(f"{out} is not empty; choose another folder")
+
+
+def _compare(out: Path, owner: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    if owner.get("schema") != SCHEMA or owner["config"] != mine["config"]:
+        raise ValueError(f"{out} holds another dataset; choose another folder")
+    if any(owner[name] != value for name, value in mine.items()):
+        raise ValueError(
+            f"{out} was begun by a machine or a version of the code that computes other bits; "
+            "finish it there or choose another folder"
+        )
+
+
+def _check_space(out: Path, piece: list[Shard], arrays: Mapping[str, Any]) -> None:
+    needed = sum(
+        shard.n * int(np.prod(spec["shape"], dtype=int)) * np.dtype(spec["dtype"]).itemsize
+        for shard in piece
+        for name, spec in arrays.items()
+        if not artefact.sidecar(out / shard.file(name)).exists()
+    )
+    existing = next(folder for folder in (out, *out.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise OSError(f"{out} needs {needed / 1e6:.4g} MB, {free / 1e6:.4g} MB are free")
+
+
+def _take(out: Path, mine: Mapping[str, Any]) -> None:
+    """Write the claim; a run that finds another's claim compares with it."""
+    try:
+        _compare(out, artefact.create_record(out / CLAIM, mine), mine)
+    except artefact.CorruptArtefact:  # the index has vouched for the folder
+        artefact.save_record(out / CLAIM, mine)
+
+
+def _finish(out: Path, every: list[Shard], mine: Mapping[str, Any]) -> int:
+    """Write the index if every shard is there; return how many are not."""
+    key = artefact.key(mine)
+    found = [_sidecars(out, shard, mine["arrays"], key) for shard in every]
+    records = {file: record for sidecars in found for file, record in sidecars.items()}
+    missing = sum(not sidecars for sidecars in found)
+    if missing:
+        return missing
+    hashes = {file: record["sha256"] for file, record in records.items()}
+    try:
+        if artefact.load_record(out / INDEX)["sha256"] == hashes:
+            return 0
+    except (FileNotFoundError, artefact.CorruptArtefact):
+        pass
+    origins = [next(iter(sidecars.values()))["manifest"] for sidecars in found]
+    index = {
+        **mine,
+        "sha256": hashes,
+        "dataset_sha256": dataset_hash(hashes),
+        "bytes": sum(record["bytes"] for record in records.values()),
+        "core_seconds": round(sum(origin["seconds"] for origin in origins), 3),
+        "cpus": sorted({origin["cpu"] for origin in origins}),
+        "manifest": manifest(mine["config"], seed=mine["config"]["seed"]),
+    }
+    artefact.save_record(out / INDEX, index)
+    return 0
+
+
+def _sidecars(
+    out: Path, shard: Shard, arrays: Mapping[str, Any], key: str
+) -> dict[str, dict[str, Any]]:
+    """Return the sidecars of a shard's files, or nothing if one is not there."""
+    found = {}
+    for file in map(shard.file, arrays):
+        try:
+            record = artefact.load_record(artefact.sidecar(out / file))
+            size = (out / file).stat().st_size
+        except (FileNotFoundError, artefact.CorruptArtefact):
+            return {}
+        if size != record["bytes"] or record["manifest"]["config"] != key:
+            return {}
+        found[file] = record
+    return found

@@ -1,0 +1,83 @@
+"""Command lines: one line for bad input, and hints for old spellings; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+RENAMED = {
+    "--attentions": "--attention",
+    "--engines": "--engine",
+    "--laws": "--law",
+    "--jobs": "--workers",
+    "--submitit": "--executor slurm --partition",
+    "--slurm": "--executor slurm --partition",
+    "--dask": "--executor dask --scheduler",
+}
+"""Flags of earlier versions, and those that took their place."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line on stderr, without the usage, and exit code 2."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit."""
+        leave(f"error: {message}{hint(message)}", 2)
+
+
+def hint(message: str) -> str:
+    """Return what a flag of an earlier version is called now, if an error is about one."""
+    if "nrecognized" not in message:
+        return ""
+    for word in message.replace(",", " ").split():
+        flag = word.partition("=")[0]
+        if flag in RENAMED:
+            return f"; use {RENAMED[flag]}"
+        if flag.startswith("--") and "_" in flag:
+            return f"; use {flag.replace('_', '-')}"
+    return ""
+
+
+@contextlib.contextmanager
+def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterator[None]:
+    """Let expected errors be one line on stderr, in place of a traceback.
+
+    Bad input (a ValueError or an OSError) exits with 2, an interruption with 130, memory that
+    ran out with 1. A reader of the output who leaves early is no error.
+
+    Args:
+        *failures: Errors of the work itself; they exit with 1.
+        resumes: Whether the same command continues where it was interrupted; a line says so.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader, for example `head`, has seen enough
+        sys.stderr.close()
+    except (ValueError, OSError) as error:
+        leave(f"error: {_words(error)}", 2)
+    except KeyboardInterrupt:
+        words = "; run the same command again to resume" if resumes else ""
+        leave(f"stopped{words}", 130)
+    except MemoryError as error:
+        leave(f"error: out of memory: {error}", 1)
+    except failures as error:
+        leave(f"error: {_words(error)}", 1)
+
+
+def _words(error: Exception) -> str:
+    """Return what an error says, on one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def leave(message: str, code: int) -> NoReturn:
+    """Print a message to standard error and exit."""
+    print(message, file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,187 @@
+"""Flags: the command line of a study, from the dataclass of its settings."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jsonargparse
+
+from orbits.runs.cli import hint, leave
+from orbits.runs.executors import Execution
+from orbits.runs.folder import Existing
+from orbits.runs.result import Result
+from orbits.runs.settings import build_settings, resolve_types
+from orbits.runs.study import Study, all_cells, get_preset, presets, run
+
+
+class SettingsParser(jsonargparse.ArgumentParser):
+    """A parser of dataclasses whose flags have hyphens and whose errors are one line."""
+
+    def error(self, message: str, *_: Any) -> NoReturn:
+        """Print the message and exit."""
+        text = " ".join(message.split())
+        leave(f"error: {text}{hint(text)}", 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen:
+    """What a command line asks of a study.
+
+    Attributes:
+        settings: The study's settings.
+        preset: Name of the preset they started from.
+        out: The results folder.
+        execution: Where cells are computed.
+        existing: What may happen to results that are in the folder.
+        sources: Results folders to take finished cells from.
+        dry_run: Print the cells, and stop.
+    """
+
+    settings: Any
+    preset: str
+    out: Path
+    execution: Execution
+    existing: Existing
+    sources: tuple[Path, ...]
+    dry_run: bool
+
+
+def parse_study(study: Study, arguments: Sequence[str], prog: str) -> Chosen:
+    """Read the command line of a study.
+
+    Raises:
+        ValueError: A value does not fit.
+        SystemExit: A flag is unknown or of the wrong type (2), or help was asked for (0).
+    """
+    known = presets(study)
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--preset", default="small")
+    preset = get_preset(study, first.parse_known_args(arguments)[0].preset)
+    parser = SettingsParser(prog=prog, description=study.about, allow_abbrev=False)
+    about = "; ".join(f"{name}: {each.about}" for name, each in known.items())
+    parser.add_argument("--preset", default=preset.name, help=f"settings to start from ({about})")
+    resolve_types(study.Settings)
+    parser.add_class_arguments(study.Settings, skip={study.words} if study.words else set())
+    if study.words:
+        parser.add_argument(study.words, nargs="+", help=_about(study.Settings, study.words))
+    group = parser.add_argument_group("The run")
+    group.add_argument("--out", type=str, help="results folder (default: runs/STUDY-PRESET)")
+    group.add_argument("--dry_run", action="store_true", help="print the cells, and stop")
+    group.add_argument("--reuse", default="", help="comma-separated results to take cells from")
+    parser.add_class_arguments(Existing, as_group=False)
+    parser.add_class_arguments(Execution)
+    parser.set_defaults(dataclasses.asdict(study.execution))
+    parser.set_defaults(dict(preset.values))
+    if preset.workers is not None:
+        parser.set_defaults({"workers": preset.workers})
+    _hyphens(parser)
+    types = {**_types(study.Settings), **_types(Existing), **_types(Execution)}
+    given = parser.parse_args(_plain(arguments, types))
+    # Each has its own fields, as groups of one namespace.
+    values = given.as_dict()
+    pick = {
+        kind: {f.name: values[f.name] for f in dataclasses.fields(kind)}
+        for kind in (study.Settings, Existing, Execution)
+    }
+    settings = study.resolve(build_settings(study.Settings, pick[study.Settings]))
+    study.check_changes(settings, study.changes(study.config(settings, preset.name)))
+    execution = Execution(**pick[Execution])
+    if execution.workers is None and execution.executor == "processes":
+        execution = dataclasses.replace(execution, workers=study.workers(settings))
+    return Chosen(
+        settings=settings,
+        preset=preset.name,
+        out=Path(given.out) if given.out else study.out(settings, preset.name),
+        execution=execution,
+        existing=Existing(**pick[Existing]),
+        sources=tuple(Path(name.strip()) for name in given.reuse.split(",") if name.strip()),
+        dry_run=given.dry_run,
+    )
+
+
+def execute(study: Study, chosen: Chosen) -> list[Result] | None:
+    """Do what a command line asks of a study.
+
+    Returns:
+        All results, failed ones included; None where the cells were listed alone.
+
+    Raises:
+        ValueError: The settings, the folder or a source cannot be used; nothing was computed.
+    """
+    if chosen.dry_run:
+        print(study.plan(all_cells(study, chosen.settings), chosen.settings))
+        return None
+    return run(
+        study,
+        chosen.settings,
+        chosen.out,
+        chosen.execution,
+        preset=chosen.preset,
+        existing=chosen.existing,
+        sources=chosen.sources,
+    )
+
+
+def _about(kind: type, name: str) -> str | None:
+    """Return what the docstring of a dataclass says of a field."""
+    from docstring_parser import parse
+
+    fields = parse(kind.__doc__ or "").params
+    return next((field.description for field in fields if field.arg_name == name), None)
+
+
+def _hyphens(parser: jsonargparse.ArgumentParser) -> None:
+    """Give every flag hyphens in place of underscores, which jsonargparse takes from fields."""
+    for action in parser._actions:
+        action.option_strings = [flag.replace("_", "-") for flag in action.option_strings]
+    parser._option_string_actions = {
+        flag: action for action in parser._actions for flag in action.option_strings
+    }
+
+
+def _types(kind: type, prefix: str = "") -> dict[str, Any]:
+    """Return the type of each flag of a dataclass, those of its groups included."""
+    hints = typing.get_type_hints(kind)
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        flag = f"{prefix}{field.name}".replace("_", "-")
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            found |= _types(hint, f"{flag}.")
+        else:
+            found[flag] = hint
+    return found
+
+
+def _plain(arguments: Sequence[str], types: Mapping[str, Any]) -> list[str]:
+    """Write lists without brackets, ``--flag`` and ``--no-flag``, and ``none`` as YAML has them."""
+    found: list[str] = []
+    waiting = list(arguments)
+    while waiting:
+        word = waiting.pop(0)
+        flag, equals, value = word.partition("=")
+        name = flag.removeprefix("--")
+        negated = name.removeprefix("no-")
+        if types.get(negated) is bool and not equals:
+            given = waiting and waiting[0] in ("true", "false")
+            found.append(f"--{negated}={waiting.pop(0) if given else str(negated == name).lower()}")
+        elif word.startswith("--") and name in types:
+            if not equals and waiting:
+                value, equals = waiting.pop(0), "="
+            found.append(f"{flag}{equals}{_yaml(value, types[name])}" if equals else flag)
+        else:
+            found.append(word)
+    return found
+
+
+def _yaml(value: str, hint: Any) -> str:
+    options = typing.get_args(hint) if type(None) in typing.get_args(hint) else ()
+    if options and value == "none":
+        return "null"
+    is_list = any(typing.get_origin(each) in (tuple, list) for each in (hint, *options))
+    return f"[{value}]" if is_list and not value.startswith("[") else value

@@ -1,0 +1,88 @@
+"""Bootstrap intervals over groups: sequences, or data sets, whose points share an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits.runs.statistics.interval import Interval
+
+Array = npt.NDArray[np.float64]
+
+_CHUNK = 250  # resamples drawn at once, so that memory stays small with many groups
+
+
+def bootstrap(
+    sums: npt.ArrayLike,
+    statistic: Callable[[Array], Array],
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Return a statistic of sums over groups, with a percentile interval over groups.
+
+    Args:
+        sums: Contribution of each group, [n_groups, k]: for a mean, the sum of its points and
+            their number; for an R2, its residual and its total sum of squares.
+        statistic: Maps sums over groups [..., k] to values [...].
+        n_boot: Number of resamples.
+        seed: Seed of the resampling.
+
+    Returns:
+        The statistic of all groups. With fewer than two groups the ends are infinite.
+
+    Raises:
+        ValueError: ``sums`` is not a table, or has no group.
+    """
+    table = np.asarray(sums, np.float64)
+    if table.ndim != 2 or not len(table):
+        raise ValueError(f"sums must be [n_groups, k] with a group, got {table.shape}")
+    value = float(statistic(table.sum(axis=0)))
+    if len(table) < 2:
+        return Interval(value, -math.inf, math.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return percentiles(value, resampled(table, statistic, n_boot, seed))
+
+
+def mean(group_sums: npt.ArrayLike, group_counts: npt.ArrayLike) -> Interval:
+    """Return the mean of points, from the sum and the number of each group's points."""
+    sums = np.stack([np.asarray(group_sums), np.asarray(group_counts)], axis=-1)
+    return bootstrap(sums, lambda s: s[..., 0] / s[..., 1])
+
+
+def r_squared(residual: npt.ArrayLike, total: npt.ArrayLike) -> Interval:
+    """Return 1 - SSE / SST from the sums of squares of each group.
+
+    The total is about one fixed reference (the mean of all points, or zero), not about each
+    resample's own mean.
+    """
+    sums = np.stack([np.asarray(residual), np.asarray(total)], axis=-1)
+    return bootstrap(sums, lambda s: 1 - s[..., 0] / s[..., 1])
+
+
+def median(values: npt.ArrayLike, n_boot: int = 1000, seed: int = 0) -> Interval:
+    """Return the median of the points [n_groups, k] that are not NaN, resampled by group."""
+    table = np.asarray(values, np.float64)
+    middle = float(np.nanmedian(table))
+    if len(table) < 2:
+        return Interval(middle, -math.inf, math.inf)
+    draws = np.random.default_rng(seed).integers(len(table), size=(n_boot, len(table)))
+    return percentiles(middle, np.array([np.nanmedian(table[rows]) for rows in draws]))
+
+
+def resampled(table: Array, statistic: Callable[[Array], Array], n_boot: int, seed: int) -> Array:
+    """Return a statistic of the sums of a table [n_groups, k] over resamples, [n_boot, ...]."""
+    rng, n = np.random.default_rng(seed), len(table)
+    found = []
+    for start in range(0, n_boot, _CHUNK):
+        draws = rng.multinomial(n, np.full(n, 1 / n), min(_CHUNK, n_boot - start))
+        found.append(statistic(draws @ table))
+    return np.concatenate(found)
+
+
+def percentiles(value: float, samples: Array) -> Interval:
+    """Return a value with the central 95% of its resamples."""
+    low, high = np.nanquantile(samples, [0.025, 0.975])
+    return Interval(value, float(low), float(high))

@@ -1,0 +1,92 @@
+"""Comparisons of rows that share seeds: differences seed by seed, corrected for their number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from orbits.runs.statistics.interval import Interval
+from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds
+
+LEVEL = 0.05
+"""Chance that a family of comparisons names a difference where there is none, at most."""
+
+Key = TypeVar("Key", bound=Hashable)
+Seeds = Mapping[int | None, float]
+"""The values of a row by the seed of its training."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of two rows over the seeds that they share.
+
+    Attributes:
+        difference: Its mean and 95% interval by Student's t, for this comparison alone.
+        p: The p value that belongs to this interval.
+        adjusted: The p value after Holm's correction for the family.
+        seeds: Number of shared seeds.
+    """
+
+    difference: Interval
+    p: float
+    adjusted: float
+    seeds: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is claimed, which happens by chance in 5% of families at most."""
+        return self.adjusted < LEVEL
+
+
+def paired(one: Seeds, other: Seeds) -> Comparison | None:
+    """Compare two rows by the differences ``one - other`` of the seeds that they share.
+
+    Returns:
+        A family of one. None with fewer than :data:`MINIMUM_SEEDS` shared seeds, or where a value
+        is not finite.
+    """
+    differences = [value - other[seed] for seed, value in one.items() if seed in other]
+    if len(differences) < MINIMUM_SEEDS or not all(map(math.isfinite, differences)):
+        return None
+    from scipy.stats import t  # half a second that --help does not need
+
+    n, interval = len(differences), over_seeds(differences)
+    error = float(np.std(differences, ddof=1)) / n**0.5
+    # No spread: one function under two names, or a constant shift.
+    p = float(2 * t.sf(abs(interval.value) / error, n - 1) if error else interval.value == 0)
+    return Comparison(interval, p, p, n)
+
+
+def compare(pairs: Mapping[Key, tuple[Seeds, Seeds]]) -> dict[Key, Comparison]:
+    """Compare the pairs of a family: all that are looked at in one metric of one table.
+
+    Args:
+        pairs: The values of both rows of each pair.
+
+    Returns:
+        Comparisons whose p values are corrected for their number; pairs that cannot be compared
+        (:func:`paired`) are left out and do not count.
+    """
+    found = {key: each for key, pair in pairs.items() if (each := paired(*pair)) is not None}
+    adjusted = holm([each.p for each in found.values()])
+    return {
+        key: Comparison(each.difference, each.p, p, each.seeds)
+        for (key, each), p in zip(found.items(), adjusted, strict=True)
+    }
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number by Holm (1979).
+
+    Whatever their dependence, the smallest of true null hypotheses is below 0.05 in at most 5%.
+    """
+    values = np.asarray(p, np.float64)
+    order = np.argsort(values, kind="stable")
+    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return [float(each) for each in adjusted]

@@ -1,0 +1,365 @@
+"""The study: something one runs and reports, in one file with its presets beside it in YAML.
+
+A study says which cells its settings ask for and what a reader is shown of their results. How
+cells are computed, resumed, kept and laid out is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import json
+import shutil
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from orbits.runs import folder, locks, reuse
+from orbits.runs.cell import CELLS, Cell
+from orbits.runs.executors import Execution
+from orbits.runs.folder import Existing
+from orbits.runs.presets import Preset, read_presets
+from orbits.runs.result import Metric, Quantity, Result
+from orbits.runs.schedule import run as run_cells
+from orbits.runs.settings import build_settings
+
+if TYPE_CHECKING:
+    from orbits.runs.page import Picture, Report
+    from orbits.runs.table import Table
+
+
+class Study(ABC):
+    """Something one runs and reports.
+
+    Attributes:
+        name: The name on the command line and in results.
+        version: Raised whenever the same settings would give other numbers.
+        about: The question that it answers, in one sentence.
+        Settings: A dataclass, whose fields are the flags; its docstring is their help.
+        metrics: What each metric means; ``loss`` stands for ``loss@4x`` too.
+        undeciding: Fields of the settings that determine no result.
+        words: The field whose values are given without a flag; empty for none.
+        prepare: Called once in each worker before its first cell.
+        execution: Where cells are computed unless flags say otherwise.
+        timed: Whether cells measure time, so that none may run beside another.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    about: ClassVar[str]
+    Settings: ClassVar[type]
+    metrics: ClassVar[Mapping[str, Quantity]] = {}
+    undeciding: ClassVar[tuple[str, ...]] = ()
+    words: ClassVar[str] = ""
+    prepare: ClassVar[Callable[[], None] | None] = None
+    execution: ClassVar[Execution] = Execution()
+    timed: ClassVar[bool] = False
+
+    @abstractmethod
+    def cells(self, settings: Any) -> Iterable[Cell]:
+        """Return every cell of a run, each after those it needs.
+
+        Raises:
+            ValueError: The settings ask for what cannot be.
+        """
+
+    def resolve(self, settings: Any) -> Any:
+        """Return settings with what only this machine can tell, for example an engine's name."""
+        return settings
+
+    def check(self, settings: Any) -> None:  # noqa: B027
+        """Refuse settings that this machine cannot compute.
+
+        Raises:
+            ValueError: Devices or programs are missing.
+        """
+
+    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:  # noqa: B027
+        """Refuse changes of a preset that would change nothing.
+
+        Args:
+            settings: The settings.
+            changes: Those that differ from their preset's, see :meth:`changes`.
+
+        Raises:
+            ValueError: One has no use beside the other settings; the message names its flag.
+        """
+
+    def workers(self, settings: Any) -> int | None:
+        """Return how many cells one machine computes at once, unless asked for; None: its cores."""
+        return None
+
+    def plan(self, cells: Sequence[Cell], settings: Any) -> str:
+        """Return what a run would compute, for ``--dry-run``."""
+        return "\n".join([*(f"{cell.key}  {cell.label}" for cell in cells), f"{len(cells)} cells"])
+
+    def out(self, settings: Any, preset: str) -> Path:
+        """Return the default results folder."""
+        return Path("runs") / f"{self.name}-{preset}"
+
+    def config(self, settings: Any, preset: str) -> dict[str, Any]:
+        """Return what determines the results, as plain data."""
+        plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
+        return {"study": self.name, "version": self.version, "preset": preset, **plain}
+
+    def tables(self, results: Sequence[Result]) -> Sequence[Table]:
+        """Return the tables of a report."""
+        return ()
+
+    def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
+        """Draw figures into a folder and return them with their captions."""
+        return ()
+
+    def sentences(self, results: Sequence[Result]) -> Sequence[str]:
+        """Return what the results say, the most important first."""
+        return ()
+
+    def warnings(self, results: Sequence[Result], config: Mapping[str, Any]) -> Sequence[str]:
+        """Return what a reader must know before the numbers."""
+        return ()
+
+    def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
+        """Return the report of a run.
+
+        Args:
+            results: All results, failed ones included.
+            config: The settings of the run, see :meth:`config`.
+            out: The results folder.
+        """
+        from orbits.runs.page import Report, Section
+
+        sections = [Section(table.title, [table]) for table in self.tables(results)]
+        if pictures := self.figures(results, out / folder.FIGURES):
+            sections.insert(0, Section("Figures", pictures=pictures))
+        return Report(
+            title=self.about,
+            setting=self.setting(config),
+            sentences=self.sentences(results),
+            sections=sections,
+            warnings=self.warnings(results, config),
+            of_trainings=not self.timed,
+        )
+
+    def setting(self, config: Mapping[str, Any]) -> str:
+        """Return a run's preset and what it changed, in a sentence."""
+        changes = self.changes(config)
+        words = f"{self.name}, version {config.get('version', self.version)}; "
+        words += f"preset {config['preset']}"
+        if changes:
+            words += " with " + ", ".join(f"{name} {_short(v)}" for name, v in changes.items())
+        return words + "."
+
+    def changes(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a run that differ from those of its preset, by flag."""
+        known = presets(self)
+        if config["preset"] not in known:
+            return {}
+        settings = self.settings(config["preset"])
+        plain = _flat(json.loads(json.dumps(self.config(settings, config["preset"]))))
+        given = _flat(json.loads(json.dumps(config)))
+        # A setting that older results lack had its default.
+        return {
+            name: given[name]
+            for name, value in plain.items()
+            if name != "version" and given.get(name, value) != value
+        }
+
+    def settings(self, preset: str = "small", **changes: Any) -> Any:
+        """Return the settings of a preset with changes.
+
+        Raises:
+            ValueError: There is no such preset, or a value does not fit.
+        """
+        return build_settings(self.Settings, {**get_preset(self, preset).values, **changes})
+
+    def quantity(self, metric: str) -> Quantity:
+        """Return what a metric means.
+
+        Raises:
+            ValueError: The study does not declare it.
+        """
+        known = self.metrics.get(metric) or self.metrics.get(metric.partition("@")[0])
+        if known is None:
+            choices = ", ".join(self.metrics)
+            raise ValueError(f"unknown metric {metric!r} of {self.name}; choose from {choices}")
+        return known
+
+
+def run(
+    study: Study,
+    settings: Any,
+    out: Path,
+    execution: Execution,
+    *,
+    preset: str = "small",
+    existing: Existing = Existing(),
+    sources: Sequence[Path] = (),
+) -> list[Result]:
+    """Compute what is not done yet and write the records of a run.
+
+    Args:
+        study: The study.
+        settings: Its settings.
+        out: The results folder.
+        execution: Where cells are computed.
+        preset: Name of the preset that the settings started from.
+        existing: What may happen to results that are in the folder.
+        sources: Other results folders to take finished cells from.
+
+    Returns:
+        All results, failed ones included, in the order of the cells.
+
+    Raises:
+        ValueError: The settings, the folder or a source cannot be used; nothing was computed.
+    """
+    if study.timed and execution.slots > 1:
+        raise ValueError(
+            f"--workers must be 1, got {execution.slots}: cells of {study.name} are timed, and "
+            "would slow one another"
+        )
+    study.check(settings)
+    config = study.config(settings, preset)
+    folder.check(out, config, existing)
+    for source in sources:
+        reuse.check(source)
+    cells = all_cells(study, settings)
+    with locks.lock(out):
+        folder.claim(out, config, existing)
+        taken = reuse.take(cells, sources, out)
+        if sources:
+            print(f"{taken} of {len(cells)} cells are taken from {', '.join(map(str, sources))}")
+        results = run_cells(cells, out, execution, type(study).prepare)
+        results = [with_units(study, result) for result in results]
+        folder.save(out, results)
+    return results
+
+
+def all_cells(study: Study, settings: Any) -> list[Cell]:
+    """Return every cell of a run, each after those it needs.
+
+    The study's version is part of the address of its own cells. A cell that several studies
+    share, whose case names another one, has a version of its own.
+
+    Raises:
+        ValueError: The settings ask for what cannot be.
+    """
+    made: dict[str, Cell] = {}
+
+    def versioned(cell: Cell) -> Cell:
+        if cell.key not in made:
+            own = cell.case.study == study.name
+            made[cell.key] = dataclasses.replace(
+                cell,
+                version=study.version if own else cell.version,
+                needs={role: versioned(need) for role, need in cell.needs.items()},
+            )
+        return made[cell.key]
+
+    return [versioned(cell) for cell in study.cells(settings)]
+
+
+def report(study: Study, out: Path) -> str:
+    """Write ``report.md``, ``report.html`` and figures; return the report as text.
+
+    Figures of an earlier report go, but those of kept results stay.
+
+    Raises:
+        FileNotFoundError: The folder holds no finished run.
+        ValueError: No cell of the run has a result.
+        CorruptArtefact: A result file was edited or damaged.
+    """
+    from orbits.runs import page
+
+    results, manifest = folder.load(out)
+    if all(result.status == "failed" for result in results):
+        raise ValueError(f"{out}: no cell has a result; run it again")
+    if (out / CELLS).is_dir():  # kept results lack the files from which some figures were drawn
+        shutil.rmtree(out / folder.FIGURES, ignore_errors=True)
+    made = study.report(results, manifest["config"], out)
+    path = page.write(made, results, manifest, out, study.metrics)
+    return f"{made.to_text(page.failures(results))}\nreport: {path}"
+
+
+def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:
+    """Return what became of a run's cells in words, and its exit code: 1 where one failed."""
+    from orbits.runs import page
+
+    count = Counter(result.status for result in results)
+    words = f"{len({result.cell for result in results})} cells, {count['failed']} failed"
+    words += f", {count['skipped']} skipped" if count["skipped"] else ""
+    lines = [f"{words}: {out / folder.LINES}", *(f"  {x}" for x in page.failures(results))]
+    return "\n".join(lines), 1 if count["failed"] else 0
+
+
+def presets(study: Study) -> dict[str, Preset]:
+    """Return the presets of a study from the YAML beside its file."""
+    return read_presets(Path(inspect.getfile(type(study))).with_suffix(".yaml"))[1]
+
+
+def get_preset(study: Study, name: str) -> Preset:
+    """Return a preset.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
+    known = presets(study)
+    if name not in known:
+        raise ValueError(f"unknown preset {name!r}; choose from {', '.join(known)}")
+    return known[name]
+
+
+def names(package: ModuleType) -> tuple[str, ...]:
+    """Return the names of the studies of a package: its files with a YAML file beside them."""
+    found = {x for place in package.__path__ for x in Path(place).glob("*.yaml")}
+    return tuple(sorted({x.stem for x in found if x.with_suffix(".py").exists()}))
+
+
+def get(packages: Sequence[ModuleType], name: str) -> Study:
+    """Return the study called ``name``, importing its file alone.
+
+    Raises:
+        ValueError: There is no such study; the message names near ones.
+    """
+    for package in packages:
+        if name in names(package):
+            study: Study = importlib.import_module(f"{package.__name__}.{name}").STUDY
+            if study.name != name:
+                raise ValueError(f"{package.__name__}/{name}.py names its study {study.name!r}")
+            return study
+    known = [each for package in packages for each in names(package)]
+    near = get_close_matches(name, known)
+    hint = f"; did you mean {', '.join(near)}?" if near else f"; choose from {', '.join(known)}"
+    raise ValueError(f"unknown study {name!r}{hint}")
+
+
+def with_units(study: Study, result: Result) -> Result:
+    """Return a result whose metrics have the units and directions that its study declares."""
+    if not study.metrics:
+        return result
+    metrics: dict[str, Metric] = {}
+    for name, metric in result.metrics.items():
+        known = study.quantity(name)
+        direction = metric.direction if known.direction == "none" else known.direction
+        unit = known.unit or metric.unit
+        metrics[name] = dataclasses.replace(metric, unit=unit, direction=direction)
+    return dataclasses.replace(result, metrics=metrics)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings with those of groups beside them, by names as of their flags."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat
+
+
+def _short(value: Any) -> str:
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

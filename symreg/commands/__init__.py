@@ -1,0 +1,1 @@
+"""Commands of ``python -m symreg``: each module has a ``main``, of the parsed options."""

@@ -1,0 +1,57 @@
+"""``python -m symreg fit``: search for a formula and score it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from orbits.runs import artefact
+from orbits.runs.manifest import manifest
+from symreg import engines, predictions
+from symreg.commands.score import print_score, triple_text
+from symreg.measure import predictor_metrics, search_config, search_line
+
+
+def main(options: argparse.Namespace) -> None:
+    """Search for a formula and score it."""
+    arguments = _search_arguments(options)
+    if options.seed < 0:
+        raise ValueError(f"--seed must not be negative, got {options.seed}")
+    if options.out is not None and options.out.exists() and not options.overwrite:
+        raise ValueError(f"{options.out} exists; give another --out or --overwrite")
+    engine, why = engines.resolve(options.engine)
+    config = search_config(options.law, engine.name, arguments, options.points, options.rule)
+    data = predictions.read(options.predictions, options.law)
+
+    measured = predictor_metrics(data, options.law)
+    print(f"engine     {why}")
+    line = search_line(
+        data,
+        law=options.law,
+        engine=engine.name,
+        seed=options.seed,
+        arguments=arguments,
+        n=options.points,
+        rule=options.rule,
+    )
+    for name, triple in measured["exponents"].items():
+        print(f"{name:<10} exponent {triple_text(triple)} of the predictions, 95% over sequences")
+    print(f"c          {triple_text(measured['constant'])}")
+    print_score(line["metrics"])
+    if options.out is not None:
+        inputs = {"predictions": data.sha256}
+        record = manifest(config, seed=options.seed, inputs=inputs)
+        artefact.save_record(options.out, {**line, "forces": measured, "manifest": record})
+        print(f"written    {options.out}")
+
+
+def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the engine's arguments, or refuse what is not an object."""
+    try:
+        arguments = json.loads(options.engine_args)
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise ValueError(f"--engine-args must be a JSON object, got {options.engine_args}")
+    return arguments

@@ -1,0 +1,22 @@
+"""``python -m symreg ls``: list engines and laws."""
+
+from __future__ import annotations
+
+import argparse
+
+from orbits import laws
+from symreg import engines
+
+
+def main(options: argparse.Namespace) -> None:
+    """List engines, with their state, and laws."""
+    print("engines")
+    width = max(map(len, (*engines.names(), *laws.names())))
+    for name in engines.names():
+        status = engines.get(name).status()
+        print(f"  {name:<{width}}  {status.state:<12}  {status.reason}")
+    print("laws")
+    for name in laws.names():
+        print(f"  {name:<{width}}  {laws.get(name).expression}")
+    for line in laws.broken().values():
+        print(f"no law: {line}")

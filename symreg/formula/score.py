@@ -1,0 +1,286 @@
+"""Verdict on a formula: whether it describes the points, and whether it is the law behind them.
+
+The verdict rests on local exponents, which any formula has; symbolic equality is reported beside
+it. Thresholds are this benchmark's own choice and are stated in every result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits import laws
+from orbits.runs.statistics import MINIMUM_GROUPS, Interval
+from symreg import points
+from symreg.exponents import fit_exponents, r2
+from symreg.formula import dimensions, symbolic
+from symreg.formula.evaluation import evaluate
+from symreg.formula.local_exponents import followed, law_exponents, log_derivatives, within
+from symreg.formula.thresholds import (
+    MINIMUM_R2_LOG,
+    SHARE_DESCRIBED,
+    SHARE_POSITIVE,
+    SHARE_WITHIN,
+    SNAP_SPREAD,
+    THRESHOLDS,
+)
+from symreg.points import NAMES
+
+Array = npt.NDArray[np.float64]
+
+LARGEST = 1e100  # of X, and its inverse the smallest: powers of it stay within float64
+
+
+@dataclass(frozen=True)
+class LawScore:
+    """Comparison of a formula with a law.
+
+    Attributes:
+        expression: The formula.
+        target: The law's name.
+        verdict: One of ``VERDICTS``. A formula that does not describe the points is
+            ``no law found``, not a wrong law.
+        law: Local exponents agree with the law's, any additive constant kept.
+        law_nooff: The same with or without its additive constant.
+        laws: The laws of the registry that the formula agrees with in the same way, whatever the
+            world it was found in; empty where it does not describe the points.
+        offset: That additive constant, solar mass AU / year^2; None if time ran out.
+        offset_share: Offset over the median of y.
+        r2_log: R2 of ln f against ln y; None where it is not defined.
+        median_relative_difference: Median of |f/y - 1|, infinite values as in ``error_in_range``.
+        exponents: For each variable the median, 5% and 95% of d ln|f| / d ln x; None where
+            undefined.
+        symbolic: Whether f over the law simplifies to a constant: yes, no or timeout. f is the
+            formula that ``constant`` is about, so without its offset where only that is the law.
+        dimensions: Whether f has the dimensions of the law (:mod:`symreg.formula.dimensions`), the
+            offset kept: yes, no, not defined or timeout.
+        constant: Median of f over the law's shape (for Newton m1*m2/r**2), where the law's
+            own constant is ``law.magnitude(1, 1, 1)``. The offset is kept if ``law``; None
+            unless law or law_nooff.
+        constant_relative_error: Of ``constant`` to the law's own.
+        error_in_range: Median of |f/F - 1| with F the law, on the points. Where f is not finite,
+            the error is infinite; None if it is so in the median.
+        error_outside: The same outside: r from one to two times its largest value, masses
+            below their median halved and the others doubled.
+        complexity: Nodes of the expression tree; None if time ran out.
+        shape: The formula with its numbers as C, or ``timeout``.
+        dropped: Share of points whose y has no logarithm.
+        n_points: Number of points.
+        thresholds: The thresholds behind the verdict.
+    """
+
+    expression: str
+    target: str
+    verdict: str
+    law: bool
+    law_nooff: bool
+    laws: tuple[str, ...]
+    offset: float | None
+    offset_share: float | None
+    r2_log: float | None
+    median_relative_difference: float | None
+    exponents: dict[str, Interval | None]
+    symbolic: symbolic.Answer
+    dimensions: dimensions.Answer | Literal["timeout"]
+    constant: float | None
+    constant_relative_error: float | None
+    error_in_range: float | None
+    error_outside: float | None
+    complexity: int | None
+    shape: str
+    dropped: float
+    n_points: int
+    thresholds: dict[str, float]
+
+    def record(self) -> dict[str, Any]:
+        """Return the score as plain JSON data."""
+        return asdict(self)
+
+
+def score(
+    expression: str,
+    law: str = "newton",
+    *,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    names: Sequence[str] = NAMES,
+    groups: npt.ArrayLike | None = None,
+) -> LawScore:
+    """Compare a formula with a law of :mod:`orbits.laws`, on given points.
+
+    The verdict is arithmetic on the points and always comes; computer algebra works in a child
+    process with a limit on CPU time and memory, and says ``timeout`` where it ran out.
+
+    Args:
+        expression: The formula, in the grammar of :mod:`symreg.formula.grammar`.
+        law: The law's name.
+        X: Points, shape [n, len(names)], positive; AU and solar masses.
+        y: The force magnitudes the formula is to describe, shape [n], for example a model's.
+        names: The columns of ``X``: r, m1 and m2 in any order.
+        groups: The sequence that each point comes from, shape [n]. An exponent of the formula is
+            rounded only within the bootstrap interval over these; of fewer than
+            ``statistics.MINIMUM_GROUPS`` there is none, and nothing is rounded. Without groups
+            the points are taken as independent.
+
+    Raises:
+        ValueError: The formula is outside the grammar, there is no such law, shapes or names
+            disagree, a value of X is not positive, or fewer than two points are usable.
+    """
+    X, y = points.check(X, y, names)
+    if set(names) != set(NAMES):
+        raise ValueError(f"names must be {', '.join(NAMES)}, got {', '.join(names)}")
+    if not np.all((X >= 1 / LARGEST) & (X <= LARGEST)):
+        limits = f"between {1 / LARGEST:g} and {LARGEST:g}"
+        raise ValueError(f"X must be positive and finite everywhere, {limits}")
+    # Blocks of independent points bound the cost of the bootstrap.
+    groups = np.arange(len(y)) % 200 if groups is None else np.asarray(groups)
+    if groups.shape != y.shape:
+        raise ValueError(f"groups must have shape {y.shape} like y, got {groups.shape}")
+    judge = _Judge(laws.get(law), tuple(names), X, groups)
+    keep, dropped = points.usable(X, y, at_least=2)
+
+    def f(at: Array) -> Array:
+        return evaluate(expression, names, at)
+
+    def f_stripped(at: Array) -> Array:
+        return f(at) - (offset or 0.0)
+
+    values, alpha = f(X), log_derivatives(f, X)
+    exponents = {name: _spread(alpha[:, i]) for i, name in enumerate(names)}
+    snappable = judge.snappable(exponents, y)
+    structure = symbolic.structure(expression, judge.law, names, snappable)
+    offset = _finite(structure.offset) if structure else None
+    follows = judge.follows(values, alpha)
+    law_nooff = follows or judge.follows(f_stripped(X), log_derivatives(f_stripped, X))
+    equal: symbolic.Answer = "timeout" if law_nooff else "no"
+    if law_nooff and structure:
+        equal = symbolic.proportional(expression, judge.law, names, snappable, X, follows)
+    constant = judge.constant(values if follows else f_stripped(X)) if law_nooff else None
+
+    valid = keep & np.isfinite(values) & (values > 0)
+    varies = len(np.unique(y[valid])) > 1  # else rounding would stand in for the variance
+    r2_log = r2(np.log(y[valid]), np.log(values[valid])) if varies else None
+    described = r2_log is not None and r2_log >= MINIMUM_R2_LOG and valid.mean() >= SHARE_DESCRIBED
+    positive = bool((np.isfinite(values) & (values > 0)).mean() >= SHARE_POSITIVE)
+    outside = _outside(X, names)
+    return LawScore(
+        expression=expression,
+        target=law,
+        verdict=_verdict(described, follows, law_nooff),
+        law=follows,
+        law_nooff=law_nooff,
+        laws=followed(alpha, X, names) if described and positive else (),
+        offset=offset,
+        offset_share=None if offset is None else _finite(offset / float(np.median(y[keep]))),
+        r2_log=r2_log,
+        median_relative_difference=_difference(values[keep], y[keep]),
+        exponents=exponents,
+        symbolic=equal,
+        dimensions=structure.dimensions if structure else "timeout",
+        constant=constant,
+        constant_relative_error=(
+            None if constant is None else _finite(abs(constant / judge.true_constant - 1))
+        ),
+        error_in_range=_difference(values, judge.force(X)),
+        error_outside=_difference(f(outside), judge.force(outside)),
+        complexity=structure.complexity if structure else None,
+        shape=structure.shape if structure else "timeout",
+        dropped=dropped,
+        n_points=len(y),
+        thresholds=dict(THRESHOLDS),
+    )
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """One law on one set of points X [n, 3], with columns ``names``, in ``groups`` [n]."""
+
+    law: laws.Law
+    names: tuple[str, ...]
+    X: Array
+    groups: npt.NDArray[Any]
+
+    @property
+    def true_constant(self) -> float:
+        return float(self.law.magnitude(1.0, 1.0, 1.0))
+
+    def force(self, X: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.law.magnitude(**dict(zip(self.names, X.T, strict=True)))
+
+    def follows(self, values: Array, alpha: Array) -> bool:
+        valid = np.isfinite(values) & (values > 0)
+        close = within(alpha, law_exponents(self.law, self.X, self.names))
+        return bool(valid.mean() >= SHARE_POSITIVE and (valid & close).mean() >= SHARE_WITHIN)
+
+    def constant(self, values: Array) -> float | None:
+        with np.errstate(all="ignore"):
+            return _median(values / self.force(self.X) * self.true_constant)
+
+    def snappable(
+        self, exponents: Mapping[str, Interval | None], y: Array
+    ) -> dict[str, tuple[float, float]]:
+        """Return the exponents' 95% intervals on y, for variables whose exponent is one number."""
+        try:
+            fit = fit_exponents(self.X, y, self.groups, self.names, n_boot=500)
+        except ValueError:
+            return {}  # the points do not determine the exponents, so nothing may be snapped
+        if fit.n_sequences < MINIMUM_GROUPS:
+            return {}
+        intervals = {}
+        for name, spread in exponents.items():
+            if spread and spread[2] - spread[1] <= SNAP_SPREAD:
+                _, low, high = fit.exponents[name]
+                intervals[name] = (low - 1e-6, high + 1e-6)  # room for rounding
+        return intervals
+
+
+def _verdict(described: bool, follows: bool, follows_stripped: bool) -> str:
+    if not described:
+        return "no law found"
+    if follows:
+        return "law"
+    return "law up to an offset" if follows_stripped else "another law"
+
+
+def _outside(X: Array, names: Sequence[str]) -> Array:
+    columns = []
+    for name, column in zip(names, X.T, strict=True):
+        if name == "r":
+            span = max(float(np.ptp(column)), np.finfo(float).tiny)
+            columns.append(column.max() * (1 + (column - column.min()) / span))
+        else:
+            columns.append(column * np.where(column < np.median(column), 0.5, 2.0))
+    return np.column_stack(columns)
+
+
+def _spread(alpha: Array) -> Interval | None:
+    finite = alpha[np.isfinite(alpha)]
+    if not len(finite):
+        return None
+    median, low, high = np.percentile(finite, [50, 5, 95])
+    return Interval(float(median), float(low), float(high))
+
+
+def _difference(values: Array, truth: Array) -> float | None:
+    """Return the median of |values / truth - 1|, both [n]; None where that is not finite.
+
+    A value that is not finite is infinitely far off: leaving it out would reward it.
+    """
+    with np.errstate(all="ignore"):
+        errors = np.abs(values / truth - 1)
+    return _finite(float(np.median(np.where(np.isfinite(errors), errors, math.inf))))
+
+
+def _median(values: Array) -> float | None:
+    finite = values[np.isfinite(values)]
+    return _finite(float(np.median(finite))) if len(finite) else None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

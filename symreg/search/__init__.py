@@ -1,0 +1,1 @@
+"""Symbolic search, the part common to all engines: targets, arguments, fronts, state of Julia."""

@@ -1,0 +1,161 @@
+"""Studies of language models: their smallest runs, what they share, and what they refuse."""
+
+import math
+import platform
+
+import pytest
+
+from attention import linear
+from benchmarks.__main__ import main
+from benchmarks.language import ablations, extrapolation, passkey, sink
+from benchmarks.language.base import measured
+from orbits.runs import folder, study
+from orbits.runs.executors import Execution
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+HERE = Execution("here")
+STUDIES = {x.STUDY.name: x.STUDY for x in (ablations, extrapolation, passkey, sink)}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Return a function that runs a study's tiny preset once and gives its folder."""
+    made = {}
+
+    def run(name):
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp(name) / "out"
+            settings = STUDIES[name].settings("tiny")
+            study.run(STUDIES[name], settings, made[name], HERE, preset="tiny")
+        return made[name]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.heavy if n == "passkey" else pytest.mark.full)
+        for n in STUDIES
+    ],
+)
+def test_the_smallest_run_ends_in_a_report(name, runs):
+    found, out = STUDIES[name], runs(name)
+    results, manifest = folder.load(out)
+    assert all(result.ok for result in results), [result.error for result in results]
+    assert manifest["config"]["study"] == name
+    assert measured(results)
+    for result in results:
+        for metric, value in result.metrics.items():
+            quantity = found.quantity(metric)
+            assert (value.direction, value.unit) == (quantity.direction, quantity.unit)
+    assert all(m.n >= 1 for result in measured(results) for m in result.metrics.values())
+    assert "report:" in study.report(found, out)
+    page = (out / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "://" not in page.split("<h2>Provenance")[0], "the page must be self-contained"
+    text = (out / "report.md").read_text().replace("\\", "")
+    for result in measured(results):
+        assert result.case.variant in text
+    assert "| row | metric | paper | ours | verdict | why |" in text
+
+
+@pytest.mark.full
+def test_a_run_again_computes_nothing(runs):
+    out = runs("extrapolation")
+    before = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/cell.json")}
+    found = STUDIES["extrapolation"]
+    study.run(found, found.settings("tiny"), out, HERE, preset="tiny")
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.full
+def test_results_say_the_perplexity_and_the_text_of_a_language_model(runs):
+    out = runs("extrapolation")
+    results = measured(folder.load(out)[0])
+    for result in results:
+        loss, perplexity = (result.metrics[f"{name}@4x"] for name in ("loss", "ppl"))
+        assert perplexity.value == pytest.approx(math.exp(loss.value))
+        assert perplexity.stderr == pytest.approx(perplexity.value * loss.stderr)
+        assert result.manifest["corpus"]["corpus"] == "python-standard-library"
+    sha256 = results[0].manifest["corpus"]["sha256"]
+    said = f"python-standard-library (Python {platform.python_version()}, sha256 {sha256[:16]})"
+    study.report(STUDIES["extrapolation"], out)
+    assert said in (out / "report.md").read_text().replace("\\", "")
+    assert said in (out / "report.html").read_text()
+
+
+@pytest.mark.full
+def test_another_study_takes_trained_models(runs, tmp_path):
+    source, out = runs("extrapolation"), tmp_path / "sink"
+    settings = sink.STUDY.settings("tiny", mask_at=[])
+    study.run(sink.STUDY, settings, out, HERE, preset="tiny", sources=[source])
+    trained = {path.name for path in source.glob("cells/*") if (path / "last.ckpt").exists()}
+    assert trained
+    assert trained <= {path.name for path in out.glob("cells/*")}
+    for name in trained:
+        ours, theirs = (place / "cells" / name / "cell.json" for place in (out, source))
+        assert ours.read_bytes() == theirs.read_bytes(), "taken, not trained again"
+
+
+def test_linear_mixers_and_ablations_are_rows_of_their_own():
+    names = (*linear.names(), "zeros_no_norm")
+    settings = extrapolation.STUDY.settings("tiny", attention=names)
+    assert {cell.case.variant for cell in extrapolation.STUDY.cells(settings)} >= set(names)
+
+
+def test_a_dry_run_writes_nothing(tmp_path, capsys):
+    main(["run", "sink", "--preset", "small", "--dry-run", "--out", str(tmp_path / "out")])
+    said = capsys.readouterr().out
+    assert f"{len(sink.STUDY.cells(sink.STUDY.settings('small')))} cells" in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["recall"], "unknown study 'recall'"),
+        (["extrapolation", "--attention", "softmaxx"], "softmaxx"),
+        (["extrapolation", "--attentions", "lssa"], "use --attention"),
+        (["extrapolation", "--seeds", ""], "seeds must not be empty"),
+        (["extrapolation", "--seeds", "one"], "seeds"),
+        (["extrapolation", "--multiples", "3"], "multiples must be among"),
+        (["extrapolation", "--multiples", ""], "multiples must not be empty"),
+        (["extrapolation", "--eval-tokens", "1024"], "at least two of them, got 1024"),
+        (["extrapolation", "--eval-tokens", "3000"], "eval_tokens must be a multiple of 1024"),
+        (["extrapolation", "--eval-tokens", str(2**30)], "held-out text has"),
+        (["extrapolation", "--eval-path", "nowhere.txt"], "no such file or folder"),
+        (["extrapolation", "--path", "nowhere.txt"], "no such file or folder"),
+        (["extrapolation", "--corpus", "wikitext"], "did you mean wikitext103"),
+        (["extrapolation", "--reuse", "nowhere"], "--reuse nowhere: no results"),
+        (["extrapolation", "--steps", "0"], "steps must be at least 1, got 0"),
+        (["extrapolation", "--tokenizer", "nope"], "nope"),
+        (["extrapolation", "--head-dim", "7"], "RoPE needs an even head_dim, got 7"),
+        (["extrapolation", "--training.accelerator", "tpu"], "accelerator must be one of"),
+        (["extrapolation", "--path", "a", "--shards", "b"], "not both"),
+        (["extrapolation", "--checkpoints", "a:0=nowhere.ckpt"], "nowhere.ckpt: no such file"),
+        (["extrapolation", "--checkpoints", "a=nowhere.ckpt"], "LABEL:SEED=PATH"),
+        (["extrapolation", "--checkpoints", "a", "--steps", "7"], "--steps changes nothing"),
+        (["extrapolation", "--checkpoints", "a", "--seq-len", "7"], "--seq-len changes nothing"),
+        (["passkey", "--checkpoints", "a", "--training.devices", "2"], "so --training.devices"),
+        (["passkey", "--seq-len", "64"], "n_tokens must be at least"),
+        (["passkey", "--multiples", ""], "multiples must not be empty"),
+        (["passkey", "--attention", "lssa", "--exponents", "3"], "needs a re-weighted variant"),
+        (["sink", "--mask-at", "1000"], "mask_at must be in"),
+        (["sink", "--shards", "nowhere"], "with shards, mask_at must be empty"),
+        (["sink", "--checkpoints", "a.ckpt", "--mask-at", "2"], "--mask-at changes nothing"),
+        (["sink", "--n-windows", "0"], "n_windows must be at least 1, got 0"),
+        (["sink", "--n-windows", "10000000"], "held-out text has"),
+        (["sink", "--attention", "lazy", "--exponents", "3"], "--exponents needs a re-weighted"),
+    ],
+)
+def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", *arguments, "--out", str(out)])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
+    assert not out.exists()

@@ -1,0 +1,184 @@
+"""The exam: errors in units of the ceiling's, the score, its rows and its report."""
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.newton import exam, exam_report
+from benchmarks.newton.exam import BOX, Errors, errors, measure
+from benchmarks.newton.exam_rows import CAUSAL, exam_rows
+from benchmarks.newton.headline import headline
+from orbits.runs.result import Case, Metric, Result
+from orbits.runs.statistics import over_seeds
+
+N, POINTS = 40, 12
+
+
+def columns(error, exponent=1.0, seed=0):
+    """Return columns of forces m1^exponent m2 / r^2 with a relative error of known size."""
+    rng = np.random.default_rng(seed)
+    sequence = np.repeat(np.arange(N), POINTS)
+    m1, m2 = (np.exp(rng.uniform(-1, 1, N))[sequence] for _ in range(2))
+    r = np.exp(rng.uniform(-1, 1, N * POINTS))
+    true, predicted = m1 * m2 / r**2, m1**exponent * m2 / r**2
+    signs = np.where(np.arange(N * POINTS) % 2, 1, -1)
+    plain = {"sequence_id": sequence, "r": r, "m1": m1, "m2": m2, "force": true}
+    plain["force_predicted"] = predicted * np.exp(error * signs)
+    return {name: torch.from_numpy(value) for name, value in plain.items()}
+
+
+def ceiling(*sizes):
+    names = [BOX, "heavier", "closer"]
+    return {
+        name: Errors(np.full(N, POINTS * size**2), np.full(N, float(POINTS)))
+        for name, size in zip(names, sizes, strict=True)
+    }
+
+
+def test_the_score_is_the_geometric_mean_over_shifts_and_leaves_out_the_box():
+    asked = {BOX: columns(0.3), "heavier": columns(0.2), "closer": columns(0.9)}
+    found = measure(asked, ceiling(0.1, 0.1, 0.1), {})
+    assert found["times_ceiling"].value == pytest.approx(3)
+    assert found["times_ceiling@heavier"].value == pytest.approx(2)
+    assert found["times_ceiling@closer"].value == pytest.approx(9)
+    assert found["exam"].value == pytest.approx(np.sqrt(18))
+    low, high = found["exam"][1:]
+    assert low <= np.sqrt(18) * (1 + 1e-9)
+    assert high >= np.sqrt(18) * (1 - 1e-9)
+
+
+def test_the_true_force_scores_nothing_and_the_ceiling_one():
+    asked = {BOX: columns(0.0), "heavier": columns(0.0), "closer": columns(0.0)}
+    assert measure(asked, ceiling(0.1, 0.1, 0.1), {})["exam"].value < 1e-10
+    asked = {BOX: columns(0.1), "heavier": columns(0.2), "closer": columns(0.3)}
+    assert measure(asked, ceiling(0.1, 0.2, 0.3), {})["exam"].value == pytest.approx(1)
+
+
+def test_the_exponent_is_that_of_the_subject_inside_the_shift():
+    asked = {BOX: columns(0.0), "heavier": columns(0.0, 0.25), "closer": columns(0.0)}
+    found = measure(asked, ceiling(0.1, 0.1, 0.1), {"heavier": "m1", "closer": None})
+    assert found["exponent@heavier"].value == pytest.approx(0.25)
+    assert found["law_exponent@heavier"].value == pytest.approx(1)
+    assert "exponent@closer" not in found
+    assert "exponent" not in found
+
+
+def test_predictions_without_a_logarithm_have_no_score():
+    broken = columns(0.1)
+    broken["force_predicted"][: N * POINTS // 50] = -1.0
+    found = measure({BOX: columns(0.1), "heavier": broken}, ceiling(1, 1, 1), {})
+    assert "exam" not in found
+    assert found["dropped@heavier"] == pytest.approx(1 / 50, rel=0.2)
+    assert found["times_ceiling"].value == pytest.approx(0.1)
+
+
+def test_errors_are_summed_by_sequence():
+    each = errors(np.array([0, 0, 2]), np.array([np.e, 1.0, np.e**3]), np.ones(3), 3)
+    assert each.squares.tolist() == pytest.approx([1, 0, 9])
+    assert each.counts.tolist() == [2, 0, 1]
+
+
+def test_errors_are_read_as_they_were_written(tmp_path):
+    exam.save(tmp_path / "errors.npz", ceiling(0.1, 0.2, 0.3), {})
+    read = exam.load(tmp_path / "errors.npz")
+    assert read["closer"].squares == pytest.approx(np.full(N, POINTS * 0.09))
+
+
+def results(variant, scores, arm="pretrained", labels=300):
+    return [
+        Result(
+            Case(
+                "newton", "exam", variant, arm, seed, "newton", "identifiable", {"labels": labels}
+            ),
+            metrics={
+                "exam": Metric(score, 0.9 * score, 1.1 * score),
+                "times_ceiling": Metric(score / 2),
+                "times_ceiling@heavier": Metric(score),
+                "exponent@heavier": Metric(0.5),
+                "law_exponent@heavier": Metric(1.0),
+            },
+        )
+        for seed, score in enumerate(scores)
+    ]
+
+
+def test_rows_are_ranked_by_score_and_contestants_come_first():
+    rows = exam_rows(
+        [
+            *results("softmax", [30, 40, 50]),
+            *results("lssar", [20, 20, 22]),
+            *results("k-NN", [3], "control", 1000),
+            *results(CAUSAL, [1], "control", None),
+        ]
+    )
+    assert [row.variant for row in rows] == ["lssar", "softmax", "k-NN"]
+    logs = over_seeds(np.log([30, 40, 50]))
+    assert rows[1].score == pytest.approx(np.exp(logs))
+    assert rows[1].trainings == "3"
+    assert rows[1].exponents["heavier"].value == 0.5
+    assert rows[2].score == (3, pytest.approx(2.7), pytest.approx(3.3))
+
+
+def test_exponents_of_trainings_that_err_to_both_sides_are_not_kept():
+    members = results("softmax", [30, 40, 50])
+    for result, exponent in zip(members, (0.8, 1.2, 1.05), strict=True):
+        result.metrics["exponent@heavier"] = Metric(exponent)
+    (row,) = exam_rows(members)
+    assert row.exponents["heavier"].value == pytest.approx(1.0, abs=0.02)
+    assert list(row.kept) == [0, 0, 1]
+
+
+def test_a_failed_exam_stays_a_row_and_a_missing_score_is_last():
+    (lost,) = results("sigmoid", [1])
+    failed = Result(lost.case, status="failed", error="ValueError: no")
+    rows = exam_rows([*results("softmax", [30]), failed])
+    assert [row.variant for row in rows] == ["softmax", "sigmoid"]
+    assert rows[1].trainings == "-, 1 failed"
+    assert rows[1].score is None
+
+
+def test_the_report_names_the_best_and_draws_every_shift(tmp_path):
+    rows = exam_rows([*results("softmax", [30, 40, 50]), *results("lssar", [20, 20, 22])])
+    first, second = exam_report.sentences(rows)
+    assert "the best model, lssar, pretrained, 300 labels, errs 20.6" in first
+    assert "softmax" in second
+    controls = [
+        *results("2-NN on the true state", [3], "control", 1000),
+        *results("log-linear filter", [25], "control", 1000),
+        *results("power law", [0], "control", 1000),
+        *results("ceiling", [0.9], "control", None),
+    ]
+    *_, plain, told = exam_report.sentences([*rows, *exam_rows(controls)])
+    assert plain.startswith("Without attention, log-linear filter, 1000 labels")
+    assert "2-NN on the true state, 1000 labels: 3 [2.7, 3.3] times" in told
+    (section,) = exam_report.section(rows, tmp_path)
+    text = section.tables[0].to_markdown()
+    assert "heavier" in text
+    assert "Exponent of what was shifted" in section.tables[1].title
+    assert (tmp_path / "exam.png").read_bytes().startswith(b"\x89PNG")
+    assert exam_report.section([], tmp_path) == []
+
+
+def search(verdict, r, symbolic="no"):
+    case = Case("newton", "search", "softmax", "pretrained", 0, "newton", "identifiable",
+                {"labels": 300, "engine": "operon", "search": 0})  # fmt: skip
+    metrics = {f"exponent_{x}": Metric(value) for x, value in (("r", r), ("m1", 1), ("m2", 1))}
+    return Result(case, metrics=metrics, details={"verdict": verdict, "symbolic": symbolic})
+
+
+def test_the_headline_counts_formulas_at_three_strengths_and_has_seven_columns():
+    searches = [
+        search("law", -2.0, "yes"),
+        search("law", -1.99),
+        search("law", -1.96),
+        search("another law", -1.5),
+        Result(search("law", -2.0).case, status="failed", error="no"),
+    ]
+    table = headline(exam_rows(results("softmax", [30, 40, 50])), searches)
+    assert len(table.columns) == 7
+    ((model, trained, labels, exam_score, box, kept, formulas),) = table.rows
+    assert (model.text, trained.text, labels.text) == ("softmax", "pretrained, 3", "300")
+    assert exam_score.text == "39.1"
+    assert box.text == "19.6"
+    assert kept.text == "0, 0, 0 of 1", "the exponent is 0.5 where the law's is 1"
+    assert formulas.text == "3 / 2 / 1 of 5"

@@ -1,0 +1,273 @@
+"""The flagship's grid: which cells a run has, and what its settings refuse."""
+
+import json
+
+import pytest
+
+import attention
+from benchmarks.__main__ import main
+from benchmarks.newton import controls, sentences
+from benchmarks.newton.newton import STUDY
+from orbits import laws, shifts
+from orbits.runs import flags, study
+from orbits.runs.cell import fail
+from orbits.runs.result import Result
+from symreg import engines
+from tests.benchmarks.newton.small import cells, function, jobs, row, settings
+from worldmodel.models.orbit import NextTokenModel
+
+
+def test_every_model_stands_beside_its_controls():
+    rows = {row(cell) for cell in cells() if cell.case.kind == "forces"}
+    for model in ("softmax", "lssar p=15"):
+        for arm in ("pretrained", "scratch"):
+            assert {(model, arm, 300), (model, arm, "unlimited")} <= rows
+        assert (model, "untrained + ridge", 4000) in rows
+    names = {model for model, arm, _ in rows if arm == "control"}
+    assert names == {"true force", "ceiling", "power law", *settings().baselines}
+
+
+def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
+    grid = [(cell, job) for cell, job in jobs() if cell.case.kind == "forces"]
+    steps = {cell.case.arm: job["steps"] for cell, job in grid}
+    assert steps["scratch"] == steps["pretrained"] + settings().pretrain_steps
+    for cell, job in grid:
+        budget = cell.case.get("labels")
+        assert job["data"]["n_train"] == (None if budget == "unlimited" else budget)
+        assert bool(cell.needs) == (cell.case.arm == "pretrained")
+
+
+def test_every_predictor_is_searched_by_every_engine_and_seed():
+    grid = cells(seeds=(0, 1, 2), law_seeds=4)
+    forces = [cell for cell in grid if cell.case.kind == "forces"]
+    searches = [cell for cell in grid if cell.case.kind == "search"]
+    assert len(searches) == len(forces) * 2 * 4
+    assert len({cell.key for cell in grid}) == len(grid)
+
+
+def test_a_schedule_adds_a_row_for_reweighted_variants_alone():
+    added = {c.case.variant for c in cells(sharpen_after=100)} - {c.case.variant for c in cells()}
+    assert added == {"lssar p=15, off to step 100"}
+
+
+def away(**changes):
+    return cells(attention=("softmax",), law="power_1_5", elsewhere=("newton",), **changes)
+
+
+def test_models_from_elsewhere_keep_their_world_until_they_are_tested_here():
+    grid = away(labels=(300,))
+    by_arm = {cell.case.arm: cell for cell in grid if function(cell) in ("force", "transfer")}
+    tuned, tested, head = (
+        by_arm[arm] for arm in ("pretrained on newton", "trained on newton", "head, newton")
+    )
+    for cell, law in ((tuned, "power_1_5"), (tested, "power_1_5"), (head, "newton")):
+        data = cell.arguments.get("job", cell.arguments)["data"]
+        assert cell.arguments["world"]["law"] == law
+        assert (data["protocol_args"] or {}).get("law", "newton") == law
+        assert cell.case.law == law, "a head of another world makes no row of this world's table"
+    assert tuned.needs["pretrained"] == head.needs["pretrained"]
+    assert tuned.needs["pretrained"].arguments["world"]["law"] == "newton"
+    assert tested.needs == {"head": head}
+    assert tested.case.get("labels") == 0
+    searched = {cell.case.arm for cell in grid if cell.case.kind == "search"}
+    assert {"pretrained", "pretrained on newton", "trained on newton"} <= searched
+    assert "head, newton" not in searched
+
+
+def test_controls_of_another_world_have_plain_names_and_old_ones_are_known():
+    names = {cell.case.variant for cell in away() if cell.case.arm == "control"}
+    added = names - {cell.case.variant for cell in cells() if cell.case.arm == "control"}
+    assert added - {"references"} == {
+        "k-NN of Newton's world",
+        "Newtonian observer",
+        "Newtonian observer, averaged over the past",
+    }
+    old = controls.OLD_CONTROL_NAMES
+    assert added <= set(old.values())
+    assert old["observer, past, by newton"] == "Newtonian observer, averaged over the past"
+    assert old["k-NN oracle of power_1_5"] == "k-NN of power_1_5's world"
+    assert len(set(old.values())) == len(old)
+
+
+def test_every_predictor_is_examined_beside_the_causal_ceiling():
+    grid = cells(seeds=(0, 1, 2))
+    exams = [cell for cell in grid if cell.case.kind == "exam"]
+    forces = [cell for cell in grid if cell.case.kind == "forces"]
+    ceiling = next(cell for cell in exams if cell.case.variant == "causal ceiling")
+    assert {row(cell) for cell in exams if cell != ceiling} == {row(cell) for cell in forces}
+    assert len(exams) == 1 + len(forces)
+    for cell in exams:
+        assert set(cell.arguments["shifts"]) == set(shifts.names())
+        assert cell == ceiling or cell.needs["ceiling"] == ceiling
+    heads = {cell.needs["head"].case.arm for cell in exams if "head" in cell.needs}
+    assert heads == {"pretrained", "scratch"}
+    examined = [c for c in away() if c.case.kind == "exam" and c.case.arm == "trained on newton"]
+    assert {cell.needs["head"].case.arm for cell in examined} == {"head, newton"}
+
+
+def test_an_exam_has_the_shifts_that_are_asked_for_and_those_of_a_file(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("- {name: tiny_star, redraw: {star_mass: [0.02, 0.1]}, exponent: m2}\n")
+    grid = cells(shifts=("closer", "tiny_star"), shift_file=str(file))
+    (names,) = {tuple(c.arguments["shifts"]) for c in grid if c.case.kind == "exam"}
+    assert names == ("closer", "tiny_star")
+    assert not [cell for cell in cells(shifts=()) if cell.case.kind == "exam"]
+    assert not [cell for cell in cells(protocol="paper") if cell.case.kind == "exam"]
+
+
+def test_searches_can_be_kept_to_some_budgets():
+    rows = [row(cell) for cell in cells(law_labels=(300,)) if cell.case.kind == "search"]
+    assert {labels for _, arm, labels in rows if arm != "control"} == {300}
+    names = {model for model, arm, _ in rows if arm == "control"}
+    assert names == {"true force", "ceiling", "power law", *settings().baselines}
+
+
+@pytest.mark.parametrize("labels", [(300, "unlimited"), ("unlimited", 300)])
+def test_heads_elsewhere_learn_from_the_largest_budget_wherever_it_stands(labels):
+    grid = away(labels=labels)
+    heads = [cell for cell in grid if cell.case.arm == "head, newton"]
+    found = [(c.case.get("labels"), c.arguments["job"]["data"]["n_train"]) for c in heads]
+    assert found == [("unlimited", None)]
+    (sentence,) = sentences.heads_elsewhere([Result(cell.case) for cell in grid])
+    assert sentence.startswith("Rows trained on newton: their heads learnt from unlimited labels")
+
+
+def test_another_law_is_another_world_and_another_answer():
+    ours, theirs = cells(law="harmonic"), cells()
+    assert not {cell.key for cell in ours} & {cell.key for cell in theirs}
+    for cell in ours:
+        assert cell.case.law == "harmonic", "rows of two laws must not share a table"
+        given = cell.arguments.get("job", cell.arguments)
+        for part in ("data", "model"):
+            if part in given:
+                assert given[part]["protocol_args"]["law"] == "harmonic"
+    for grid, law in ((ours, "harmonic"), (theirs, "newton")):
+        searches = [cell.arguments["config"] for cell in grid if cell.case.kind == "search"]
+        assert {config["law"]["expression"] for config in searches} == {laws.get(law).expression}
+
+
+@pytest.mark.parametrize("law", ["harmonic", "power_2_5"])
+def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
+    grid = [cell for cell in cells("tiny", law=law, n_test=60) if cell.case.kind == "forces"]
+    truth = laws.get(law)
+    for name, tolerance in (("true force", 1e-3), ("ceiling", 0.1)):
+        (tmp_path / name).mkdir()
+        control = next(cell for cell in grid if cell.case.variant == name)
+        found = control.function(**control.arguments, folder=tmp_path / name).metrics
+        fitted = {x: found[f"exponent_{x}"].value for x in ("r", "m1", "m2")}
+        assert fitted == pytest.approx(dict(truth.exponents), abs=tolerance)
+        assert found["constant"].value == pytest.approx(39.4784, rel=tolerance)
+
+
+def test_a_cell_refuses_a_world_or_an_engine_that_is_not_that_of_its_address(tmp_path):
+    grid = cells("tiny", n_test=60)
+    truth = next(cell for cell in grid if cell.case.variant == "true force")
+    other = {**truth.arguments["world"], "n_bins": 7}
+    with pytest.raises(ValueError, match="is not that of the cell's address"):
+        truth.function(**{**truth.arguments, "world": other}, folder=tmp_path)
+    search = next(cell for cell in grid if function(cell) == "search")
+    newer = {**search.arguments["config"], "engine_version": "operon@99"}
+    with pytest.raises(ValueError, match="operon is not that of the cell's address"):
+        search.function(**{**search.arguments, "config": newer}, predictor=tmp_path)
+
+
+@pytest.mark.parametrize("name", attention.names("all"))
+def test_every_variant_can_be_benchmarked(name):
+    (_, job), *_ = jobs("tiny", attention=(name,))
+    assert repr(name) in repr(NextTokenModel(**job["model"]).gpt.blocks[0].attention)
+
+
+@pytest.mark.parametrize("preset", study.presets(STUDY))
+@pytest.mark.parametrize("protocol", ["identifiable", "paper"])
+def test_every_preset_describes_a_run(preset, protocol):
+    json.dumps([dict(cell.arguments) for cell in cells(preset, protocol=protocol)])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nwton"], "newton"),
+        (["newton", "--preset", "large"], "tiny, small, gpu, paper"),
+        (["newton", "--protocol", "fixd"], "identifiable, free_step"),
+        (["newton", "--attention", "softmax,linnear"], "linnear"),
+        (["newton", "--engine", "eureqa"], "operon"),
+        (["newton", "--engines", "operon"], "use --engine"),
+        (["newton", "--jobs", "1"], "use --workers"),
+        (["newton", "--labels", "300,many"], "'many'"),
+        (["newton", "--labels", "2"], "2"),
+        (["newton", "--seeds", ""], "seeds must not be empty"),
+        (["newton", "--seeds", "0,-1,2"], "at least 0, got -1"),
+        (["newton", "--workers", "0"], "--workers"),
+        (["newton", "--law-seeds", "0"], "--law-seeds"),
+        (["newton", "--sharpen-after", "1100"], "[0, 1100)"),
+        (["newton", "--elsewhere", "newton"], "elsewhere must not name 'newton'"),
+        (["newton", "--elsewhere", "newtonian"], "did you mean newton"),
+        (["newton", "--law-labels", "77"], "must be among labels"),
+        (["newton", "--label-leak", "1"], "label_leak must be 0 or 2, got 1"),
+        (["newton", "--label-leak", "2"], "add --no-images"),
+        (["newton", "--seeds", "0,1"], "needs at least 3 of them, got 2"),
+        (["newton", "--protocol", "nbody"], "'nbody' has no labelled forces"),
+        (["newton", "--seeds", "4294967000"], "seeds must be at most 4294966295"),
+        (["newton", "--protocol", "paper", "--seeds", "600000000"], "seed must be at most"),
+        (["newton", "--protocol", "paper", "--seeds", "1,2,21"], "seeds 1 and 21 share"),
+        (["newton", "--protocol", "paper", "--seeds", "20"], "seeds 0 and 20 share"),
+        (["newton", "--attention", "softmax", "--exponents", "3"], "needs a re-weighted variant"),
+        (["newton", "--exponents", "0"], "--exponents takes positive numbers, got 0"),
+        (["newton", "--law", "hook"], "harmonic, inverse_cube"),
+        (["newton", "--law", "inverse_cube"], "does not bind"),
+        (["newton", "--protocol", "fixed", "--law", "yukawa"], "does not bind"),
+        (["newton", "--baselines", "3-NN"], "unknown baseline '3-NN'; choose from log-linear"),
+        (["newton", "--shifts", "closr"], "unknown shift 'closr'; choose from all, planet_heavier"),
+        (["newton", "--shifts", "closer", "--protocol", "paper"], "'paper'"),
+        (["newton", "--shift-file", "no.yaml"], "no.yaml"),
+        (["newton", "--tflops", "0", "--dry-run"], "positive, got 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, arguments, message):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as refused:
+        main(["run", *arguments, "--out", str(out)])
+    assert refused.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert not out.exists()
+
+
+def test_flags_have_hyphens_and_values_count_once():
+    given = flags.parse_study(
+        STUDY,
+        ["--preset", "tiny", "--seeds", "0,0", "--attention", "lssar,softmax,lssar", "--exponents",
+         "3,15", "--labels", "300,unlimited,300", "--law-labels", "none", "--images", "--law",
+         "power_1_5", "--elsewhere", "newton", "--sharpen-after", "5", "--workers", "2"],
+        "run newton",
+    )  # fmt: skip
+    found = given.settings
+    assert (found.seeds, found.attention) == ((0,), ("lssar", "softmax"))
+    assert (found.labels, found.exponents) == ((300, "unlimited"), (3.0, 15.0))
+    assert (found.law_labels, found.images, found.sharpen_after) == (None, True, 5)
+    assert (str(given.out), given.execution.workers) == (
+        "runs/newton-tiny-identifiable-power_1_5",
+        2,
+    )
+
+
+def test_auto_names_the_engine_that_it_takes(capsys):
+    resolved = STUDY.resolve(settings(engine=("auto", "powerlaw")))
+    name = engines.resolve("auto")[0].name
+    assert resolved.engine == (name, "powerlaw")
+    assert capsys.readouterr().out.startswith(f"engine: {name} (")
+
+
+def test_a_failed_search_counts_under_the_version_of_its_engine(tmp_path):
+    search = next(cell for cell in cells("tiny") if cell.case.kind == "search")
+    (result,) = fail(search, tmp_path, "ValueError: none")["results"]
+    assert result["setting"]["engine"] == f"operon@{engines.get('operon').version()}"
+    assert result["manifest"]["config"] == dict(search.arguments)
+
+
+def test_seeds_draw_their_own_labels_and_share_the_test_set():
+    grid = [(cell, job) for cell, job in jobs(seeds=(0, 5, 7)) if cell.case.kind == "forces"]
+    assert {(c.case.seed, job["data"]["train_seed"]) for c, job in grid} == {(0, 0), (5, 5), (7, 7)}
+    assert {(c.case.seed, job["seed"]) for c, job in grid} == {(0, 1000), (5, 1005), (7, 1007)}
+    assert not any("seed" in job["data"] for _, job in grid)

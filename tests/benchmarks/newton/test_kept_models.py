@@ -1,0 +1,44 @@
+"""Kept models: they load in one line, and a head gives the numbers of its kept line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.newton import cells
+from benchmarks.training_options import Training
+from orbits.runs import folder
+from symreg.exponents import prediction_metrics
+from worldmodel.data.orbits import OrbitData
+from worldmodel.models.export import CONFIG
+from worldmodel.models.load import load_model
+from worldmodel.models.orbit import ForceModel, NextTokenModel
+
+RUN = Path(__file__).parents[3] / "benchmarks/results/newton-exam"
+MODELS = sorted(RUN.glob("models/*"))
+MOST = 30e6
+"""Bytes that kept models may take in all."""
+
+
+def test_they_are_small():
+    assert MODELS
+    assert sum(file.stat().st_size for model in MODELS for file in model.iterdir()) <= MOST
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
+def test_every_one_loads(path):
+    kind = ForceModel if "-head-" in path.name else NextTokenModel
+    assert type(load_model(path)) is kind
+
+
+@pytest.mark.full
+def test_a_head_gives_the_numbers_of_its_line():
+    path = next(path for path in MODELS if "-head-" in path.name)
+    cell = json.loads((path / CONFIG).read_text())["provenance"]["cell"]
+    (line,) = [x for x in folder.load(RUN)[0] if x.cell == cell and x.case.kind == "forces"]
+    data = OrbitData(protocol="identifiable", population="force", n_test=1000)
+    columns = cells._predictor(load_model(path), Training())(data)
+    found = prediction_metrics(columns["force"].numpy(), columns["force_predicted"].numpy())
+    assert found["r2_log"] == pytest.approx(line.value("r2_log"), abs=1e-4)
+    assert found["rms_log_error"] == pytest.approx(line.value("rms_log_error"), rel=1e-3)

@@ -1,0 +1,275 @@
+"""The flagship's whole way at the size `tiny`: run, report, resume, and what a report refuses."""
+
+import dataclasses
+import html
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.newton.export import export_models
+from benchmarks.newton.newton import STUDY
+from benchmarks.newton.world_models import world_models
+from orbits import laws
+from orbits.runs import artefact, folder, study
+from orbits.runs.cell import CELLS
+from orbits.runs.folder import Existing
+from symreg.leaderboard import published
+from tests.benchmarks.newton.small import settings
+from worldmodel.models.load import load_model
+
+ROOT = Path(__file__).parents[3]
+SHIFTS = ("planet_lighter",)
+TINY = ("run", "newton", "--preset", "tiny", "--engine", "powerlaw", "--shifts", *SHIFTS)
+"""A search takes seconds a row; the closed form goes the same way."""
+RESUME = Existing(resume=True)
+
+
+def run(out, *arguments):
+    main([*TINY, "--executor", "here", "--out", str(out), *arguments])
+
+
+def report(out, capsys):
+    """Return the report as it is printed, in Markdown and as a page."""
+    capsys.readouterr()
+    main(["report", str(out)])
+    return capsys.readouterr().out, (out / folder.MARKDOWN).read_text(), page(out)
+
+
+def page(out):
+    return html.unescape((out / folder.PAGE).read_text())
+
+
+def measured(out):
+    """Return what a run found, without what differs from run to run."""
+    return [(x.cell, x.metrics, x.details.get("expression")) for x in folder.load(out)[0]]
+
+
+def by_row(results, kind):
+    return {(x.case.variant, x.case.arm): x for x in results if x.case.kind == kind}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tiny") / "out"
+    run(out)
+    return out
+
+
+@pytest.fixture
+def copy(tiny, tmp_path):
+    """Return a copy of the first run, for another run to start from."""
+    return shutil.copytree(tiny, tmp_path / "out")
+
+
+@pytest.mark.heavy
+def test_the_whole_way_ends_in_a_report(tiny, capsys):
+    results, _ = folder.load(tiny)
+    assert all(result.ok for result in results)
+    text, table, shown = report(tiny, capsys)
+    assert "Outside its training box the best model" in text
+    assert "softmax, pretrained, unlimited labels (one training)" in text
+    assert "no claim, for want of 3 common seeds" in text
+    assert shown.index("Does a model") < shown.index("no claim") < shown.index("within 0.02")
+    assert shown.count("<figcaption>") == 8, "the exam's, four of a leaderboard, three of a run"
+    assert {path.stem for path in (tiny / folder.FIGURES).iterdir()} == {
+        "exam",
+        "force_vectors",
+        "loss_curves",
+        "magnitudes",
+    }
+    assert "://" not in shown.split("<h2>Provenance")[0], "the page must be self-contained"
+    assert "C*m1*m2/r**2" in table
+    exams = by_row(results, "exam")
+    assert exams["causal ceiling", "control"].value("rms_log_error") < 0.5
+    assert exams["true force", "control"].value("exam") < 1e-5
+    assert exams["softmax", "scratch"].value("exam") > 2
+    forces = by_row(results, "forces")
+    truth = forces["true force", "control"]
+    assert truth.value("r2_log") == pytest.approx(1.0)
+    assert truth.value("constant") == pytest.approx(39.4784, rel=1e-4)
+    scratch = forces["softmax", "scratch"]
+    assert scratch.value("r2_log") > forces["softmax", "untrained + ridge"].value("r2_log")
+    assert scratch.value("exponent_r") < -1
+    assert by_row(results, "search")["true force", "control"].details["verdict"] == "law"
+    pretraining = [x.value("val_nll") for x in results if x.case.kind == "world model"]
+    assert all(nll < 9.0 for nll in pretraining), "below the uniform guess of 2 ln 128 = 9.70"
+    assert "nats per point" in shown
+    assert "Under the paper's protocol and Newton's law" in shown
+    assert all(row.source in shown for row in published.ROWS)
+    assert "learnt from" not in shown, "no label leaked"
+
+
+@pytest.mark.heavy
+def test_models_of_a_run_are_exported_and_answer_as_they_did(tiny, tmp_path):
+    main(["export", str(tiny), "--out", str(tmp_path)])
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"{model}-{part}-0"
+        for model in ("softmax", "lssar-p-15")
+        for part in ("world-model", "head")
+    }
+    heads = [
+        x for x in folder.load(tiny)[0] if (x.case.kind, x.case.arm) == ("forces", "pretrained")
+    ]
+    (made,) = [x for x in heads if x.case.variant == "softmax"]
+    ours = load_model(tmp_path / "softmax-head-0").state_dict()
+    theirs = load_model(tiny / CELLS / made.cell / "last.ckpt").state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert "fine-tuned on unlimited labelled" in (tmp_path / "softmax-head-0/README.md").read_text()
+    with pytest.raises(FileExistsError, match="choose another folder"):
+        export_models(tiny, tmp_path)
+
+
+@pytest.mark.heavy
+def test_world_models_stand_beside_references(tiny):
+    table = world_models(folder.load(tiny)[0])
+    rows = {row[0].text: row for row in table.rows}
+    assert rows["softmax"][2].order < 9.0
+    errors = {name: row[3].order for name, row in rows.items()}
+    assert errors["orbit fit"] == min(errors.values())
+    assert len(errors) == 5, "two models and three references"
+    assert "| softmax | 1 | " in table.to_markdown()
+
+
+@pytest.mark.heavy
+def test_a_run_again_computes_nothing_and_other_settings_are_refused(copy, capsys):
+    def written():
+        return {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
+
+    before = written()
+    run(copy)
+    assert written() == before
+    with pytest.raises(SystemExit, match="2"):
+        run(copy, "--seeds", "0,1,2")
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "different: seeds" in error
+    assert "--resume" in error
+    assert "--overwrite" in error
+
+
+@pytest.mark.heavy
+def test_an_edited_result_is_refused_by_name(copy, capsys):
+    path = copy / folder.LINES
+    path.write_bytes(path.read_bytes().replace(b'"value": 0', b'"value": 1', 1))
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(copy)])
+    assert "results.jsonl" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["folder", "unfinished"])
+def test_a_report_needs_a_finished_run(tmp_path, capsys, content):
+    if content == "unfinished":
+        folder.claim(tmp_path, STUDY.config(settings(), "small"), Existing())
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", str(tmp_path)])
+    assert str(tmp_path) in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_a_world_with_models_from_elsewhere(copy, capsys):
+    run(copy, "--law", "power_1_5", "--elsewhere", "newton", "--attention", "softmax", "--resume")
+    text, table, shown = report(copy, capsys)
+    assert "softmax, pretrained on newton, unlimited labels (one training)" in text
+    assert "softmax, trained on newton, 0 labels (one training)" in text
+    assert "Rows trained on newton: their heads learnt from unlimited labels there" in text
+    assert "Under the paper's protocol" in shown
+    assert "law of the world / laws found" in table
+    assert r"power\_1\_5 / power\_1\_5 1" in table, "found in the true force"
+    assert "## newton" not in table
+    assert "Newtonian observer, averaged over the past" in table
+
+
+@pytest.mark.full
+def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(copy, capsys):
+    asked = ("--label-leak", "2", "--labels", "30", "--attention", "softmax", "--resume")
+    run(copy, *asked)
+    results, manifest = folder.load(copy)
+    assert all(result.ok for result in results)
+    assert manifest["config"]["label_leak"] == 2
+    text, table, shown = report(copy, capsys)
+    for view in (text, table, shown):
+        assert "2 labels of every scored sequence were learnt from" in view
+        assert "softmax, leaked labels, pretrained, 30 labels (one training)" in view
+        assert "softmax, pretrained" not in view
+    assert "## newton, protocol identifiable, 2 leaked labels per test sequence" in table
+    assert "## newton, protocol identifiable\n" not in table
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("law", "compared"), [("harmonic", True), ("yukawa", False)])
+def test_a_report_names_the_law_and_compares_constants_only_of_power_laws(
+    copy, capsys, law, compared
+):
+    results, _ = folder.load(copy)
+    folder.claim(copy, STUDY.config(settings("tiny", law=law), "tiny"), RESUME)
+    cases = [dataclasses.replace(result.case, law=law) for result in results]
+    folder.save(
+        copy, [dataclasses.replace(x, case=case) for x, case in zip(results, cases, strict=True)]
+    )
+    for path in copy.glob(f"{CELLS}/*/predictions.npz"):  # the true force is that of the law
+        arrays, record = artefact.load_arrays(path)
+        arrays["force"] = laws.get(law).magnitude(arrays["r"], arrays["m1"], arrays["m2"])
+        artefact.save_arrays(path, arrays, record)
+    text, _, shown = report(copy, capsys)
+    assert f"{law}, protocol identifiable" in text
+    assert ("% from the law's" in text) == compared
+    assert f"True law: {law}, F = " in shown
+    assert ("length = 20 AU" in shown) == (law == "yukawa")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["world model", "forces", "search"])
+def test_a_failed_cell_stays_in_the_report(copy, kind, capsys):
+    results, _ = folder.load(copy)
+    place = next(i for i, result in enumerate(results) if result.case.kind == kind)
+    results[place] = dataclasses.replace(
+        results[place],
+        status="failed",
+        error="ValueError: no such orbit",
+        metrics={},
+        details={},
+        files={},
+    )
+    folder.save(copy, results)
+    views = report(copy, capsys)
+    assert all("no such orbit" in view for view in views)
+    if kind == "search":
+        assert "| 0/1 all failed [0.00, 0.79], 1 failed |" in views[1]
+
+
+@pytest.mark.full
+def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
+    for path in copy.glob(f"{CELLS}/*/predictions.npz"):  # world models are done, no more
+        shutil.rmtree(path.parent)
+    for name in (folder.LINES, f"{folder.LINES}.json"):
+        (copy / name).unlink()
+    finished = len(list(copy.glob("cells/*/cell.json")))
+    command = [*TINY, "--attention", "softmax", "--resume", "--workers", "1", "--out", str(copy)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", *command],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while len(list(copy.glob("cells/*/cell.json"))) < finished + 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        # The main process alone: its workers must notice and stop.
+        process.send_signal(signal.SIGKILL)
+    assert not (copy / folder.LINES).exists()
+    done = {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
+    chosen = settings("tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS)
+    wanted = {cell.key for cell in study.all_cells(STUDY, chosen)}
+    assert wanted - {path.parent.name for path in done}, "it was killed before the end"
+    run(copy, "--attention", "softmax", "--resume")
+    assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
+    again = measured(copy)
+    cells = {line[0] for line in again}
+    assert cells == wanted
+    assert again == [line for line in measured(tiny) if line[0] in cells]

@@ -1,0 +1,100 @@
+"""Intervals by their definitions and by published values."""
+
+import numpy as np
+import pytest
+
+from orbits.runs.statistics import (
+    bootstrap,
+    mean,
+    median,
+    over_seeds,
+    power_law,
+    r_squared,
+    wilson,
+    within_slope,
+)
+
+
+def sequences(seed=0, n_groups=30, length=6):
+    """Points of groups that share two of the three inputs and an error."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups) * 3, length)
+    shared = np.exp(rng.normal(0, 1, (n_groups, 2))).repeat(length, axis=0)
+    inputs = np.column_stack([np.exp(rng.normal(0, 0.5, len(groups))), shared])
+    error = rng.normal(0, 0.3, n_groups).repeat(length) + rng.normal(0, 0.1, len(groups))
+    return inputs, 7 * inputs[:, 0] ** -1.8 * inputs[:, 1] ** 0.7 * np.exp(error), groups
+
+
+def test_a_power_law_is_that_of_least_squares_on_logarithms():
+    inputs, values, groups = sequences()
+    fit = power_law(inputs, values, groups)
+    design = np.column_stack([np.ones(len(values)), np.log(inputs)])
+    constant, *slopes = np.linalg.lstsq(design, np.log(values), rcond=None)[0]
+    assert [exponent.value for exponent in fit.exponents] == pytest.approx(slopes)
+    assert fit.constant.value == pytest.approx(np.exp(constant))
+    assert all(low < value < high for value, low, high in (*fit.exponents, fit.constant))
+    assert (fit.n_groups, fit.n_boot) == (30, 2000)
+
+
+def test_an_order_of_groups_or_a_unit_changes_no_exponent():
+    inputs, values, groups = sequences()
+    fit = power_law(inputs, values, groups)
+    names = np.array([f"sequence {group:03d}" for group in groups])
+    assert power_law(inputs, values, names) == fit
+    scaled = power_law(inputs * [10, 1e-3, 1], values * 5, groups)
+    np.testing.assert_allclose(scaled.exponents, fit.exponents, rtol=1e-9)
+
+
+def test_a_slope_within_groups_is_that_of_a_level_for_each_group():
+    inputs, values, groups = sequences()
+    x, y = np.log(inputs[:, 0]), np.log(values)
+    levels = (groups[:, None] == np.unique(groups)).astype(float)
+    expected = np.linalg.lstsq(np.column_stack([x, levels]), y, rcond=None)[0][0]
+    value, low, high = within_slope(x, y, groups)
+    assert value == pytest.approx(expected)
+    assert low < value < high
+    assert within_slope(np.log(inputs[:, 1]), y, groups) is None
+
+
+def test_wilson_against_published_values():
+    # Brown, Cai, DasGupta (2001) and the closed form by hand for 10/10: 1/(1 + z^2/10).
+    assert wilson(10, 10) == pytest.approx((1, 0.7224672, 1.0), abs=1e-6)
+    assert wilson(0, 10) == pytest.approx((0, 0.0, 0.2775328), abs=1e-6)
+    assert wilson(5, 10) == pytest.approx((0.5, 0.2365931, 0.7634069), abs=1e-6)
+    for bad in ((1, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match="no rate"):
+            wilson(*bad)
+
+
+def test_the_bootstrap_draws_whole_sequences():
+    rng = np.random.default_rng(0)
+    per_sequence = rng.normal(2.0, 1.0, 400)
+    # Ten equal points of each sequence: treating them as independent would narrow the interval.
+    value, low, high = mean(10 * per_sequence, np.full(400, 10))
+    assert value == pytest.approx(per_sequence.mean())
+    half = 1.96 * per_sequence.std() / 20
+    assert (high - low) / 2 == pytest.approx(half, rel=0.1)
+    assert mean([3.0], [2]) == (1.5, -np.inf, np.inf)
+    with pytest.raises(ValueError, match="with a group"):
+        bootstrap(np.zeros((0, 2)), lambda s: s[..., 0])
+
+
+def test_r_squared_is_about_a_fixed_reference():
+    value, low, high = r_squared([1.0, 3.0], [10.0, 10.0])
+    assert value == pytest.approx(0.8)
+    assert low == pytest.approx(0.7)
+    assert high == pytest.approx(0.9)
+
+
+def test_over_seeds_needs_three():
+    with pytest.raises(ValueError, match="at least 3"):
+        over_seeds([1.0, 2.0])
+
+
+def test_a_median_has_the_interval_of_resampled_sequences():
+    rng = np.random.default_rng(0)
+    found = [median(rng.normal(3, 1, (60, 2)), seed=n) for n in range(100)]
+    middles, lows, highs = np.transpose(found)
+    assert middles.mean() == pytest.approx(3, abs=0.05)
+    assert 88 <= np.sum((lows < 3) & (highs > 3)) <= 100
+    assert median([[1.0, np.nan]])[1:] == (-np.inf, np.inf)

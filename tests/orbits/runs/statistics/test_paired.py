@@ -1,0 +1,101 @@
+"""Paired comparisons: differences seed by seed, and false positives at the stated rate."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from orbits.runs.statistics import compare, holm, paired
+
+
+def test_differences_are_those_of_one_seed_whatever_the_order():
+    one = {7: 0.79, 8: 1.3, 9: 1.81, 3: 50.0}
+    other = {9: 2.0, 7: 1.0, 8: 1.5}
+    found = paired(one, other)
+    # standard deviation 0.01, half-width 4.3027 * 0.01 / sqrt(3)
+    assert found.difference == pytest.approx((-0.2, -0.22484, -0.17516), abs=1e-5)
+    assert found.seeds == 3
+    # t = -0.2 / (0.01 / sqrt(3)), t^2 = 1200; for 2 degrees of freedom p = 1 - t / sqrt(2 + t^2)
+    assert found.p == pytest.approx(1 - (1200 / 1202) ** 0.5, rel=1e-6)
+    assert paired(other, one).difference.value == pytest.approx(0.2)
+
+
+def test_the_interval_excludes_zero_where_p_is_below_five_percent():
+    rng = np.random.default_rng(0)
+    for size in rng.normal(0, 0.8, 200):
+        found = paired(dict(enumerate(rng.normal(size, 1, 4))), dict.fromkeys(range(4), 0.0))
+        low, high = found.difference[1:]
+        assert (found.p < 0.05) == (low > 0 or high < 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}),
+        ({0: 1.0, 1: 2.0, 2: 3.0}, {3: 1.0, 4: 2.0, 5: 3.0}),
+        ({0: 1.0, 1: 2.0, 2: float("nan")}, {0: 1.0, 1: 2.0, 2: 3.0}),
+    ],
+)
+def test_two_seeds_or_a_value_that_is_not_finite_compare_nothing(one, other):
+    assert paired(one, other) is None
+    assert compare({"a": (one, other)}) == {}
+
+
+def test_differences_without_spread():
+    same = {0: 1.0, 1: 2.0, 2: 3.0}
+    assert paired(same, same).p == 1
+    assert paired({seed: value + 1 for seed, value in same.items()}, same).p == 0
+
+
+def test_holm_by_hand():
+    # 4 * 0.01; max of it and 3 * 0.02; max and 2 * 0.03 (equal); 1 * 0.2
+    assert holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_pairs_that_cannot_be_compared_do_not_count():
+    rows = {name: dict(enumerate(x)) for name, x in (("a", [1, 2, 3]), ("b", [2.1, 3, 4.1]))}
+    few = {0: 1.0}
+    (alone,) = compare({"ab": (rows["a"], rows["b"])}).values()
+    found = compare({"ab": (rows["a"], rows["b"]), "af": (rows["a"], few)})
+    assert found == {"ab": alone}
+    assert alone.adjusted == alone.p
+
+
+def false_positives(tables, variants, n, seed=0):
+    """Return the shares of families, and of pairs, that name a difference where there is none.
+
+    Variants share what a seed brings with it, and each training adds an error of its own.
+    """
+    rng = np.random.default_rng(seed)
+    families, single = [], []
+    for _ in range(tables):
+        values = rng.normal(0, 1, n) + rng.normal(0, 0.3, (variants, n))
+        rows = [dict(enumerate(row)) for row in values]
+        pairs = {(a, b): (rows[a], rows[b]) for a, b in itertools.combinations(range(variants), 2)}
+        found = compare(pairs).values()
+        families.append(any(each.differs for each in found))
+        single.append(np.mean([each.p < 0.05 for each in found]))
+    return 100 * np.mean(families), 100 * np.mean(single)
+
+
+@pytest.mark.parametrize(
+    ("tables", "n"),
+    [
+        (250, 3),
+        pytest.param(1500, 3, marks=pytest.mark.full),
+        pytest.param(1500, 5, marks=pytest.mark.full),
+    ],
+)
+def test_false_positives_have_the_stated_rate(tables, n):
+    families, single = false_positives(tables, 5, n)
+    room = 3 * (5 * 95 / tables) ** 0.5  # three standard errors of a rate of 5%
+    assert families < 5 + room
+    assert abs(single - 5) < room
+
+
+def test_one_pair_is_falsely_told_apart_in_five_percent():
+    families, single = false_positives(1000, 2, 3)
+    assert families == single
+    assert 3 < families < 7

@@ -1,0 +1,86 @@
+"""What computer algebra adds to a score, and what a score is without it."""
+
+import functools
+import json
+
+import pytest
+import sympy
+
+from symreg import score
+from symreg.formula import bounded, symbolic
+from symreg.formula.parsing import parse
+
+G = 39.4784176044
+
+
+@pytest.fixture
+def one_second(monkeypatch):
+    """Let computer algebra have one second instead of five."""
+    monkeypatch.setattr(bounded, "call", functools.partial(bounded.call, seconds=1.0))
+
+
+def tower(depth):
+    return "(r/(" * depth + "1" + " - 2.5))" * depth
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("one_second")
+def test_a_verdict_needs_no_algebra(sample):
+    """A formula that sympy cannot even read gets its verdict; timeout is not a no."""
+    text = f"{G}*m1*m2/r**2*(1 + 1e-12*{tower(20)})"
+    result = score(text, X=sample.X, y=sample.newton)
+    assert (result.verdict, result.symbolic) == ("law", "timeout")
+    assert (result.dimensions, result.shape) == ("timeout", "timeout")
+    assert (result.complexity, result.offset, result.offset_share) == (None, None, None)
+    assert result.constant == pytest.approx(G)
+    other = score(f"{G}*m1/r**2*(1 + 1e-12*{tower(20)})", X=sample.X, y=sample.newton)
+    assert (other.law, other.symbolic) == (False, "no")
+    json.dumps(result.record(), allow_nan=False)
+
+
+@pytest.mark.usefixtures("one_second")
+@pytest.mark.parametrize(
+    "factor",
+    [
+        "(1 + 1e-12*cos((r+m1+.3)**6)*sin(r)**5)",
+        "(1 + 1e-12*sin(tan(-4*r**2-3)**3))",
+    ],
+)
+def test_simplification_without_end_is_a_timeout_and_not_a_no(sample, factor):
+    result = score(f"{G}*m1*m2/r**2*{factor}", X=sample.X, y=sample.newton)
+    assert (result.verdict, result.dimensions) == ("law", "no")
+    assert result.symbolic == "timeout"
+
+
+def test_running_out_of_memory_is_a_timeout_and_not_a_no(sample, monkeypatch):
+    monkeypatch.setattr(sympy, "cancel", lambda expression: bytearray(3 * 1024**3))
+    monkeypatch.setattr(symbolic, "of_law", lambda law: parse("39.5*m1*m2/r**2 + 1e-9*r"))
+    result = score("39.5*m1*m2/r**2", X=sample.X, y=sample.newton)
+    assert (result.verdict, result.symbolic) == ("law", "timeout")
+
+
+def test_an_error_inside_sympy_is_not_a_no(monkeypatch):
+    def defect(expression):
+        raise AttributeError("a defect of sympy")
+
+    monkeypatch.setattr(sympy, "cancel", defect)
+    assert symbolic.is_constant(parse("r + m1")) == "timeout"
+    assert symbolic.is_constant(parse("sin(r)**2 + cos(r)**2")) == "yes"
+
+
+def test_simplification_answers():
+    assert symbolic.is_constant(parse("sin(r)**2 + cos(r)**2")) == "yes"
+    assert symbolic.is_constant(parse("r + m1")) == "no"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("39.478*m1**0.999*m2**1.001/r**1.998", "C*m1*m2/r**2"),
+        ("m1*m2/r**2", "m1*m2/r**2"),
+        ("3.1*m1**1.23/r**1.5", "C*m1**(6/5)/r**(3/2)"),
+        ("2.5*m1*exp(-1.2*r) + 0.4", "C*m1*exp(C*r) + C"),
+    ],
+)
+def test_shape(text, shape):
+    assert sympy.sympify(symbolic.shape(parse(text)) + f"-({shape})") == 0

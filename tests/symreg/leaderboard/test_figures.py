@@ -1,0 +1,60 @@
+"""Figures of a leaderboard: there when results hold them, and the same for the same results."""
+
+import dataclasses
+
+import pytest
+
+from orbits.runs.figure import canvas
+from symreg.leaderboard import axes, figures
+from tests.symreg.leaderboard.written import failed, forces, search, table
+
+
+def drawn(results):
+    rows = table(results)
+    return {
+        "exponents": figures.exponents(rows, "newton"),
+        "spread": figures.spread(rows),
+        "fronts": figures.fronts(rows, results),
+        "residuals": figures.residuals(rows, results),
+    }
+
+
+@pytest.mark.full
+def test_figures_are_the_same_for_the_same_results_and_show_what_changed():
+    results = [forces(), search(), search("another law")]
+    first = drawn(results)
+    assert all(image.startswith(b"\x89PNG") for image in first.values())
+    assert drawn(results) == first
+    bins = results[0].details["residuals"]
+    bins = {**bins, "r": {**bins["r"], "median": [0.05, 0.1]}}
+    results[0] = forces(metrics={"law_exponent_r": -1.9}, details={"residuals": bins})
+    details = {**results[1].details, "expression": "not on the front"}
+    results[1] = dataclasses.replace(results[1], details=details)
+    changed = drawn(results)
+    assert all(changed[name] != first[name] for name in first)
+
+
+@pytest.mark.full
+def test_figures_need_only_what_the_results_hold():
+    missing = {f"law_exponent_{name}": None for name in ("r", "m1", "m2")}
+    plain = forces(metrics=missing, details={"residuals": None})
+    results = [plain, search(details={"front": []})]
+    pictures = drawn(results)
+    assert [name for name, image in pictures.items() if image is None] == ["fronts", "residuals"]
+    results += [forces("far", r=1e6), forces("nan", r=float("nan"))]
+    assert all(drawn(results)[name] for name in ("exponents", "spread"))
+    pictures = drawn([failed(search())])
+    assert [name for name, image in pictures.items() if image is not None] == ["spread"]
+
+
+def test_no_interval_and_no_control_hides_the_others():
+    with canvas(4, 2) as (_, axis):
+        axes.limit(axis, [(-2.0, -2.1, -1.9), (-1.8, -90.0, 90.0)], [-2.0])
+        low, high = axis.get_xlim()
+        assert -3 < low < -2.1
+        assert -1.8 < high < -1
+        axes.interval(axis, 0, (-2.0, -2.1, -1.9), "black")
+        axes.interval(axis, 1, (0.0, -0.1, 0.1), "black")
+        axes.interval(axis, 2, (-5.0, -5.1, -4.9), "black")
+        marks = [(mark.get_marker(), mark.get_xdata()[0]) for mark in axis.lines]
+    assert marks == [("o", -2.0), (">", high), ("<", low)]

@@ -1,0 +1,49 @@
+"""The commands of README.md: each is there, and so are its flags and configurations."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BLOCKS = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+LINES = "\n".join(BLOCKS).replace("\\\n", " ").splitlines()
+COMMANDS = [shlex.split(x, comments=True)[2:] for x in LINES if x.startswith("python -m ")]
+OURS = ("orbits", "attention", "worldmodel", "symreg", "benchmarks")
+
+
+def subject(words):
+    """Return the package and the command of a line, and the study of one that is run."""
+    return tuple(words[: 3 if words[1] == "run" else 2])
+
+
+SUBJECTS = sorted({subject(words) for words in COMMANDS if words[0] in OURS})
+
+
+def test_every_package_has_commands_in_the_readme():
+    assert {words[0] for words in SUBJECTS} == {*OURS}
+    assert len(COMMANDS) > 30
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("words", SUBJECTS, ids=" ".join)
+def test_a_command_has_its_help_and_its_flags(words):
+    ran = subprocess.run(
+        [sys.executable, "-m", *words, "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = [each for each in COMMANDS if subject(each) == words]
+    flags = {word.partition("=")[0] for each in lines for word in each if word.startswith("--")}
+    known = set(re.findall(r"--[\w.-]+", ran.stdout.replace("--[no-]", "--")))
+    # Fields of classes that a configuration names are checked with that configuration.
+    plain = {flag.replace("--no-", "--") for flag in flags if "." not in flag}
+    assert sorted(plain - known) == []
+
+
+def test_configurations_that_are_named_are_there():
+    named = {word for words in COMMANDS for word in words if re.match(r"[\w/]+\.yaml$", word)}
+    assert "worldmodel/configs/pretrain.yaml" in named
+    assert [x for x in sorted(named) if not x.startswith("runs/") and not (ROOT / x).exists()] == []

@@ -1,0 +1,57 @@
+"""The linear control: it sees the past alone and needs 188 weights."""
+
+import numpy as np
+import pytest
+
+from orbits import protocols
+from worldmodel.controls.linear_autoregression import LinearAutoregression, linear_autoregression
+from worldmodel.probes.motion.held_out import HeldOutSystems
+
+
+@pytest.fixture(scope="module")
+def held():
+    protocol = protocols.get("identifiable")
+    return HeldOutSystems(protocol, protocol.systems(0, "test", np.arange(100)))
+
+
+def test_it_sees_the_past_alone(held):
+    control = linear_autoregression(held.protocol)
+    answers = control.next_points(held.observed)
+    later = held.observed.copy()
+    later[:, 31:] += 5  # a planet's row, the 16th step's
+    np.testing.assert_array_equal(control.next_points(later)[:, :32], answers[:, :32])
+    assert np.all(np.isnan(answers[:, :25])), "twelve steps must have been seen"
+    assert np.all(np.isfinite(answers[:, 25:]))
+
+
+def test_a_rollout_is_its_next_points_fed_back(held):
+    control = linear_autoregression(held.protocol)
+    rolled = control.rollout(held.observed, held.n_prompt)
+    np.testing.assert_array_equal(rolled[:, : held.n_prompt], held.observed[:, : held.n_prompt])
+    np.testing.assert_allclose(
+        control.next_points(rolled)[:, held.n_prompt :], rolled[:, held.n_prompt :], atol=1e-12
+    )
+
+
+def test_it_has_188_weights_and_knows_more_than_a_straight_line(held):
+    control = linear_autoregression(held.protocol)
+    assert control.planet.size + control.star.size == 188
+    error = held.errors(control.next_points(held.observed))
+    assert np.nanmean(error["planet"]) < 0.04  # a straight line: 0.10
+
+
+def test_a_shift_of_the_whole_world_shifts_its_answers(held):
+    control = linear_autoregression(held.protocol)
+    shift = np.array([0.5, -0.25])
+    moved = control.next_points(held.observed + shift)
+    answers = control.next_points(held.observed)
+    np.testing.assert_allclose(moved[:, 25:], answers[:, 25:] + shift, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [("fixed", {}, "needs one planet"), ("identifiable", {"n_points": 32}, "n_points >= 48")],
+)
+def test_what_it_cannot_answer_is_refused(name, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LinearAutoregression(protocols.get(name, arguments), 0)

@@ -1,0 +1,74 @@
+"""Exported models: the same answers as the checkpoint's, and refusals of what is none."""
+
+import json
+
+import pytest
+import torch
+
+from tests.worldmodel.trainings import save
+from worldmodel.data.orbits import OrbitData
+from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export
+from worldmodel.models.load import load_model
+from worldmodel.models.orbit import ForceModel, NextTokenModel
+
+SMALL = {"protocol_args": {"n_points": 8, "n_bins": 32}, "n_layer": 1, "n_head": 1, "head_dim": 8}
+
+
+@pytest.fixture
+def head(tmp_path):
+    model = ForceModel(attention="lssar", attention_args={"p": 3.0}, **SMALL)
+    model.head.mean.fill_(0.7)
+    return save(model, tmp_path / "head.ckpt")
+
+
+@pytest.mark.parametrize("kind", [ForceModel, NextTokenModel])
+def test_an_exported_model_answers_as_its_checkpoint(tmp_path, kind):
+    made = kind(attention="lssar", attention_args={"p": 3.0}, **SMALL)
+    path = save(made, tmp_path / "model.ckpt")
+    folder = export(path, tmp_path / "model", "Orbits of a test.", {"seed": 0})
+    population = "pretrain" if kind is NextTokenModel else "force"
+    data = OrbitData(protocol_args=SMALL["protocol_args"], population=population, n_test=3)
+    batch = next(iter(data.test_dataloader()))
+    with torch.no_grad():
+        loaded, original = (load_model(x).eval()(batch) for x in (folder, path))
+    assert type(load_model(folder)) is kind
+    assert torch.equal(loaded, original)
+
+
+def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_path):
+    folder = export(head, tmp_path / "softmax-0", "Trained on orbits of a test.", {"seed": 0})
+    card = (folder / CARD).read_text()
+    assert "Trained on orbits of a test." in card
+    assert 'load_model("softmax-0")' in card
+    config = json.loads((folder / CONFIG).read_text())
+    assert config["settings"]["attention"] == "lssar"
+    assert "pretrained" not in config["settings"]
+    assert str(tmp_path) not in (folder / CONFIG).read_text()
+    with pytest.raises(FileExistsError):
+        export(head, folder, "Again.", {})
+
+
+def edited(folder, **changes):
+    config = json.loads((folder / CONFIG).read_text())
+    config["settings"] |= changes
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / CONFIG).unlink(), "not an exported model"),
+        (lambda f: (f / WEIGHTS).unlink(), "no model.safetensors"),
+        (lambda f: (f / CONFIG).write_text("{"), "not the settings"),
+        (lambda f: (f / CONFIG).write_text('{"settings": {}, "schema": 9}'), "schema must be 1"),
+        (lambda f: (f / WEIGHTS).write_bytes(b"nothing"), "model.safetensors"),
+        (lambda f: edited(f, n_layer=2), "n_layer is 2, its weights are of 1 blocks"),
+        (lambda f: edited(f, head_dim=16), "has shape"),
+        (lambda f: edited(f, attention_args={"class_path": "os.system"}), "names a class"),
+    ],
+)
+def test_weights_that_do_not_fit_their_settings_are_refused(head, tmp_path, spoil, message):
+    folder = export(head, tmp_path / "model", "A test.", {})
+    spoil(folder)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_model(folder)

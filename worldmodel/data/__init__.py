@@ -1,0 +1,1 @@
+"""Lightning data modules of orbits, of text and of token files."""

@@ -1,0 +1,1 @@
+"""Models: a GPT with any attention, its embeddings and heads, and how they are trained."""

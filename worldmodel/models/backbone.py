@@ -1,0 +1,130 @@
+"""The backbone: a pre-norm GPT whose attention is any variant or linear mixer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+import attention
+from attention.layer import Attention, KeyValueCache
+from attention.linear import Mixer, RecurrentState
+from attention.positions import Rotations
+from attention.scalars import check_size
+from worldmodel.models.mlp import build_mlp, build_norm
+
+Cache = KeyValueCache | RecurrentState
+"""What a block's attention keeps of earlier positions."""
+
+
+class Block(nn.Module):
+    """One transformer block: attention and an MLP, if it has one, each behind a norm.
+
+    Raises:
+        ValueError: The mixer reads ahead.
+    """
+
+    def __init__(self, mixer: Attention | Mixer, width: int, mlp: str, norm: str) -> None:
+        super().__init__()
+        if isinstance(mixer, Mixer) and not mixer.causal:
+            raise ValueError(f"{mixer.label} sees what a GPT predicts: leave causal=False out")
+        self.norm_attention = build_norm(norm, width)
+        self.attention = mixer
+        self.mlp = build_mlp(mlp, width)
+        if self.mlp is not None:
+            self.norm_mlp = build_norm(norm, width)
+
+    def new_cache(self) -> Cache:
+        """Return what the block keeps before the first position."""
+        return self.attention.new_cache()
+
+    def forward(
+        self, x: Tensor, cache: Cache | None = None, rotations: Rotations | None = None
+    ) -> Tensor:
+        """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds.
+
+        Blocks of one forward pass share its ``rotations``.
+        """
+        shared = (rotations,) if isinstance(self.attention, Attention) else ()
+        x = x + self.attention(self.norm_attention(x), cache, *shared)
+        return x if self.mlp is None else x + self.mlp(self.norm_mlp(x))
+
+
+class GPT(nn.Module):
+    """A stack of blocks on embedded inputs.
+
+    Args:
+        attention_name: A name of ``attention.names("all")``.
+        attention_args: Arguments of the variant, for example ``{"p": 15}``.
+        n_layer: Number of blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head; the width is ``n_head * head_dim``.
+        mlp: ``gelu``, ``swiglu`` or ``none``.
+        norm: ``layer`` or ``rms``.
+
+    Raises:
+        ValueError: An unknown variant, MLP or norm, a size below 1, or a mixer that reads ahead.
+    """
+
+    def __init__(
+        self,
+        attention_name: str,
+        attention_args: Mapping[str, Any] | None,
+        n_layer: int,
+        n_head: int,
+        head_dim: int,
+        mlp: str = "gelu",
+        norm: str = "layer",
+    ) -> None:
+        super().__init__()
+        for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
+            check_size(label, size)
+        self.width = n_head * head_dim
+        self.blocks = nn.ModuleList(
+            Block(
+                attention.build(
+                    attention_name,
+                    n_head=n_head,
+                    head_dim=head_dim,
+                    layer=layer,
+                    n_layer=n_layer,
+                    **(attention_args or {}),
+                ),
+                self.width,
+                mlp,
+                norm,
+            )
+            for layer in range(n_layer)
+        )
+        self.norm = build_norm(norm, self.width)
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear):
+                # GPT-2: residual projections start smaller by the depth of the residual stream.
+                residual = name.endswith(("project", "mlp.2", "mlp.down"))
+                std = 1 / math.sqrt(module.in_features)
+                nn.init.normal_(
+                    module.weight, std=std / math.sqrt(2 * n_layer) if residual else std
+                )
+
+    def new_caches(self) -> list[Cache]:
+        """Return what each block keeps before the first position."""
+        return [block.new_cache() for block in self.blocks if isinstance(block, Block)]
+
+    def forward(self, x: Tensor, caches: Sequence[Cache] | None = None) -> Tensor:
+        """Map embedded inputs to final hidden states.
+
+        Args:
+            x: [B, T, width].
+            caches: Of :meth:`new_caches`, where x follows the positions that they hold; T new
+                positions are added to each.
+
+        Returns:
+            [B, T, width].
+        """
+        rotations = Rotations()
+        per_block: Sequence[Cache | None] = caches or [None] * len(self.blocks)
+        for block, cache in zip(self.blocks, per_block, strict=True):
+            x = block(x, cache, rotations)
+        return self.norm(x)

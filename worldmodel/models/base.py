@@ -1,0 +1,212 @@
+"""The base of all models: the backbone, the optimiser and the checks for divergence.
+
+Hyper-parameters are plain data and travel in the checkpoint, so that a reloaded model is the same
+variant and checkpoints load with ``weights_only=True``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import lightning
+import torch
+from torch import Tensor, distributed
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+import attention as attention_variants
+from worldmodel.models import optim
+from worldmodel.models.backbone import GPT
+from worldmodel.models.checkpoint import without_paths
+from worldmodel.models.mlp import MLPName, NormName
+
+if TYPE_CHECKING:
+    AttentionName = str
+else:
+    # The choices of the command line: the catalogue and the linear mixers.
+    AttentionName = Literal[attention_variants.names("all")]
+
+
+SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
+EARLIER = {"mlp": "gelu", "norm": "layer"}
+"""Values of hyper-parameters that checkpoints of earlier versions lack."""
+
+
+class NonFiniteLoss(FloatingPointError):
+    """Training met a NaN or infinite loss; the message says where and why."""
+
+
+class GPTModel(lightning.LightningModule, ABC):
+    """A GPT and how it is trained; a subclass adds the embedding, the head and the loss.
+
+    Args:
+        attention: The attention variant, or a linear mixer.
+        attention_args: Its arguments, for example ``{"p": 15}``.
+        n_layer: Number of blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head.
+        mlp: The MLP of a block.
+        norm: LayerNorm or RMSNorm.
+        optimizer: ``muon`` (on block matrices, AdamW on the rest) or ``adamw``.
+        lr: Largest learning rate; a cosine takes it to its minimum at ``trainer.max_steps``.
+        min_lr_ratio: The minimum, as a share of ``lr``.
+        weight_decay: Decoupled weight decay, of matrices alone.
+        warmup_steps: Steps of linear warm-up.
+
+    Raises:
+        ValueError: An unknown attention or optimizer, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        attention: AttentionName = "softmax",
+        attention_args: dict[str, Any] | None = None,
+        n_layer: int = 2,
+        n_head: int = 2,
+        head_dim: int = 32,
+        mlp: MLPName = "gelu",
+        norm: NormName = "layer",
+        optimizer: optim.OptimizerName = "muon",
+        lr: float = 6e-3,
+        weight_decay: float = 0.0,
+        warmup_steps: int = 50,
+        min_lr_ratio: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+        optim.check(optimizer)
+        if not 0 <= min_lr_ratio <= 1:
+            raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)
+
+    same: ClassVar[tuple[str, ...]] = ("attention", "attention_args", *SHAPE)
+    """Hyper-parameters that must agree, because weights of other ones may fit too."""
+
+    def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+        """Refuse the checkpoint of another model than this one, even if its weights would fit.
+
+        Args:
+            path: Where it is, for the message.
+            checkpoint: Of :func:`worldmodel.models.checkpoint.read_checkpoint`.
+        """
+        self._refuse_unlike(
+            path, checkpoint, self.same, lambda values, name: values.get(name) or None
+        )
+
+    def _refuse_unlike(
+        self,
+        path: str | Path,
+        checkpoint: Mapping[str, Any],
+        names: Iterable[str],
+        value_of: Callable[[Mapping[str, Any], str], Any],
+    ) -> None:
+        """Refuse a checkpoint whose ``value_of(hyper-parameters, name)`` is not this model's."""
+        theirs = {**EARLIER, **checkpoint["hyper_parameters"]}
+        for name in names:
+            if value_of(theirs, name) != value_of(self.hparams, name):
+                raise ValueError(
+                    f"{path}: trained with {name}={theirs.get(name)!r}, "
+                    f"this model has {name}={self.hparams[name]!r}"
+                )
+
+    @abstractmethod
+    def hidden(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the backbone's final hidden states, [B, T, width]."""
+
+    @abstractmethod
+    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
+        """Return the loss of training and validation."""
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        """Return the loss and log it as ``train_loss``."""
+        loss = self.finite(self._loss(batch))
+        self.log("train_loss", loss)
+        return loss
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``val_loss``."""
+        self.log_mean("val_loss", self._loss(batch), len(batch["tokens"]), prog_bar=True)
+
+    def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        """Log ``test_loss``."""
+        self.log_mean("test_loss", self._loss(batch), len(batch["tokens"]))
+
+    def log_mean(self, name: str, value: Tensor, n: int, prog_bar: bool = False) -> None:
+        """Log a mean over n examples; the epoch's is over those of all devices."""
+        self.log(name, value, prog_bar=prog_bar, batch_size=n, sync_dist=True)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Record how many batches made a step: devices, and accumulated batches on each."""
+        several = distributed.is_available() and distributed.is_initialized()
+        checkpoint["world_size"] = distributed.get_world_size() if several else 1
+        at_once = self._trainer.accumulate_grad_batches if self._trainer is not None else 1
+        checkpoint["accumulate_grad_batches"] = at_once
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Drop paths of files, so that a resumed training writes to and deletes none of them."""
+        if "callbacks" in checkpoint:
+            checkpoint["callbacks"] = without_paths(checkpoint["callbacks"])
+
+    def configure_model(self) -> None:
+        """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2)."""
+        mesh = self.device_mesh
+        if mesh is None or isinstance(self, FSDPModule):  # fit and test call it once each
+            return
+        if (parallel := mesh["tensor_parallel"].size()) > 1:  # Lightning's default
+            raise ValueError(
+                f"tensor_parallel_size must be 1, got {parallel}: set trainer.strategy."
+                f"data_parallel_size={mesh.size()} and trainer.strategy.tensor_parallel_size=1"
+            )
+        if self.hparams["optimizer"] != "adamw":
+            raise ValueError("FSDP2 cannot save the state of Muon: set optimizer to adamw")
+        for module in (*self.gpt.blocks, self):
+            fully_shard(module, mesh=mesh["data_parallel"])
+
+    def configure_optimizers(self) -> Any:
+        """Return the optimiser with its schedule, stepped at every training step."""
+        h = self.hparams
+        total = self.trainer.max_steps
+        if total < 1:
+            raise ValueError("steps bound a training run: set trainer.max_steps")
+        optimizer, schedule = optim.configure(
+            self,
+            h["optimizer"],
+            lr=h["lr"],
+            weight_decay=h["weight_decay"],
+            warmup_steps=h["warmup_steps"],
+            total_steps=total,
+            min_lr_ratio=h["min_lr_ratio"],
+        )
+        return [optimizer], [{"scheduler": schedule, "interval": "step"}]
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Stop before a gradient that is not finite reaches the weights and a checkpoint.
+
+        With ``16-mixed`` the gradient scaler skips such a step, and lowers its scale.
+        """
+        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
+            return
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
+            raise NonFiniteLoss(
+                f"gradient is not finite at step {self.global_step}; the backward pass overflowed: "
+                f"the learning rate {self.hparams['lr']} is likely too high. "
+                "The last checkpoint is kept"
+            )
+
+    def finite(self, loss: Tensor) -> Tensor:
+        """Return the loss, or stop training if it is not a number."""
+        if torch.isfinite(loss):
+            return loss
+        broken = next((n for n, p in self.named_parameters() if not p.isfinite().all()), None)
+        cause = (
+            f"{broken} is not finite: the learning rate {self.hparams['lr']} is likely too high"
+            if broken
+            else "the weights are finite: the forward pass overflowed or a label is not finite"
+        )
+        raise NonFiniteLoss(
+            f"loss is {float(loss)} at step {self.global_step}; {cause}. "
+            "The last checkpoint is kept"
+        )

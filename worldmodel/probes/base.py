@@ -1,0 +1,114 @@
+"""The base class of probes, and the store of finished pieces of their work."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from orbits.runs import artefact
+from orbits.runs.cell import Cell, Outcome, Progress
+from orbits.runs.page import Picture
+from orbits.runs.result import Result
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.settings import Settings
+
+
+class Pieces:
+    """Finished pieces of a probe's work on one checkpoint, and the files it leaves.
+
+    Args:
+        folder: The cell's folder, for files that results name.
+        scratch: A folder that survives a kill, for pieces that are not computed twice.
+        progress: Called with (step, total).
+        needs: Folders of the cells that the probe needs, by role.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        scratch: Path,
+        progress: Progress = lambda step, total: None,
+        needs: Mapping[str, Path] | None = None,
+    ) -> None:
+        self.folder, self.scratch = folder, scratch
+        self._progress, self._needs = progress, dict(needs or {})
+
+    def arrays(
+        self, config: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
+    ) -> dict[str, np.ndarray]:
+        """Return the arrays that ``compute`` returns, from disk if they were computed before.
+
+        Args:
+            config: What tells this piece from the others of the cell, plain data.
+            compute: Called where there is no such piece, or a damaged one.
+        """
+        path = self.scratch / f"{artefact.key(config)}.npz"
+        if not artefact.is_intact(path):
+            artefact.save_arrays(path, compute(), {"config": dict(config)})
+        return artefact.load_arrays(path)[0]
+
+    def needed(self, role: str, name: str) -> dict[str, np.ndarray]:
+        """Return the arrays of a file that a needed cell left."""
+        return artefact.load_arrays(self._needs[role] / name)[0]
+
+    def progress(self, items: Sequence[Any]) -> Iterable[Any]:
+        """Yield items and tell how many are done."""
+        for number, item in enumerate(items):
+            self._progress(number, len(items))
+            yield item
+        self._progress(len(items), len(items))
+
+
+class Probe(ABC):
+    """One evaluation of a checkpoint.
+
+    Attributes:
+        name: The name on the command line and in results; that of its file.
+        about: One line on what it evaluates.
+        uses: The settings that its results depend on.
+        trains: Whether it trains anything, which a GPU does where there is one.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    uses: ClassVar[Sequence[str]]
+    trains: ClassVar[bool] = False
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why the probe cannot be used on a checkpoint, and the fix; None if it can."""
+        return None
+
+    def needs(self, checkpoint: Checkpoint, settings: Settings) -> Mapping[str, Cell]:
+        """Return the trainings whose files :meth:`measure` reads, by role; others may share them.
+
+        Each comes after those that it needs itself.
+        """
+        return {}
+
+    @abstractmethod
+    def measure(
+        self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces
+    ) -> Sequence[Outcome]:
+        """Return outcomes of the checkpoint, of its controls and of its oracles.
+
+        An outcome has ``variant`` (the name of a control; None for the checkpoint's own), ``arm``
+        (``untrained``, ``scratch``, ``untrained + ridge``, ``oracle``, ``ceiling`` or ``control``;
+        None for the checkpoint's own), ``setting`` (plain data that tells the outcomes apart) and
+        ``metrics``: numbers, or (value, low, high) with a 95% interval over held-out sequences
+        unless the setting says over what. Optional are ``details["curves"]`` (lists for figures)
+        and ``files`` (names in ``pieces.folder``, by role).
+        """
+
+    def draw(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
+        """Draw figures of a run into ``out/figures``, from results and the files they name."""
+        return ()
+
+
+def device(trains: bool) -> str:
+    """Return the device of a measurement, for its manifest; evaluation alone stays on the CPU."""
+    return torch.cuda.get_device_name() if trains and torch.cuda.is_available() else "cpu"

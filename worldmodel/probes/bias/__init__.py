@@ -1,0 +1,1 @@
+"""The inductive-bias probe: how a model extrapolates."""

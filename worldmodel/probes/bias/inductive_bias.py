@@ -1,0 +1,283 @@
+"""The inductive-bias probe: how a model extrapolates when it learns new functions of the state.
+
+Vafa et al. (2025), "What has a foundation model found?", arXiv 2507.06952, and their code,
+keyonvafa/inductive-bias-probes at 69d294f. A checkpoint is fine-tuned on many small white-noise
+datasets: 100 sequences, each with a random function of the state at two of the planet's rows. If
+it carries the state, its outputs elsewhere are functions of the state too.
+
+Here every dataset labels the same 100 sequences, at rows and by a function of its own. The code
+draws new sequences as well, and then averages the distances of pairs that have nothing but their
+number in common; the definition averages over functions for given inputs.
+
+Checkpoints of one world share the datasets, and those of one shape and seed the untrained twin:
+both are cells of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+
+from orbits import protocols
+from orbits.runs import artefact
+from orbits.runs.cell import Cell, Outcome, Progress
+from orbits.runs.page import Picture
+from orbits.runs.result import Case, Result
+from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.probes.base import Pieces, Probe, device
+from worldmodel.probes.bias.figures import calibration, state_bias_plane
+from worldmodel.probes.bias.histories import Array, Histories, histories
+from worldmodel.probes.bias.measures import Calibration, extrapolation, state_bias
+from worldmodel.probes.bias.white_noise import (
+    STEPS,
+    draw_labels,
+    draw_targets,
+    extrapolate,
+    linear_oracle,
+    mlp_oracle,
+)
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.settings import Settings
+
+SEQUENCES, POINTS = 100, 2000
+ORACLES = ("linear", "mlp")
+PREDICTORS = ("checkpoint", "untrained", *ORACLES)
+NOISE, OUTPUTS = "noise.npz", "outputs.npz"
+CAPTIONS = {
+    "calibration": (
+        "Mean distance between a model's outputs at two points against that of an oracle that "
+        "is given the true state; both are averaged over white-noise datasets and over pairs "
+        "in 20 bins, in units of the targets' standard deviation. Bands: 95% over datasets. "
+        "On the 45-degree line a model extrapolates by the state. Control: the same model "
+        "with random weights."
+    ),
+    "state_bias": (
+        "R-IB: how well the sign of an output predicts that at a point with the same state "
+        "and another history (1: always, 0: chance). D-IB: how badly it predicts those at "
+        "other states (1: chance, 0: the output is constant). A function of the state is at "
+        "the top right. Bars: 95% over datasets."
+    ),
+}
+
+
+class InductiveBias(Probe):
+    """The inductive-bias probe."""
+
+    name = "inductive_bias"
+    about = "does a model that learns a new function of the state extrapolate by the state?"
+    uses = ("n_sequences", "seeds", "steps", "datasets", "white_noise", "data_seed")
+    trains = True
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Refuse a world without labelled two-body systems, and labels of the same sequences."""
+        if checkpoint.leaks:
+            return checkpoint.leaks
+        if "force" not in checkpoint.protocol.populations:
+            return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
+        return None
+
+    def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
+        """Return the datasets and the untrained twin's outputs on them."""
+        noise = noise_cell(checkpoint, settings)
+        return {"noise": noise, "untrained": twin_cell(checkpoint, settings, noise)}
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return the measures of the checkpoint, its untrained twin and the two oracles."""
+        systems = histories(**_sequences(checkpoint, settings))
+        steps = settings.steps or STEPS
+        noise = pieces.needed("noise", NOISE)
+        outputs = {
+            **{oracle: noise[oracle] for oracle in ORACLES},
+            "untrained": pieces.needed("untrained", OUTPUTS)["output"],
+            "checkpoint": tuned([checkpoint.model], systems, noise["labels"], steps, pieces),
+        }
+        setting = {
+            "target": settings.white_noise,
+            "steps": steps,
+            "interval": f"over {settings.datasets} datasets",
+        }
+        names = (
+            (None, None),
+            (None, "untrained"),
+            ("linear oracle", "oracle"),
+            ("MLP oracle", "oracle"),
+        )
+        measured = _measured(systems, noise["targets"], noise["labels"], outputs)
+        return [
+            Outcome(metrics, {"curves": curves}, variant=variant, arm=arm, setting=setting)
+            for (variant, arm), (metrics, curves) in zip(names, measured, strict=True)
+        ]
+
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the calibration curves and the plane of R-IB and D-IB."""
+        figures: dict[str, Callable[..., Path]] = {
+            "calibration": calibration,
+            "state_bias": state_bias_plane,
+        }
+        return [
+            Picture(CAPTIONS[name], [figure(results, out / "figures" / f"{self.name}_{name}.png")])
+            for name, figure in figures.items()
+        ]
+
+
+def noise_cell(checkpoint: Checkpoint, settings: Settings) -> Cell:
+    """Return the cell that draws the datasets of a world and lets the oracles extrapolate them."""
+    law, protocol = checkpoint.law, checkpoint.protocol.name
+    arguments = {
+        "world": checkpoint.world,
+        "sequences": _sequences_arguments(settings),
+        "white_noise": settings.white_noise,
+        "datasets": settings.datasets,
+        "seed": settings.seeds[0],
+    }
+    case = Case("probe", "white noise", law=law, protocol=protocol)
+    return Cell(draw_noise, case, arguments)
+
+
+def draw_noise(
+    world: Mapping[str, Any],
+    sequences: Mapping[str, int],
+    white_noise: str,
+    datasets: int,
+    seed: int,
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+) -> Outcome:
+    """Write targets and labels [D, N, K], and the oracles' outputs [D, 2 N, K]; see the cell."""
+    systems = histories(_protocol(world), **sequences)
+    pieces = Pieces(folder, scratch, progress)
+    noise = [
+        pieces.arrays({"dataset": number}, partial(_noise, systems, white_noise, seed, number))
+        for number in pieces.progress(range(datasets))
+    ]
+    artefact.save_arrays(folder / NOISE, _stacked(noise), {})
+    return Outcome(files={"noise": NOISE})
+
+
+def twin_cell(checkpoint: Checkpoint, settings: Settings, noise: Cell) -> Cell:
+    """Return the cell that fine-tunes a checkpoint's untrained twins on all datasets."""
+    arguments = {
+        "world": checkpoint.world,
+        "sequences": _sequences_arguments(settings),
+        "architecture": checkpoint.architecture,
+        "seeds": [checkpoint.control_seed(seed) for seed in settings.seeds],
+        "steps": settings.steps or STEPS,
+    }
+    case = Case(
+        "probe",
+        "training",
+        variant=checkpoint.own_name,
+        arm="untrained",
+        seed=checkpoint.seed,
+        law=checkpoint.law,
+        protocol=checkpoint.protocol.name,
+    )
+    return Cell(tune_twins, case, arguments, needs={"noise": noise})
+
+
+def tune_twins(
+    world: Mapping[str, Any],
+    sequences: Mapping[str, int],
+    architecture: Mapping[str, Any],
+    seeds: Sequence[int],
+    steps: int,
+    noise: Path,
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+) -> Outcome:
+    """Write the outputs [D, 2 N, K] of untrained models, which take turns; see the cell."""
+    systems = histories(_protocol(world), **sequences)
+    labels = artefact.load_arrays(noise / NOISE)[0]["labels"]
+    starts = [untrained(architecture, seed) for seed in seeds]
+    output = tuned(starts, systems, labels, steps, Pieces(folder, scratch, progress))
+    artefact.save_arrays(folder / OUTPUTS, {"output": output}, {})
+    return Outcome(files={"outputs": OUTPUTS}, device=device(trains=True))
+
+
+def untrained(architecture: Mapping[str, Any], seed: int) -> OrbitModel:
+    """Return an embedding and backbone with the random weights of an untrained twin."""
+    lightning.seed_everything(seed, verbose=False)
+    return NextTokenModel(**architecture).eval()
+
+
+def tuned(
+    starts: Sequence[OrbitModel], systems: Histories, labels: Array, steps: int, pieces: Pieces
+) -> Array:
+    """Return outputs [D, 2 N, K] after fine-tuning on each dataset; starts take turns.
+
+    Args:
+        starts: The models to start from.
+        systems: The sequences.
+        labels: Of each dataset, NaN where there is none, [D, N, K].
+        steps: Fine-tuning steps.
+        pieces: Where the outputs on each dataset are kept.
+    """
+
+    def tune(number: int) -> dict[str, Array]:
+        start = starts[number % len(starts)]
+        return {"output": extrapolate(start, systems, labels[number], steps, number)}
+
+    outputs = [
+        pieces.arrays({"tuned on": number}, partial(tune, number))
+        for number in pieces.progress(range(len(labels)))
+    ]
+    return _stacked(outputs)["output"]
+
+
+def _sequences_arguments(settings: Settings) -> dict[str, int]:
+    return {"seed": settings.data_seed, "n_systems": min(SEQUENCES, settings.n_sequences)}
+
+
+def _sequences(checkpoint: Checkpoint, settings: Settings) -> dict[str, Any]:
+    return {"protocol": checkpoint.protocol, **_sequences_arguments(settings)}
+
+
+def _protocol(world: Mapping[str, Any]) -> protocols.Protocol:
+    return protocols.get(world["protocol"], world["protocol_args"])
+
+
+def _stacked(datasets: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    return {name: np.stack([each[name] for each in datasets]) for name in datasets[0]}
+
+
+def _noise(systems: Histories, white_noise: str, seed: int, number: int) -> dict[str, Array]:
+    """Return the labels of a dataset and the oracles' outputs."""
+    rng = np.random.default_rng((seed, number))
+    targets = draw_targets(white_noise, systems.states[: systems.n_systems], rng)
+    labels = draw_labels(targets, rng)
+    return {
+        "targets": targets,
+        "labels": labels,
+        "linear": linear_oracle(systems.states, labels),
+        "mlp": mlp_oracle(systems.states, labels, seed=number),
+    }
+
+
+def _measured(
+    systems: Histories, targets: Array, labels: Array, outputs: Mapping[str, Array]
+) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the metrics and curves of all predictors, in the order of ``PREDICTORS``."""
+    n, same = systems.n_systems, systems.same_state()
+    some = np.random.default_rng(0).permutation(n * len(systems.rows))[:POINTS]
+    samples = {name: [output[:n].ravel()[some] for output in outputs[name]] for name in PREDICTORS}
+    scales = {oracle: Calibration(samples[oracle]) for oracle in ORACLES}
+    measured = []
+    for name in PREDICTORS:
+        metrics, curves = state_bias(list(outputs[name]), same), {}
+        for oracle, scale in scales.items():
+            metrics[f"mae_{oracle}"], curves[oracle] = scale.of(samples[name])
+        metrics["r2"] = extrapolation(
+            [output[:n] for output in outputs[name]], list(targets), list(np.isnan(labels))
+        )
+        measured.append((metrics, curves))
+    return measured
+
+
+PROBE = InductiveBias()

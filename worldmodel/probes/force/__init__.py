@@ -1,0 +1,1 @@
+"""Probes of predicted forces: fine-tuned heads for magnitudes and vectors."""

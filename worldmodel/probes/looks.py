@@ -1,0 +1,137 @@
+"""Names, colours and markers of models and controls in the figures of probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits.runs.figure import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
+from orbits.runs.result import Result
+
+Array = npt.NDArray[np.float64]
+
+NO_MODEL = ("oracle", "ceiling", "control")
+"""Arms of controls, oracles and ceilings."""
+OF_CHECKPOINT = ("trained_on", "size", "trained_steps", "trained_labels")
+"""Names in a setting that tell checkpoints apart; ``steps`` and ``labels`` beside them are those
+of a probe's own trainings."""
+SUN = COLOURS[5]
+
+
+class Looks:
+    """Names, colours and markers of the models and controls of some results.
+
+    Seeds of one model have one look. What tells a model from others among these results, be it the
+    law that it was trained on, its size, its steps or its labels, stands in its name. An untrained
+    twin has the look of its model, but is hollow and dashed; controls are grey and dotted.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        models = [result for result in results if not is_control(result)]
+        facts = [set(_facts(result)) for result in models]
+        self._shared = set.intersection(*facts) if facts else set()
+        self._models = list(dict.fromkeys(_identity(result) for result in models))
+        controls = [result for result in results if is_control(result)]
+        self._controls = list(dict.fromkeys(self.model(result) for result in controls))
+
+    def model(self, result: Result) -> str:
+        """Return the name of the model, or of the control."""
+        name, arm = result.case.variant, result.case.arm
+        if is_control(result):
+            return name
+        own = [fact for fact in _facts(result) if fact not in (*self._shared, arm)]
+        return f"{name} ({', '.join(own)})" if own else name
+
+    def name(self, result: Result) -> str:
+        """Return the name of the model with its arm, or of the control."""
+        return self.model(result) + ("" if is_control(result) else f", {result.case.arm}")
+
+    def colour(self, result: Result) -> str:
+        """Return the colour of the model."""
+        return COLOURS[self._number(result) % len(COLOURS)]
+
+    def style(self, result: Result) -> dict[str, Any]:
+        """Return the look of a curve through points, as arguments of matplotlib."""
+        if is_control(result):
+            number = self._controls.index(self.model(result))
+            marker = CONTROL_MARKERS[number % len(CONTROL_MARKERS)]
+            return {"color": CONTROL, "linestyle": ":", "marker": marker}
+        twin, colour = result.case.arm == "untrained", self.colour(result)
+        return {
+            "color": colour,
+            "linestyle": "--" if twin else "-",
+            "marker": MARKERS[self._number(result) % len(MARKERS)],
+            "markerfacecolor": "white" if twin else colour,
+        }
+
+    def first_of_each(self, results: Sequence[Result], role: str) -> list[Result]:
+        """Return a result with a file of this role for each model: that of its first seed."""
+        with_file = [result for result in results if role in result.files]
+        first: dict[str, Result] = {}
+        for result in sorted(with_file, key=lambda x: (self._number(x), x.case.seed or 0)):
+            first.setdefault(self.name(result), result)
+        return list(first.values())
+
+    def _number(self, result: Result) -> int:
+        return self._models.index(_identity(result))
+
+
+def own_setting(result: Result) -> dict[str, Any]:
+    """Return the part of a setting that does not describe the checkpoint."""
+    return {k: v for k, v in result.case.setting.items() if k not in OF_CHECKPOINT}
+
+
+def is_control(result: Result) -> bool:
+    """Return whether a result is of a control, an oracle or a ceiling."""
+    return result.case.arm in NO_MODEL
+
+
+def interval(result: Result, metric: str) -> tuple[float, float, float]:
+    """Return value, low and high of a metric; three times the value without an interval."""
+    measure = result.metrics[metric]
+    return measure.interval or (measure.value,) * 3
+
+
+def world_of(results: Sequence[Result]) -> str:
+    """Return the world of a run's results, and that of the training if all models share another."""
+    case = results[0].case
+    (law, *others) = {_checkpoint(result)["trained_on"] for result in results}
+    elsewhere = "" if others or law == case.law else f", trained on {law}"
+    return f"{case.protocol}, {case.law}{elsewhere}"
+
+
+def without_repeats(results: Sequence[Result]) -> list[Result]:
+    """Return the results without those of a control for one checkpoint more."""
+    names = once([result.case.variant if is_control(result) else None for result in results])
+    return [x for x, name in zip(results, names, strict=True) if name or not is_control(x)]
+
+
+def once(names: Sequence[str | None]) -> list[str | None]:
+    """Return labels for a legend: None where a name has had its entry."""
+    return [None if name in names[:number] else name for number, name in enumerate(names)]
+
+
+def bars(spans: Array) -> Array:
+    """Return lengths of error bars, [2, n], for rows of value, low, high."""
+    # Rounding may leave a value a hair outside its interval, which matplotlib refuses.
+    return np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0.0)
+
+
+def _checkpoint(result: Result) -> Mapping[str, Any]:
+    row: Mapping[str, Any] = result.details["checkpoint"]
+    return row
+
+
+def _facts(result: Result) -> list[str]:
+    """Return the facts that tell models of one name apart."""
+    row = _checkpoint(result)  # its arm is that of the model, also for an untrained twin
+    facts = [row["arm"], f"trained on {row['trained_on']}", *row["size"].split(", ")]
+    facts += [f"{row[name]} {name}" for name in ("steps", "labels") if row.get(name) is not None]
+    return facts
+
+
+def _identity(result: Result) -> tuple[str, ...]:
+    return (result.case.variant, *_facts(result))

@@ -1,0 +1,177 @@
+"""Held-out sequences for the probes of motion: a model's predictions on them, and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from orbits.arithmetic import Array
+from orbits.ceiling import fit
+from orbits.protocols import Protocol
+from orbits.runs import statistics
+from orbits.runs.statistics import Interval
+from orbits.systems import Systems
+from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.models.rollout import rollout
+from worldmodel.probes.motion import references
+
+_LARGEST_BATCH = 250
+_MOST_LOGITS = 2**27
+
+
+@dataclass(frozen=True)
+class HeldOutSystems:
+    """Held-out systems as observed; the second half of each sequence is predicted.
+
+    Attributes:
+        protocol: The protocol of observation.
+        world: The systems, N.
+        labelled: Whether forces are predicted: of systems with one planet.
+    """
+
+    protocol: Protocol
+    world: Systems
+    labelled: bool = False
+
+    @property
+    def n_prompt(self) -> int:
+        """Rows of the prompt: the time-step row and the first half of the points."""
+        return 1 + self.protocol.n_points // 2
+
+    @cached_property
+    def batch(self) -> dict[str, npt.NDArray]:
+        """The observation, as :meth:`orbits.protocols.Protocol.observe` returns it."""
+        return self.protocol.observe(self.world, self.labelled)
+
+    @cached_property
+    def observed(self) -> Array:
+        """The centres in AU of the observed bins, [N, T, 2]; zero in row 0."""
+        return self.decoded(self.batch["tokens"])
+
+    @cached_property
+    def steps(self) -> npt.NDArray[np.int64]:
+        """How many steps each row lies beyond the prompt, [N, T]."""
+        return references.steps_ahead(self.batch["body"], self.n_prompt)
+
+    @property
+    def most_steps(self) -> int:
+        """As many steps as all bodies of all sequences go beyond the prompt."""
+        beyond = self.steps.shape[1] - self.n_prompt
+        return int(beyond // references.turn(self.batch["body"]).max())
+
+    def decoded(self, tokens: npt.NDArray) -> Array:
+        """Return the centres in AU of bins [N, T, 2]; zero in row 0."""
+        points = np.zeros(tokens.shape)
+        points[:, 1:] = self.protocol.tokens.decode(tokens[:, 1:])
+        return points
+
+    def errors(self, points: Array) -> dict[str, Array]:
+        """Return the distance in AU of each predicted row from the truth, NaN elsewhere.
+
+        Args:
+            points: Predicted places in AU, [N, T, 2].
+
+        Returns:
+            ``planet`` and ``star``, each [N, T].
+        """
+        distance = np.linalg.norm(points - self.batch["coordinates"], axis=-1)
+        body, predicted = self.batch["body"], self.steps > 0
+        return {
+            "planet": np.where(predicted & (body > 0), distance, np.nan),
+            "star": np.where(predicted & (body == 0), distance, np.nan),
+        }
+
+
+def batches(test: HeldOutSystems) -> list[slice]:
+    """Return slices of the sequences whose logits fit in memory together."""
+    n, rows = test.batch["body"].shape
+    size = min(_LARGEST_BATCH, max(1, _MOST_LOGITS // (2 * rows * test.protocol.n_bins)))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def tensors(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, Tensor]:
+    """Return a model's inputs for an observation, on the model's device."""
+    device = model.device
+    return {
+        "tokens": torch.from_numpy(batch["tokens"].astype(np.int64)).to(device),
+        "coordinates": torch.from_numpy(batch["coordinates"].astype(np.float32)).to(device),
+    }
+
+
+@torch.no_grad()
+def next_points(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+    """Return a model's predictions of each row from the true rows before it.
+
+    Returns:
+        ``nll`` float32 [B, T], nats of the row's two bins together; ``expected`` float32
+        [B, T, 2], the mean place in AU; ``mode`` uint16 [B, T, 2], the likeliest bins. Zero in
+        row 0.
+    """
+    read = tensors(model, batch)
+    log_p = model(read).log_softmax(dim=-1)
+    layout = model.layout
+    centres = layout.low + (torch.arange(layout.n_bins, device=log_p.device) + 0.5) * layout.width
+    nll = -log_p.gather(-1, read["tokens"][:, 1:, :, None])[..., 0].sum(dim=-1)
+    predictions = {
+        "nll": nll.float(),
+        "expected": (log_p.exp() @ centres.to(log_p.dtype)).float(),
+        "mode": log_p.argmax(dim=-1).to(torch.int32),
+    }
+    arrays = {}
+    for name, value in predictions.items():
+        array = value.cpu().numpy()
+        array = array.astype(np.uint16) if name == "mode" else array
+        arrays[name] = np.concatenate([np.zeros_like(array[:, :1]), array], axis=1)
+    return arrays
+
+
+def rolled_out(
+    model: OrbitModel, batch: Mapping[str, npt.NDArray], n_prompt: int
+) -> npt.NDArray[np.uint16]:
+    """Return a prompt and its continuation by the likeliest bins, [B, T, 2]."""
+    prompt = {name: value[:, :n_prompt] for name, value in tensors(model, batch).items()}
+    n_rows = batch["tokens"].shape[1] - n_prompt
+    assert isinstance(model, NextTokenModel)
+    return rollout(model, prompt, n_rows).cpu().numpy().astype(np.uint16)
+
+
+def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Array:
+    """Return where the orbit that fits the points before each one best puts it, [N, T, 2].
+
+    The ceiling of next points, for systems of one planet; the observed points in the prompt.
+
+    Args:
+        test: The observed systems.
+        population: As for :func:`orbits.ceiling.fit`.
+    """
+    points = test.observed.copy()
+    for row in range(test.n_prompt, points.shape[1]):
+        # It starts at the truth: three steps have converged to 1e-7 AU.
+        orbit = fit(test.protocol, test.world, row - 1, population, iterations=3)
+        points[:, row] = orbit.points[:, row - 1]
+    return points
+
+
+def mean_of(values: Array) -> Interval:
+    """Return the mean of what is not NaN in [N, ...], with its interval over sequences."""
+    table = values.reshape(len(values), -1)
+    return statistics.mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1))
+
+
+def median_of(values: Array) -> Interval:
+    """Return the median of what is not NaN in [N, ...], with its interval over sequences."""
+    return statistics.median(values.reshape(len(values), -1))
+
+
+def curve(values: Array) -> dict[str, Any]:
+    """Return the mean over sequences of [N, H], and 1.96 standard errors, as lists."""
+    n = np.isfinite(values).sum(axis=0)
+    half = 1.96 * np.nanstd(values, axis=0, ddof=1) / np.sqrt(n)
+    return {"mean": np.nanmean(values, axis=0).tolist(), "half_width": half.tolist()}

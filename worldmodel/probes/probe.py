@@ -1,0 +1,217 @@
+"""The study of probes: what trained world models know, each evaluated beside its controls.
+
+A cell is one probe on one checkpoint; what a probe trains for others to share is a cell that it
+needs. All are addressed by the checkpoint's bytes and by the settings that the probe uses.
+
+Settings are read and refused without torch: what needs it is imported where cells are made,
+computed or reported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orbits import laws
+from orbits.runs.cell import Cell, Outcome, Progress, file_digest
+from orbits.runs.result import Quantity, Result
+from orbits.runs.study import Study
+from worldmodel import probes
+from worldmodel.models.checkpoint import check_file, named_checkpoint
+from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
+from worldmodel.probes.settings import Settings as ProbeSettings
+from worldmodel.training.allocator import keep_freed_memory
+
+if TYPE_CHECKING:
+    from orbits.runs.page import Report
+    from worldmodel.probes.base import Probe
+    from worldmodel.probes.checkpoint import Checkpoint
+
+ALL = ("all",)
+
+
+def prepare() -> None:
+    """Set up a worker for many small trainings: no messages of Lightning, one thread."""
+    import torch
+
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    keep_freed_memory()
+
+
+class Probing(Study):
+    """Probes of world models."""
+
+    name = "probe"
+    about = "What does a trained world model know?"
+    Settings = ProbeSettings
+    words = "checkpoints"
+    prepare = staticmethod(prepare)
+    metrics = QUANTITIES
+
+    def quantity(self, metric: str) -> Quantity:
+        """Return what a metric means; probes of other packages bring their own."""
+        return self.metrics.get(metric, UNDECLARED)
+
+    def out(self, settings: ProbeSettings, preset: str) -> Path:
+        """Return the default results folder."""
+        return Path("runs") / self.name
+
+    def check(self, settings: ProbeSettings) -> None:
+        """Refuse files, probes and laws that are not there, before torch is imported."""
+        if not settings.checkpoints:
+            raise ValueError("no checkpoint is given; name one or more files")
+        for name in settings.probes if settings.probes != ALL else ():
+            probes.check_name(name)
+        for text in settings.checkpoints:
+            check_file(named_checkpoint(text).path)
+        if settings.law is not None:
+            laws.get(settings.law)
+
+    def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
+        """Return what determines the results: of a checkpoint its bytes, not its path."""
+        digests = sorted(map(_digest, settings.checkpoints))
+        names = sorted(_names(settings))
+        return {**super().config(settings, preset), "checkpoints": digests, "probes": names}
+
+    def changes(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a run that differ from those of its preset."""
+        changed = super().changes(config)
+        return {name: value for name, value in changed.items() if name != "checkpoints"}
+
+    def cells(self, settings: ProbeSettings) -> Iterator[Cell]:
+        """Return a cell for each probe on each checkpoint, after the cells that it needs.
+
+        A probe that cannot be used on a checkpoint is an error if it was named, and left out with
+        its reason otherwise.
+
+        Raises:
+            FileNotFoundError: There is no such checkpoint.
+            ValueError: A checkpoint, a probe or a setting cannot be used.
+        """
+        from worldmodel.probes.checkpoint import Checkpoint
+
+        self.check(settings)
+        checkpoints = []
+        for text in settings.checkpoints:
+            label, seed, path = named_checkpoint(text)
+            named = None if label is None or seed is None else (label, seed)
+            checkpoints.append(Checkpoint.load(path, settings.law, named))
+        _refuse_unlike(checkpoints)
+        pairs = list(self._pairs(checkpoints, settings))
+        cells = {}
+        for checkpoint, probe in pairs:
+            for cell in _with_needs(_cell(checkpoint, probe, settings)):
+                cells[cell.key] = cell
+        yield from cells.values()
+
+    def _pairs(
+        self, checkpoints: Sequence[Checkpoint], settings: ProbeSettings
+    ) -> list[tuple[Checkpoint, Probe]]:
+        """Return the probes that are used on each checkpoint."""
+        pairs, left_out = [], []
+        for checkpoint in checkpoints:
+            for probe in map(probes.get, _names(settings)):
+                reason = probe.refusal(checkpoint, settings)
+                if reason is None:
+                    pairs.append((checkpoint, probe))
+                elif settings.probes == ALL:
+                    left_out.append(f"{probe.name}, {checkpoint.path}: {reason}")
+                else:
+                    raise ValueError(f"{probe.name} cannot probe {checkpoint.path}: {reason}")
+        if not pairs:
+            raise ValueError(f"no probe can be used on these checkpoints: {'; '.join(left_out)}")
+        for sentence in left_out:
+            print(f"left out: {sentence}")
+        return pairs
+
+    def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
+        """Return the report: a section per probe."""
+        from worldmodel.probes.report import report
+
+        return report(results, self.about, self.setting(config), out)
+
+
+def measure(
+    checkpoint: Path,
+    probe: str,
+    law: str,
+    named: tuple[str, int] | None,
+    settings: Mapping[str, Any],
+    folder: Path,
+    scratch: Path,
+    progress: Progress,
+    **needs: Path,
+) -> list[Outcome]:
+    """Return the outcomes of a probe on a checkpoint; the function of a cell."""
+    from worldmodel.probes.base import Pieces, device
+    from worldmodel.probes.checkpoint import Checkpoint
+
+    method, loaded = probes.get(probe), Checkpoint.load(checkpoint, law, named)
+    pieces = Pieces(folder, scratch, progress, needs)
+    return [
+        dataclasses.replace(
+            outcome,
+            details={"curves": {}, **outcome.details, "checkpoint": loaded.row},
+            device=device(method.trains),
+        )
+        for outcome in method.measure(loaded, ProbeSettings(**settings), pieces)
+    ]
+
+
+def _cell(checkpoint: Checkpoint, probe: Probe, settings: ProbeSettings) -> Cell:
+    return Cell(
+        measure,
+        checkpoint.case(probe.name),
+        {
+            "probe": probe.name,
+            **checkpoint.arguments,
+            "settings": {name: getattr(settings, name) for name in probe.uses},
+        },
+        needs=probe.needs(checkpoint, settings),
+        inputs={"checkpoint": checkpoint.path},
+    )
+
+
+def _with_needs(cell: Cell) -> Iterable[Cell]:
+    """Yield the cells that a cell needs, directly or not, and the cell itself."""
+    for need in cell.needs.values():
+        yield from _with_needs(need)
+    yield cell
+
+
+def _names(settings: ProbeSettings) -> tuple[str, ...]:
+    """Return the names of the probes of a run."""
+    return probes.names() if settings.probes == ALL else tuple(dict.fromkeys(settings.probes))
+
+
+def _digest(text: str) -> str:
+    """Return the checksum of a checkpoint, after its label and seed if it is named."""
+    label, seed, path = named_checkpoint(text)
+    name = "" if label is None else f"{label}:{seed}="
+    return f"{name}{file_digest(path)}"
+
+
+def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:
+    """Refuse checkpoints that would share a row without being trainings of one model."""
+    first, by_row = checkpoints[0], dict[str, "Checkpoint"]()
+    for checkpoint in checkpoints:
+        worlds = [dataclasses.replace(x.protocol, label_leak=0) for x in (first, checkpoint)]
+        if worlds[0] != worlds[1]:
+            raise ValueError(
+                f"{first.path} and {checkpoint.path} are of different worlds, which never "
+                "share a table; probe them apart"
+            )
+        other = by_row.setdefault(json.dumps(checkpoint.row), checkpoint)
+        if other is not checkpoint:
+            raise ValueError(
+                f"{other.path} and {checkpoint.path} are the same by model, size, steps, labels "
+                "and data.train_seed; name them by what differs: LABEL:SEED=PATH"
+            )
+
+
+STUDY = Probing()

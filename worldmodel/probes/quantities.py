@@ -1,0 +1,64 @@
+"""The metrics of the probes, each with its direction and unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orbits.runs.result import Quantity
+
+READ_OUTS = {
+    "position": "position",
+    "velocity": "velocity",
+    "log_m1": "log planet mass",
+    "log_m2": "log star mass",
+    "energy": "specific energy",
+    "angular_momentum": "specific angular momentum",
+    "eccentricity": "eccentricity",
+    "log_force": "log force",
+}
+"""What the linear probe reads out, in words."""
+QUANTITIES: Mapping[str, Quantity] = {
+    # Predicted motion.
+    "nll": Quantity("lower", "nats", "of a next point's two bins, second half of a sequence"),
+    "nll_all_rows": Quantity("lower", "nats", "the same over the whole sequence"),
+    "planet_error": Quantity("lower", "AU", "distance of the predicted planet from the true one"),
+    "star_error": Quantity("lower", "AU", "the same of the star"),
+    "planet_error_mode": Quantity("lower", "AU", "distance of the likeliest bin of the planet"),
+    "star_error_mode": Quantity("lower", "AU", "the same of the star"),
+    "energy_error": Quantity("lower", "share", "deviation of the energy in a rollout, at most 1"),
+    "energy_drift": Quantity("lower", "share per step", "slope of that deviation, median"),
+    "angular_momentum_error": Quantity(
+        "lower", "share", "deviation of the angular momentum in a rollout, at most 1"
+    ),
+    "angular_momentum_drift": Quantity("lower", "share per step", "slope of that, median"),
+    # Interventions.
+    "agreement": Quantity("higher", "", "1 - SSE / SST of a predicted change, about zero"),
+    "slope": Quantity("none", "", "slope of the predicted against the true change; 1 is perfect"),
+    "tokens_changed": Quantity("none", "share", "sequences whose tokens the intervention changes"),
+    # Forces.
+    "r2": Quantity("higher", "", "R2 of predictions"),
+    "r2_log": Quantity("higher", "", "R2 of the logarithm of the force"),
+    "r2_log_over_seeds": Quantity("higher", "", "the same, with the interval over trainings"),
+    "relative_error": Quantity("lower", "share", "median of abs(predicted / true - 1)"),
+    "cosine": Quantity(
+        "higher", "", "mean cosine between predicted and true force vectors", (-1, 1)
+    ),
+    "angle_deg": Quantity(
+        "lower", "degrees", "mean angle between predicted and true vectors", (0, 180)
+    ),
+    "exponent_r": Quantity("none", "", "exponent of the distance"),
+    "exponent_m1": Quantity("none", "", "exponent of the first mass"),
+    "exponent_m2": Quantity("none", "", "exponent of the second mass"),
+    "unusable": Quantity("lower", "share", "predictions that are not positive: no logarithm"),
+    "points": Quantity("none", "points", "number of predictions"),
+    # Read-outs.
+    **{f"r2_{name}": Quantity("higher", "", f"R2 of {of}") for name, of in READ_OUTS.items()},
+    # Inductive bias.
+    "r_ib": Quantity("higher", "", "same outputs for the same state: 1 - 2 loss, 0 is chance"),
+    "d_ib": Quantity("higher", "", "different outputs for different states: 2 loss"),
+    "r_ib_standard_error": Quantity("none", "", "of r_ib, over datasets"),
+    "d_ib_standard_error": Quantity("none", "", "of d_ib, over datasets"),
+    "mae_linear": Quantity("lower", "", "calibration error against the linear oracle"),
+    "mae_mlp": Quantity("lower", "", "calibration error against the MLP oracle"),
+}
+UNDECLARED = Quantity("none", "", "a metric of a further probe")

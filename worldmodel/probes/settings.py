@@ -1,0 +1,59 @@
+"""Settings that all probes share; each probe names those that its results depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orbits.runs.settings import check_at_least
+from orbits.runs.statistics import MINIMUM_SEEDS
+
+WHITE_NOISE = ("projection", "random")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run of probes.
+
+    Attributes:
+        checkpoints: Checkpoint files, or LABEL:SEED=PATH to name one in tables.
+        probes: Names of probes, or all: those that can be used on the checkpoints.
+        n_sequences: Held-out test sequences.
+        seeds: Seeds of whatever a probe trains or draws, one or three and more.
+        steps: Fine-tuning steps; none for each probe's own number.
+        datasets: White-noise datasets of the inductive-bias probe.
+        white_noise: Targets of these datasets. projection, a linear function of the state, as Vafa
+            et al. draw in physics; random, a bit per state, as they draw in discrete worlds, where
+            a state has many sequences. States of orbits do not recur, so such bits cannot be
+            extrapolated; they show whether equal states are treated alike.
+        labels: Labelled training sequences of read-outs and force heads.
+        data_seed: Seed of the data.
+        law: Force law of the world in which checkpoints are evaluated; none for their own.
+        scratch: Train the control of the force heads from scratch, which takes as many steps as
+            the checkpoint's pre-training and fine-tuning together.
+    """
+
+    checkpoints: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ("all",)
+    n_sequences: int = 500
+    seeds: tuple[int, ...] = (0, 1, 2)
+    steps: int | None = None
+    datasets: int = 100
+    white_noise: str = "projection"
+    labels: int = 1000
+    data_seed: int = 0
+    law: str | None = None
+    scratch: bool = True
+
+    def __post_init__(self) -> None:
+        check_at_least(self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1})
+        if self.white_noise not in WHITE_NOISE:
+            raise ValueError(
+                f"unknown white noise {self.white_noise!r}; choose from {', '.join(WHITE_NOISE)}"
+            )
+        if len(set(self.seeds)) != len(self.seeds) or min(self.seeds, default=-1) < 0:
+            raise ValueError(f"seeds must be different numbers from 0 on, got {self.seeds}")
+        if len(self.seeds) != 1 and len(self.seeds) < MINIMUM_SEEDS:
+            raise ValueError(
+                f"an interval over seeds needs at least {MINIMUM_SEEDS} seeds, got "
+                f"{len(self.seeds)}; give one (no interval is shown) or {MINIMUM_SEEDS}"
+            )

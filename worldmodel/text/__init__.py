@@ -1,0 +1,1 @@
+"""Text: tokenisers, corpora and files of tokens. No torch."""

@@ -1,0 +1,1 @@
+"""Parts of a training with Lightning: callbacks, signal handling, checkpoint files."""

@@ -1,0 +1,158 @@
+"""Lightning callbacks: the last checkpoint, the prediction file, and re-weighting schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter, Callback
+
+import attention
+from attention.layer import Attention
+from orbits.runs import artefact
+from orbits.runs.manifest import manifest
+from worldmodel.models.predictions import save_predictions
+from worldmodel.training.checkpoints import renew_last_checkpoint
+
+
+class SaveLastStep(Callback):
+    """Save the last step of a training as the last checkpoint.
+
+    Lightning's ``ModelCheckpoint`` with ``save_last`` keeps the last multiple of its interval.
+    """
+
+    def on_train_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Write the model once more, where its last checkpoint is."""
+        renew_last_checkpoint(trainer)
+
+
+class PredictionWriter(BasePredictionWriter):
+    """Write the predictions to one checksummed ``.npz`` with a manifest.
+
+    Args:
+        path: The file to write.
+        overwrite: Replace a file that is already there.
+    """
+
+    def __init__(self, path: str, overwrite: bool = False) -> None:
+        super().__init__(write_interval="epoch")
+        self.path, self.overwrite = Path(path), overwrite
+
+    def setup(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
+    ) -> None:
+        """Refuse before any work: an existing file, or several devices."""
+        if stage != "predict":
+            return
+        if self.path.exists() and not self.overwrite:
+            raise FileExistsError(f"{self.path} exists; choose another path or set overwrite=true")
+        if trainer.world_size > 1:
+            raise ValueError("predictions go to one file: predict with trainer.devices=1")
+
+    def write_on_epoch_end(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        predictions: Sequence[Any],
+        batch_indices: Sequence[Any],
+    ) -> None:
+        """Concatenate the batches and write the file."""
+        columns = {
+            name: torch.cat([batch[name] for batch in predictions]) for name in predictions[0]
+        }
+        data = trainer.datamodule  # type: ignore[attr-defined]
+        config = {
+            "class": type(pl_module).__name__,
+            "model": dict(pl_module.hparams),
+            "data": dict(data.hparams) if data is not None else None,
+        }
+        checkpoint = trainer.ckpt_path
+        inputs = {"checkpoint": artefact.sha256(checkpoint)} if checkpoint else {}
+        record = manifest(config, seed=None, device=str(pl_module.device), inputs=inputs)
+        save_predictions(self.path, columns, record)
+
+
+def sharpened(module: lightning.LightningModule) -> float:
+    """Return the fraction of the second stage of a model's layers; 1 where there is none."""
+    return min((m._sharpen for m in module.modules() if isinstance(m, Attention)), default=1.0)
+
+
+class SharpenWhen(Callback):
+    """Train without re-weighting until a validation metric has passed a threshold.
+
+    What re-weighting cannot learn from scratch it keeps once it is learned: the schedule waits
+    for the learning, not for a step. The last checkpoint is written again once it has decided, as
+    Lightning writes it before the validation and does not repeat that when it resumes.
+
+    Args:
+        metric: A logged name that rises, for example ``val_accuracy``.
+        above: The threshold.
+    """
+
+    def __init__(self, metric: str, above: float) -> None:
+        self.metric, self.above = metric, above
+
+    def on_train_start(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Switch re-weighting off at the first step; a resumed run has its state."""
+        if trainer.global_step == 0:
+            _set_sharpen(pl_module, 0.0)
+
+    def on_validation_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
+    ) -> None:
+        """Switch re-weighting on for good once the metric has passed the threshold."""
+        reached = float(trainer.callback_metrics[self.metric]) > self.above
+        if reached and sharpened(pl_module) < 1 and not trainer.sanity_checking:
+            _set_sharpen(pl_module, 1.0)
+            renew_last_checkpoint(trainer)
+
+
+class SharpenAfter(Callback):
+    """Train without re-weighting up to a step, then with it (LSSA first, LSSAR after).
+
+    Args:
+        step: The first training step with re-weighting.
+        ramp: Steps over which the exponent rises from 1 to p; 0 for at once.
+    """
+
+    def __init__(self, step: int, ramp: int = 0) -> None:
+        for label, value in (("step", step), ("ramp", ramp)):
+            if value < 0:
+                raise ValueError(f"{label} must not be negative, got {value}")
+        self.step, self.ramp = step, ramp
+
+    def fraction(self, step: int) -> float:
+        """Return the fraction of the second stage at a step, 0 to 1."""
+        if step < self.step:
+            return 0.0
+        return min(1.0, (step - self.step + 1) / (self.ramp + 1))
+
+    def on_train_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Set the layers' switch, which is a buffer and so part of the checkpoint."""
+        now, step = self.fraction(trainer.global_step), trainer.global_step
+        if step == 0 or now != self.fraction(step - 1):
+            _set_sharpen(pl_module, now)
+
+
+def _set_sharpen(module: lightning.LightningModule, fraction: float) -> None:
+    layers = [layer for layer in module.modules() if isinstance(layer, Attention)]
+    if not layers:
+        able = (name for name in attention.names() if attention.get(name).reweights)
+        raise ValueError(
+            f"a schedule of the re-weighting needs attention that has one: {', '.join(able)}"
+        )
+    for layer in layers:
+        layer.set_sharpen(fraction)
