@@ -40,6 +40,8 @@ DEEPEST = 20
 """Levels of hyper-parameters; a list in itself has no end."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
+CONFIG = "config.json"
+"""The settings in the folder of an exported model."""
 _NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
 
 
@@ -68,6 +70,14 @@ def check_file(path: str | Path) -> None:
         raise FileNotFoundError(f"{path}: no such file")
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path}: not a checkpoint of a world model")
+
+
+def check_model(path: str | Path) -> None:
+    """Refuse what is neither a checkpoint's file nor the folder of an exported model."""
+    if not Path(path).is_dir():
+        check_file(path)
+    elif not (Path(path) / CONFIG).is_file():
+        raise FileNotFoundError(f"{path}: no {CONFIG} in it; not an exported model")
 
 
 def check_archive(path: str | Path) -> None:
@@ -142,7 +152,7 @@ def _items(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 class NamedCheckpoint(NamedTuple):
-    """A checkpoint file; label and seed are None where only its path was given."""
+    """A checkpoint file or an exported model's folder; without label and seed they are None."""
 
     label: str | None
     seed: int | None
@@ -153,7 +163,7 @@ def named_checkpoint(text: str | Path) -> NamedCheckpoint:
     """Read ``PATH`` or ``LABEL:SEED=PATH``."""
     match = _NAMED.fullmatch(str(text))
     path = Path(match["path"] if match else text)
-    if not path.is_file():
+    if not path.exists():
         hint = "; a named checkpoint is LABEL:SEED=PATH" if "=" in str(text) and not match else ""
         raise FileNotFoundError(f"{path}: no such file{hint}")
     if not match:

@@ -15,9 +15,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS, check_plain, read_checkpoint
+from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, read_checkpoint
 
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 1
 
 

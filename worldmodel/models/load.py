@@ -27,7 +27,7 @@ def load_model(path: str | Path) -> GPTModel:
         ValueError: As :func:`worldmodel.models.checkpoint.read_checkpoint`, or weights and settings
             do not belong together.
     """
-    checkpoint = read_export(path) if Path(path).is_dir() else read_checkpoint(path)
+    checkpoint = read_model(path)
     kind: type[GPTModel]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         kind = TextModel
@@ -38,6 +38,14 @@ def load_model(path: str | Path) -> GPTModel:
     else:
         kind = ForceModel if "head.readout.weight" in checkpoint["state_dict"] else NextTokenModel
     return restored(kind, checkpoint, path)
+
+
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Return a checkpoint's content, or that of an exported model's folder; raises as load_model.
+
+    An exported model tells settings and weights alone.
+    """
+    return read_export(path) if Path(path).is_dir() else read_checkpoint(path)
 
 
 def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path) -> Module:

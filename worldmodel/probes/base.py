@@ -104,6 +104,14 @@ class Probe(ABC):
         and ``files`` (names in ``pieces.folder``, by role).
         """
 
+    def parts(self, results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
+        """Return the results of each table of the report, by its title."""
+        return {"": results}
+
+    def answers(self, results: Sequence[Result]) -> Sequence[str]:
+        """Return what the results of a run say in sentences, the most important first."""
+        return ()
+
     def draw(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw figures of a run into ``out/figures``, from results and the files they name."""
         return ()

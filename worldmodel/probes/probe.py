@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbits import laws
-from orbits.runs.cell import Cell, Outcome, Progress, file_digest
+from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
-from worldmodel.models.checkpoint import check_file, named_checkpoint
+from worldmodel.models.checkpoint import check_model, named_checkpoint
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
 from worldmodel.training.allocator import keep_freed_memory
@@ -68,7 +68,7 @@ class Probing(Study):
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
         for text in settings.checkpoints:
-            check_file(named_checkpoint(text).path)
+            check_model(named_checkpoint(text).path)
         if settings.law is not None:
             laws.get(settings.law)
 
@@ -117,6 +117,8 @@ class Probing(Study):
         for checkpoint in checkpoints:
             for probe in map(probes.get, _names(settings)):
                 reason = probe.refusal(checkpoint, settings)
+                if probe.trains and checkpoint.path.is_dir():
+                    reason = "an exported model is not trained on; take its checkpoint"
                 if reason is None:
                     pairs.append((checkpoint, probe))
                 elif settings.probes == ALL:
@@ -193,7 +195,7 @@ def _digest(text: str) -> str:
     """Return the checksum of a checkpoint, after its label and seed if it is named."""
     label, seed, path = named_checkpoint(text)
     name = "" if label is None else f"{label}:{seed}="
-    return f"{name}{file_digest(path)}"
+    return f"{name}{digest(path)}"
 
 
 def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:

@@ -53,6 +53,21 @@ QUANTITIES: Mapping[str, Quantity] = {
     "points": Quantity("none", "points", "number of predictions"),
     # Read-outs.
     **{f"r2_{name}": Quantity("higher", "", f"R2 of {of}") for name, of in READ_OUTS.items()},
+    # Implied laws.
+    "exponent_within": Quantity("none", "", "exponent of the distance, along each orbit alone"),
+    "first_error": Quantity("lower", "AU", "error of a rollout one step after the prompt"),
+    "last_error": Quantity("lower", "AU", "error of a rollout at its end"),
+    **{
+        f"{body}_{name}": Quantity("none", "", f"exponent of {of} in the {body}'s acceleration")
+        for body in ("planet", "star")
+        for name, of in (("m1", "the planet's mass"), ("m2", "the star's mass"), ("r", "distance"))
+    },
+    **{
+        f"{body}_constant": Quantity("none", "", f"{body}'s acceleration at 1 AU, masses of 1")
+        for body in ("planet", "star")
+    },
+    "action_reaction": Quantity("none", "", "the planet's constant over the star's"),
+    "missed": Quantity("lower", "share", "rms error of the kicks of a step over their rms"),
     # Inductive bias.
     "r_ib": Quantity("higher", "", "same outputs for the same state: 1 - 2 loss, 0 is chance"),
     "d_ib": Quantity("higher", "", "different outputs for different states: 2 loss"),

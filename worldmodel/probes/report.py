@@ -45,20 +45,23 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
     """
     names = probes.names()
     shown = [result for result in results if result.ok and result.case.kind in names]
-    sections = []
+    sections, answers = [], []
     for name, group in groupby(sorted(shown, key=_kind), _kind):
         mine, probe = list(group), probes.get(name)
         pictures = probe.draw(mine, out)
-        sections.append(Section(name, [table(mine)], [probe.about], pictures))
+        answers += probe.answers(mine)
+        tables = [table(part, title) for title, part in probe.parts(mine).items() if part]
+        sections.append(Section(name, tables, [probe.about], pictures))
     models = sorted({_title(result) for result in shown})
     return Report(
         title=title,
         setting=f"{setting} Models: {'; '.join(models)}.",
+        sentences=answers,
         sections=[*sections, Section("How to read the numbers", sentences=READING)],
     )
 
 
-def table(results: Sequence[Result]) -> Table:
+def table(results: Sequence[Result], title: str = "") -> Table:
     """Return the table of one probe's results, seeds of one model together."""
     settings = list(dict.fromkeys(key for result in results for key in own_setting(result)))
     facts = [k for k in TOLD_APART if len({r.details["checkpoint"][k] for r in results}) > 1]
@@ -85,7 +88,7 @@ def table(results: Sequence[Result]) -> Table:
                 *(_together(name, each) for name, each in values.items()),
             ]
         )
-    return Table("", [Column(name) for name in header], rows)
+    return Table(title, [Column(name) for name in header], rows)
 
 
 def _kind(result: Result) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orbits.runs.settings import check_at_least
 from orbits.runs.statistics import MINIMUM_SEEDS
 
+LEAST_CELLS = 25
 WHITE_NOISE = ("projection", "random")
 
 
@@ -28,6 +29,8 @@ class Settings:
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: Force law of the world in which checkpoints are evaluated; none for their own.
+        cells: Cells of like r, m1 and m2 of which implied_law writes the median implied force as a
+            prediction file, 25 or more; 0 writes none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
             the checkpoint's pre-training and fine-tuning together.
     """
@@ -42,10 +45,18 @@ class Settings:
     labels: int = 1000
     data_seed: int = 0
     law: str | None = None
+    cells: int = 0
     scratch: bool = True
 
     def __post_init__(self) -> None:
-        check_at_least(self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1})
+        check_at_least(
+            self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0}
+        )
+        if 0 < self.cells < LEAST_CELLS:
+            raise ValueError(
+                f"cells must be 0 or at least {LEAST_CELLS}, which a leaderboard needs, got "
+                f"{self.cells}"
+            )
         if self.white_noise not in WHITE_NOISE:
             raise ValueError(
                 f"unknown white noise {self.white_noise!r}; choose from {', '.join(WHITE_NOISE)}"

@@ -74,7 +74,12 @@ def test_steps_of_a_probe_are_not_those_of_its_checkpoint():
 
 
 def test_hostile_names_are_text_in_the_report(tmp_path, monkeypatch):
-    one = SimpleNamespace(about="Counts.", draw=lambda results, out: ())
+    one = SimpleNamespace(
+        about="Counts.",
+        draw=lambda results, out: (),
+        answers=lambda results: (),
+        parts=lambda results: {"": results},
+    )
     monkeypatch.setattr(probes, "names", lambda: ("counting",))
     monkeypatch.setattr(probes, "get", MappingProxyType({"counting": one}).__getitem__)
     results = [result(HOSTILE, HOSTILE, setting={HOSTILE: HOSTILE}, metrics={HOSTILE: 1.0})]

@@ -192,7 +192,7 @@ def scratch_steps(checkpoint: Checkpoint, steps: int) -> int:
 
     A checkpoint that does not tell its batch is taken to have had this one.
     """
-    return steps + math.ceil(checkpoint.steps * (checkpoint.batch_size or BATCH) / BATCH)
+    return steps + math.ceil((checkpoint.steps or 0) * (checkpoint.batch_size or BATCH) / BATCH)
 
 
 def own_predictions(checkpoint: Checkpoint, settings: Settings) -> Columns:

@@ -1,0 +1,127 @@
+"""The law that a path obeys: exact on the truth, robust where plain fits are wrong, covered."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from orbits import protocols
+from orbits.implied.cells import implied_forces
+from orbits.implied.one_step import OneStep
+from orbits.implied.overall import overall
+from orbits.implied.pulls import of_path
+from orbits.implied.within import GRID, within
+
+G = 39.47841760435743
+FIRST = 12
+
+
+def seen(law="newton", n=60):
+    """Return the protocol of a world, systems and their observation."""
+    protocol = dataclasses.replace(protocols.get("identifiable"), law=law)
+    world = protocol.systems(0, "test", np.arange(n))
+    return protocol, world, protocol.observe(world)
+
+
+def in_bins(protocol, batch):
+    points = np.zeros(batch["coordinates"].shape)
+    points[:, 1:] = protocol.tokens.decode(batch["tokens"][:, 1:])
+    return points
+
+
+def path(points, batch):
+    return of_path(points[:, 1::2] - points[:, 2::2], batch["dt"], FIRST)
+
+
+def plain(pulls):
+    """Return the exponent by least squares: what a fit that is not robust finds."""
+    trials = np.stack([pulls.trial(n) for n in GRID])
+    constant = np.sum(trials * pulls.seen, axis=2) / np.sum(trials**2, axis=2)
+    error = pulls.seen - constant[..., None] * trials
+    return float(GRID[np.argmin(np.sum(error**2, axis=(1, 2)))])
+
+
+@pytest.mark.parametrize(
+    ("law", "exponent"), [("power_1_5", -1.5), ("newton", -2), ("power_2_5", -2.5)]
+)
+def test_a_true_path_obeys_its_law(law, exponent):
+    protocol, _, batch = seen(law)
+    found = within(path(batch["coordinates"], batch))
+    assert found.value == pytest.approx(exponent, abs=2e-3)
+    assert found.low <= found.value <= found.high
+    biased = within(path(in_bins(protocol, batch), batch)).value
+    assert exponent < biased < exponent + 0.1, "bins shorten the near end of an orbit"
+
+
+def test_a_true_step_has_newtons_constant_on_both_bodies():
+    protocol, world, batch = seen()
+    steps = OneStep(protocol, world, FIRST)
+    found = steps.measured(batch["coordinates"], batch["coordinates"])
+    assert found["exponent_within"].value == pytest.approx(-2, abs=1e-3)
+    wanted = {"planet_m1": 0, "planet_m2": 1, "planet_r": -2, "planet_constant": G}
+    wanted |= {"star_m1": 1, "star_m2": 0, "star_r": -2, "star_constant": G}
+    wanted |= {"action_reaction": 1, "missed": 0}
+    for name, value in wanted.items():
+        assert found[name].value == pytest.approx(value, rel=1e-4, abs=1e-5), name
+
+
+def test_a_step_in_bins_keeps_the_law_and_misses_what_bins_hide():
+    protocol, world, batch = seen()
+    found = OneStep(protocol, world, FIRST).measured(in_bins(protocol, batch), batch["coordinates"])
+    assert found["exponent_within"].value == pytest.approx(-2, abs=0.05)
+    assert found["planet_constant"].value == pytest.approx(G, rel=0.02)
+    assert 0.02 < found["missed"].value < 0.2
+
+
+def test_wild_points_move_a_plain_fit_and_not_ours():
+    _, _, batch = seen()
+    points, rng = batch["coordinates"].copy(), np.random.default_rng(0)
+    wild = rng.random(points.shape[:2]) < 0.02
+    wild[:, : 1 + 2 * FIRST] = False
+    points[wild] += rng.normal(size=(int(wild.sum()), 2))
+    pulls = path(points, batch)
+    assert within(pulls).value == pytest.approx(-2, abs=0.05)
+    assert abs(plain(pulls) + 2) > 0.3
+
+
+def test_who_goes_straight_on_feels_no_attraction():
+    protocol, world, batch = seen(n=20)
+    steps = OneStep(protocol, world, FIRST)
+    points = batch["coordinates"].copy()
+    points[:, 5:] = 2 * points[:, 3:-2] - points[:, 1:-4]
+    found = steps.measured(points, batch["coordinates"])
+    assert "planet_constant" not in found
+    assert "action_reaction" not in found
+    assert overall(steps.pulls(steps.kicks(points).planet), steps.m1, steps.m2) is None
+
+
+def test_one_sequence_has_no_interval():
+    _, _, batch = seen(n=1)
+    with pytest.raises(ValueError, match="two sequences, got 1"):
+        within(path(batch["coordinates"], batch))
+
+
+def test_cells_of_true_steps_are_the_law():
+    protocol, world, batch = seen(n=200)
+    steps = OneStep(protocol, world, FIRST)
+    found = implied_forces(steps, batch["coordinates"], n_cells=300)
+    assert {len(column) for column in found.values()} == {300}
+    law = G * found["m1"] * found["m2"] / found["r"] ** 2
+    assert np.median(found["force_predicted"] / law) == pytest.approx(1, abs=0.03)
+    assert np.median(np.abs(found["force_predicted"] / law - 1)) < 0.2
+
+
+@pytest.mark.full
+def test_intervals_cover_the_law_under_errors_of_places():
+    protocol, world, batch = seen(n=80)
+    steps, rng = OneStep(protocol, world, FIRST), np.random.default_rng(1)
+    kick = steps.kicks(batch["coordinates"])
+    hits = {"within": 0, "r": 0, "constant": 0}
+    for repeat in range(60):
+        noisy = kick.planet + rng.standard_t(3, kick.planet.shape) * 0.005
+        pulls = steps.pulls(noisy)
+        along, law = within(pulls, seed=repeat), overall(pulls, steps.m1, steps.m2, seed=repeat)
+        hits["within"] += along.low <= -2 <= along.high
+        hits["r"] += law.exponents[2].low <= -2 <= law.exponents[2].high
+        hits["constant"] += law.constant.low <= G <= law.constant.high
+    assert min(hits.values()) >= 51, hits  # 85%: 60 draws at 95% are below it once in a thousand

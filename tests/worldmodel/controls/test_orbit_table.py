@@ -1,0 +1,47 @@
+"""The table of training orbits: exact on its own entries, and what it shows of a measure."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from orbits import protocols
+from orbits.implied.pulls import of_path
+from orbits.implied.within import within
+from worldmodel.controls.orbit_table import OrbitTable
+
+PROTOCOL = protocols.get("identifiable")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return OrbitTable(PROTOCOL, seed=0, n_sequences=2000)
+
+
+def test_an_entry_goes_on_as_it_did_wherever_it_lies(table):
+    own = PROTOCOL.batch(0, "train", [7, 1200], "pretrain")["coordinates"]
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    moved = np.concatenate([own[:, :1], 0.7 * own[:, 1:] @ turn.T + [0.3, -0.2]], axis=1)
+    prompt = moved.copy()
+    prompt[:, 25:] = 9.0
+    np.testing.assert_allclose(table.rollout(prompt, 25), moved, rtol=0, atol=1e-6)
+    found = table.next_points(moved[:1])
+    assert np.isnan(found[:, :25]).all()
+    np.testing.assert_allclose(found[:, 25:], moved[:1, 25:], rtol=0, atol=1e-6)
+
+
+def test_what_it_pastes_obeys_its_own_law_whatever_the_prompt(table):
+    """The attack: the exponent of continuations does not tell a law from a table of orbits."""
+    world = dataclasses.replace(PROTOCOL, law="power_1_5")
+    batch = world.batch(0, "test", np.arange(60), "pretrain")
+    rolled = table.rollout(batch["coordinates"], 25)
+    pulls = of_path(rolled[:, 1::2] - rolled[:, 2::2], batch["dt"], 12)
+    assert within(pulls).value == pytest.approx(-2, abs=0.02)
+    error = np.linalg.norm(rolled - batch["coordinates"], axis=-1)
+    assert error[:, 25:27].mean() > 0.03, "but it does not go on from where the prompt ends"
+
+
+def test_protocols_without_such_a_table_are_refused():
+    for protocol in (protocols.get("fixed"), dataclasses.replace(PROTOCOL, n_points=40)):
+        with pytest.raises(ValueError, match="one planet and n_points >= 48"):
+            OrbitTable(protocol, seed=0)

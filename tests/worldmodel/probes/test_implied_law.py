@@ -1,0 +1,157 @@
+"""The implied-law probe: what is asked, medians, sentences, refusals, a whole measurement."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from orbits import protocols
+from orbits.implied.one_step import OneStep
+from orbits.runs import folder
+from symreg.predictions import read
+from tests.worldmodel.probes.evaluation import evaluate, find, result
+from worldmodel import probes
+from worldmodel.models.export import export
+from worldmodel.models.orbit import ForceModel
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied import words
+from worldmodel.probes.implied.asked import all_prompts, in_words
+from worldmodel.probes.implied.figures import CAPTIONS
+from worldmodel.probes.implied.medians import medians
+from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.settings import Settings
+
+PROBE = probes.get("implied_law")
+SETTINGS = Settings(n_sequences=12, seeds=(3,), cells=40)
+PROTOCOL = protocols.get("identifiable")
+
+
+def test_prompts_have_the_time_steps_and_tokens_that_they_say():
+    prompts = list(all_prompts(PROTOCOL, ["newton"], seed=0, n=40))
+    assert len(prompts) == 3 + 6 + 6
+    own = {x.law: x for x in prompts if x.is_own}
+    assert set(own) == {"power_1_5", "newton", "power_2_5"}
+    for x in prompts:
+        true, other = own[x.law].test, own[x.token].test
+        same = x.test.batch["dt"] == true.batch["dt"]
+        assert (x.batch["tokens"][:, 0] == other.batch["tokens"][:, 0]).all()
+        if x.steps == x.law:
+            assert same.all()
+            np.testing.assert_array_equal(x.batch["tokens"][:, 1:], true.batch["tokens"][:, 1:])
+        else:
+            assert 0 < same.mean() < 1
+            assert (x.test.batch["dt"] == other.batch["dt"]).all()
+    settings = [json.dumps(x.setting) for x in prompts]
+    assert len(set(settings)) == len(settings)
+
+
+class Spread(torch.nn.Module):
+    """A model that holds the true next place likely, and one far away a little."""
+
+    def __init__(self, test, share):
+        super().__init__()
+        self.layout, self.device = test.protocol.tokens, torch.device("cpu")
+        self.share = share
+
+    def forward(self, batch):
+        likely = torch.nn.functional.one_hot(batch["tokens"][:, 1:], self.layout.n_bins).double()
+        far = torch.zeros_like(likely)
+        far[..., -1] = 1
+        return ((1 - self.share) * likely + self.share * far + 1e-12).log()
+
+
+def test_a_median_stays_where_an_expectation_is_led_astray():
+    world = PROTOCOL.systems(0, "test", np.arange(40))
+    test = HeldOutSystems(PROTOCOL, world)
+    model, true = Spread(test, 0.02), test.batch["coordinates"]
+    points = medians(model, test)
+    assert np.abs(points[:, 1:] - test.observed[:, 1:]).max() <= test.protocol.tokens.width / 2
+    expected = 0.98 * test.observed + 0.02 * (4 - test.protocol.tokens.width / 2)
+    steps = OneStep(PROTOCOL, world, 12)
+    good, bad = (steps.measured(x, true) for x in (points, expected))
+    assert good["exponent_within"].value == pytest.approx(-2, abs=0.1)
+    assert good["missed"].value < 0.2 < bad["missed"].value
+
+
+def rollout(variant, arm, prompt, value, seed=0, **setting):
+    span = (value, value - 0.01, value + 0.02)
+    metrics = {"exponent_within": span, "first_error": (0.1, 0.0, 0.2), "missed": (0.3, 0.2, 0.4)}
+    setting = {"asked": "rollout", "prompt": prompt, **setting}
+    return result(variant, arm, metrics=metrics, setting=setting, seed=seed)
+
+
+def test_the_first_sentence_says_by_which_law_orbits_go_on():
+    worlds = {"power_1_5": -1.5, "newton": -2.0, "power_2_5": -2.5}
+    results = []
+    for law, value in worlds.items():
+        results.append(rollout("softmax", "pretrained", law, -1.9 + value / 10 + 0.2))
+        results.append(rollout("true orbit in bins", "oracle", law, value))
+        results.append(rollout("nearest training orbit", "control", law, -2.0))
+        other = {"time steps of": "newton"} if law != "newton" else {"time steps of": "power_1_5"}
+        told = {"token of": next(iter(other.values()))}
+        results += [
+            rollout("softmax", "pretrained", law, -1.8 + value / 10, **x) for x in (other, told)
+        ]
+        results.append(rollout("true orbit in bins", "oracle", law, value + 0.01, **other))
+    results.append(rollout("softmax", "pretrained", "newton", -2.1, asked="one step"))
+    first, second, moved, table, masses = words.answers(results)
+    assert first == (
+        "softmax (1 training in the world of r^-2) continues orbits of r^-1.5 by r^-1.85 [-1.86, "
+        "-1.83], of r^-2 by r^-1.90 [-1.91, -1.88], of r^-2.5 by r^-1.95 [-1.96, -1.93]; truth in "
+        "bins -1.50, -2.00, -2.50."
+    )
+    assert "follows 0.10 of the difference" in second
+    assert "misses 0.30 [0.20, 0.40] of the kick" in second
+    assert "at most 0.10 (those of the truth in bins by 0.01)" in moved
+    assert "does not tell a law from a table of orbits" in table
+    assert "no evidence" in masses
+    assert in_words("mond") == "mond"
+
+
+def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
+    def refusal(*options, **changes):
+        return PROBE.refusal(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
+
+    assert refusal(ForceModel) == "a ForceModel continues no orbits; take a NextTokenModel"
+    assert "several planets" in refusal(protocol="fixed", protocol_args={"n_points": 88})
+    assert "n_points=22" in refusal(protocol_args={"n_points": 22})
+    assert refusal() is None
+    with pytest.raises(ValueError, match="cells must be 0 or at least 25"):
+        Settings(cells=5)
+
+
+def test_an_exported_model_is_probed_like_its_checkpoint(untrained, tmp_path):
+    path = untrained()
+    place = export(path, tmp_path / "model", "A test.", {})
+    one, other = Checkpoint.load(path), Checkpoint.load(place)
+    assert other.steps is None
+    assert {**one.row, "steps": None} == other.row
+    assert len(other.sha256) == 64
+    weights = [x.model.state_dict()["head.logits.weight"] for x in (one, other)]
+    assert torch.equal(*weights)
+
+
+@pytest.mark.full
+def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
+    results = evaluate("implied_law", untrained(), SETTINGS, tmp_path)
+    asked = {"prompt": "newton", "variant": "true orbit"}
+    rolled = next(x for x in results if words.is_own(x) and x.case.variant == "true orbit")
+    assert rolled.value("last_error") == 0
+    steps = find(results, asked="one step", **asked)
+    assert steps.value("missed") == pytest.approx(0, abs=1e-9)
+    assert steps.value("planet_constant") == pytest.approx(39.478, abs=1e-2)
+    names = {x.case.variant for x in results}
+    assert {"orbit fit", "cubic extrapolation", "nearest training orbit"} <= names
+    twins = [x for x in results if x.case.arm == "untrained"]
+    assert len(twins) == 4
+    mine = [x for x in results if x.case.arm == "pretrained"]
+    assert len(mine) == 3 + 12 + 1
+    for pictures in PROBE.draw(results, tmp_path):
+        for image in pictures.images:
+            assert image.stem in CAPTIONS
+            with Image.open(image) as picture:
+                assert picture.size[0] > 400
+    file = next(folder.file(tmp_path, x, "predictions") for x in mine if "predictions" in x.files)
+    assert len(read(file)) == 40

@@ -1,0 +1,120 @@
+"""A table of training orbits: every prompt goes on as the orbit in the table that it is most like.
+
+What it can do needs no law, only memory: each answer is a piece of a true orbit of its training
+world, moved, turned and scaled as a whole so that its past fits the prompt best. A piece of an
+orbit obeys its world's law wherever it is pasted, so this control says how much of what a world
+model does could be memory of orbits.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits.arithmetic import Array
+from orbits.protocols import Protocol
+
+TABLE = "nearest training orbit"
+"""Its name in tables."""
+STEPS = 12
+"""Time steps of the past that are compared, of both bodies."""
+N_SEQUENCES = 20_000
+CHUNK = 200
+"""Prompts that are looked up at once."""
+
+Complex = npt.NDArray[np.complex128]
+
+
+class OrbitTable:
+    """Training orbits of a protocol of one planet and its star.
+
+    Places are complex numbers, x + iy, so that z q + b is a turn, a scaling and a shift of q.
+
+    Args:
+        protocol: What observes the training world.
+        seed: Seed of the data, as training takes it.
+        n_sequences: Training sequences that are kept.
+
+    Raises:
+        ValueError: Systems have several planets, or sequences are too short.
+    """
+
+    def __init__(self, protocol: Protocol, seed: int, n_sequences: int = N_SEQUENCES) -> None:
+        if protocol.max_planets != 1 or protocol.n_points < 4 * STEPS:
+            raise ValueError(
+                f"a table of orbits needs one planet and n_points >= {4 * STEPS}, protocol "
+                f"{protocol.name!r} has {protocol.max_planets} and {protocol.n_points}"
+            )
+        batch = protocol.batch(seed, "train", np.arange(n_sequences), "pretrain")
+        self.orbits = _places(batch["coordinates"])
+
+    def rollout(self, points: Array, n_prompt: int) -> Array:
+        """Return prompts and their continuations, [N, T, 2] in AU.
+
+        Args:
+            points: Observed places in AU, [N, T, 2].
+            n_prompt: Rows of the prompt, an odd number; at least 12 steps.
+        """
+        rolled, first = points.copy(), (n_prompt - 1) // 2
+        rows = slice(1 + 2 * first, 1 + 2 * (points.shape[1] // 2))
+        past, table = _places(points)[:, first - STEPS : first], self.orbits
+        ahead = points.shape[1] // 2 - first
+        found = _continued(past, table[:, :STEPS], table[:, STEPS : STEPS + ahead])
+        rolled[:, rows] = np.stack([found.real, found.imag], axis=-1).reshape(len(points), -1, 2)
+        return rolled
+
+    def next_points(self, points: Array) -> Array:
+        """Return what is expected at each row given the steps before, [N, T, 2] in AU.
+
+        NaN where fewer than 12 steps were observed before. A quarter of the table is looked up
+        here, from every step on.
+        """
+        table = self.orbits[: max(len(self.orbits) // 4, 1)]
+        starts = range(table.shape[1] - STEPS)
+        pieces = np.concatenate([table[:, s : s + STEPS + 1] for s in starts])
+        expected = np.full(points.shape, np.nan)
+        places = _places(points)
+        for s in range(STEPS, places.shape[1]):
+            past = places[:, s - STEPS : s]
+            found = _continued(past, pieces[:, :STEPS], pieces[:, STEPS:])[:, 0]
+            expected[:, 1 + 2 * s : 3 + 2 * s] = np.stack([found.real, found.imag], axis=-1)
+        return expected
+
+
+@functools.lru_cache(maxsize=2)
+def orbit_table(protocol: Protocol, seed: int = 0) -> OrbitTable:
+    """Return the table of a protocol, made once."""
+    return OrbitTable(protocol, seed)
+
+
+def _places(rows: Array) -> Complex:
+    """Return rows [N, 1 + 2 S, 2] that take turns as complex places [N, S, bodies]."""
+    steps = (rows.shape[1] - 1) // 2
+    both = rows[:, 1 : 1 + 2 * steps].reshape(len(rows), steps, 2, 2)
+    return both[..., 0] + 1j * both[..., 1]
+
+
+def _continued(past: Complex, before: Complex, after: Complex) -> Complex:
+    """Return [N, A, bodies] for pasts [N, 12, bodies] by a table's [M, 12 and A, bodies]."""
+    own, own_middle = _centred(past)
+    keys, middle = _centred(before)
+    length = np.linalg.norm(keys, axis=1)
+    # Of the best similarity, the squared misfit is |p|^2 - |<q, p>|^2 / |q|^2.
+    lookup = (keys / length[:, None]).conj().T.astype(np.complex64)
+    found = []
+    for start in range(0, len(own), CHUNK):
+        some = own[start : start + CHUNK]
+        best = np.argmax(np.abs(some.astype(np.complex64) @ lookup), axis=1)
+        turn = np.sum(keys[best].conj() * some, axis=1) / length[best] ** 2
+        piece = after[best] - middle[best, None, None]
+        found.append(turn[:, None, None] * piece + own_middle[start : start + CHUNK, None, None])
+    return np.concatenate(found)
+
+
+def _centred(pieces: Complex) -> tuple[Complex, Complex]:
+    """Return pieces as rows about their middles, and these middles."""
+    flat = pieces.reshape(len(pieces), -1)
+    middle = flat.mean(axis=1)
+    return flat - middle[:, None], middle

@@ -1,0 +1,1 @@
+"""The probe of the law by which a world model continues orbits."""

@@ -1,0 +1,175 @@
+"""The implied-law probe: which law do a world model's own continuations of orbits obey?
+
+No label, no head and no search. A model continues prompts of several worlds by its likeliest bins,
+and what is asked is not whether it follows the truth but which power of the distance its own orbits
+obey, along each orbit alone (:mod:`orbits.implied`). In its own world it is also asked by single
+steps: the kick behind the median of its next place, with the constant, the share of the kick that
+is missed, and the ratio of action to reaction. Time steps are those of other worlds, too, so that
+an answer cannot come from them.
+
+A continuation that obeys a law is no proof that its maker holds the law. The nearest training
+orbit, pasted to a prompt of another world, obeys the law of the training exactly: the exponent
+alone does not tell a law from a table of orbits. The exponents of the masses tell nothing at all:
+every extrapolator has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits.arithmetic import Array
+from orbits.implied.cells import implied_forces
+from orbits.implied.one_step import OneStep
+from orbits.runs import artefact
+from orbits.runs.cell import Outcome
+from orbits.runs.manifest import manifest
+from orbits.runs.page import Picture
+from orbits.runs.result import Result
+from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied import figures, references, words
+from worldmodel.probes.implied.asked import ONE_STEP, Prompts, all_prompts
+from worldmodel.probes.implied.medians import medians
+from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.settings import Settings
+
+FITTED = 150
+"""Sequences at most whose orbits are fitted for single steps, two dozen times each."""
+SHOWN = 6
+"""Sequences that are drawn: the first ones, whatever they look like."""
+PREDICTIONS = "implied_forces.npz"
+
+
+class ImpliedLaw(Probe):
+    """The implied-law probe."""
+
+    name = "implied_law"
+    about = (
+        "Which power of the distance its own continuations obey, along each orbit alone (rollout), "
+        "and the kicks behind its next places (one step). Exponents of masses are no evidence."
+    )
+    uses = ("n_sequences", "seeds", "data_seed", "cells")
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why a checkpoint cannot be asked, or None."""
+        protocol = checkpoint.trained_on
+        if not isinstance(checkpoint.model, NextTokenModel):
+            name = type(checkpoint.model).__name__
+            return f"a {name} continues no orbits; take a NextTokenModel"
+        if protocol.max_planets != 1 or protocol.sampler == "published":
+            return (
+                f"the systems of protocol {protocol.name!r} have several planets; take identifiable"
+            )
+        if protocol.n_points % 4 or protocol.n_points < 20:
+            return (
+                f"n_points={protocol.n_points} is not a multiple of 4 from 20 on, so that a prompt "
+                "would not end with a star; train with 48"
+            )
+        return None
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return the laws of the model's paths and steps, of its twin's and of the references'."""
+        others = (checkpoint.trained_on.law, checkpoint.law)
+        n, seed = settings.n_sequences, settings.data_seed
+        twin = checkpoint.untrained(settings.seeds[0])
+        outcomes, shown = [], {}
+        prompts = list(all_prompts(checkpoint.trained_on, others, seed, n))
+        for each in pieces.progress(prompts):
+            rolled = each.continued(checkpoint.model)
+            if each.is_own:
+                shown |= _shown(each, rolled)
+            outcomes += _asked(each, checkpoint, rolled, twin)
+        artefact.save_arrays(pieces.folder / "orbits.npz", shown, {})
+        own = next(x for x in prompts if x.is_own and x.law == checkpoint.trained_on.law)
+        outcomes += _one_step(own.test, checkpoint, twin, settings, pieces)
+        return outcomes
+
+    def parts(self, results: Sequence[Result]) -> dict[str, list[Result]]:
+        """Return the results of each table by its title."""
+        own = [result for result in results if words.is_own(result)]
+        steps = [result for result in results if result.case.setting["asked"] == ONE_STEP]
+        rest = [result for result in results if result not in own and result not in steps]
+        return {
+            "Continued orbits: the law of the path": own,
+            "The same at time steps of other worlds": rest,
+            "One predicted step in the world of the training": steps,
+        }
+
+    def answers(self, results: Sequence[Result]) -> list[str]:
+        """Return by which law each model continues orbits, and what a table of orbits does."""
+        return words.answers(results)
+
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw exponents by prompt, and prompts as they are continued."""
+        return figures.draw_all(results, out)
+
+
+def _asked(
+    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twin: NextTokenModel
+) -> list[Outcome]:
+    """Return the exponents of rollouts; references are asked with their own time steps."""
+    setting = prompts.setting
+    files = {"orbits": "orbits.npz"} if prompts.is_own else {}
+    outcomes = [Outcome(prompts.measured(rolled), files=files, setting=setting)]
+    others = list(references.truths(prompts.test))[0 if prompts.is_own else 1 :]
+    if prompts.is_own:
+        others += references.continuations(prompts.test, checkpoint.trained_on)
+        metrics = prompts.measured(prompts.continued(twin))
+        outcomes.append(Outcome(metrics, arm="untrained", setting=setting))
+    elif prompts.steps == prompts.law:
+        others = []  # the places are those of the prompt that is told its own step
+    return outcomes + [
+        Outcome(prompts.measured(points), variant=name, arm=arm, setting=setting)
+        for name, arm, points in others
+    ]
+
+
+def _one_step(
+    test: HeldOutSystems,
+    checkpoint: Checkpoint,
+    twin: NextTokenModel,
+    settings: Settings,
+    pieces: Pieces,
+) -> list[Outcome]:
+    """Return the laws of single steps in the training world, and leave implied forces if asked."""
+    setting = {"asked": ONE_STEP, "prompt": test.protocol.law}
+    steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
+    true = test.batch["coordinates"]
+    points, files = medians(checkpoint.model, test), {}
+    if settings.cells:
+        columns = implied_forces(steps, points, settings.cells)
+        columns["sequence_id"] = np.arange(len(columns["r"]))
+        config = {"probe": ImpliedLaw.name, "row": checkpoint.row, "cells": settings.cells}
+        proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
+        artefact.save_arrays(pieces.folder / PREDICTIONS, columns, proof)
+        files = {"predictions": PREDICTIONS}
+    outcomes = [
+        Outcome(steps.measured(points, true), files=files, setting=setting),
+        Outcome(steps.measured(medians(twin, test), true), arm="untrained", setting=setting),
+    ]
+    fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
+    for name, arm, places in (
+        *references.truths(test),
+        *references.next_points(test, fitted),
+    ):
+        n = len(places)
+        asked = steps if n == len(true) else OneStep(test.protocol, fitted.world, steps.first)
+        metrics = asked.measured(places, true[:n])
+        outcomes.append(Outcome(metrics, variant=name, arm=arm, setting=setting))
+    return outcomes
+
+
+def _shown(prompts: Prompts, rolled: Array) -> dict[str, npt.NDArray]:
+    """Return the first sequences, as the figures need them."""
+    return {
+        f"{prompts.law} true": prompts.test.batch["coordinates"][:SHOWN],
+        f"{prompts.law} rolled": rolled[:SHOWN],
+    }
+
+
+PROBE = ImpliedLaw()

@@ -1,0 +1,73 @@
+"""Who else is asked: the truth, an orbit fit, and what continues orbits without any law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from orbits.arithmetic import Array
+from orbits.ceiling import fit
+from orbits.protocols import Protocol
+from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
+from worldmodel.controls.orbit_table import TABLE, orbit_table
+from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next
+
+TRUE, IN_BINS = "true orbit", "true orbit in bins"
+FIT, CUBIC = "orbit fit", "cubic extrapolation"
+Named = tuple[str, str, Array]
+"""Variant, arm and rows [N, T, 2] in AU."""
+_CUBIC = (-1, 4, -6, 4)
+"""Weights of a body's last four places, oldest first: the cubic through them."""
+
+
+def truths(test: HeldOutSystems) -> Iterator[Named]:
+    """Yield the truth and the truth to within a bin."""
+    yield TRUE, "oracle", test.batch["coordinates"]
+    yield IN_BINS, "oracle", test.observed
+
+
+def continuations(test: HeldOutSystems, trained_on: Protocol) -> Iterator[Named]:
+    """Yield continuations of prompts.
+
+    Args:
+        test: The prompts; the orbit fit knows their law.
+        trained_on: The world of the linear filter and of the table of orbits.
+    """
+    rows = test.n_prompt
+    fitted = test.observed.copy()
+    fitted[:, rows:] = fit(test.protocol, test.world, rows - 1).points[:, rows - 1 :]
+    yield FIT, "ceiling", fitted
+    yield CUBIC, "control", _cubic(test.observed, rows)
+    if refusal(trained_on) is None:
+        rolled = linear_autoregression(trained_on).rollout(test.observed, rows)
+        yield FILTER, "control", rolled
+        yield TABLE, "control", orbit_table(trained_on).rollout(test.observed, rows)
+
+
+def next_points(test: HeldOutSystems, fitted: HeldOutSystems) -> Iterator[Named]:
+    """Yield next places after what was observed before, of systems of the training world.
+
+    Args:
+        test: The systems.
+        fitted: The first of them, whose orbits are fitted.
+    """
+    yield FIT, "ceiling", fitted_next(fitted)
+    yield CUBIC, "control", _cubic(test.observed, None)
+    if refusal(test.protocol) is None:
+        linear = linear_autoregression(test.protocol)
+        yield FILTER, "control", linear.next_points(test.observed)
+        yield TABLE, "control", orbit_table(test.protocol).next_points(test.observed)
+
+
+def _cubic(points: Array, n_prompt: int | None) -> Array:
+    """Return rows by the cubic through a body's last four places: observed, or its own from a row.
+
+    Places far outside the box are cut: a cubic that runs away has shown what it does.
+    """
+    expected = points.copy()
+    source = points if n_prompt is None else expected
+    for row in range(9 if n_prompt is None else n_prompt, points.shape[1]):
+        last = source[:, row - 8 : row : 2]
+        expected[:, row] = np.clip(np.einsum("nkc,k->nc", last, _CUBIC), -1e3, 1e3)
+    return expected

@@ -1,0 +1,173 @@
+"""What a run of the implied-law probe says, in sentences that are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+from worldmodel.controls.orbit_table import TABLE
+from worldmodel.probes.implied.asked import (
+    ONE_STEP,
+    ROLLOUT,
+    STEPS_OF,
+    TOKEN_OF,
+    WORLDS,
+    in_words,
+)
+from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.probes.looks import Looks, is_control
+
+EXPONENT = "exponent_within"
+NO_EVIDENCE = (
+    "The exponents of the masses (of single steps) are no evidence of a law: F = m a gives one of "
+    "them, the visible past the other, and cubic extrapolation has both."
+)
+
+
+def answers(results: Sequence[Result]) -> list[str]:
+    """Return by which law each model continues orbits, and what that does and does not show."""
+    own = [result for result in results if is_own(result)]
+    in_bins = [x for x in results if x.case.variant == IN_BINS]
+    bins = by_prompt(filter(is_own, in_bins))
+    looks, sentences = Looks(results), []
+    models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
+    names = list(dict.fromkeys(map(looks.model, models)))
+    for name in names:
+        mine = [x for x in models if looks.model(x) == name]
+        sentences.append(_continues(name, [x for x in mine if is_own(x)], bins))
+    for name in names:
+        mine = [x for x in models if looks.model(x) == name]
+        sentences += [_follows(name, mine, bins, own), *_moved(name, mine, in_bins)]
+    return [*sentences, *_table(own), NO_EVIDENCE]
+
+
+def is_own(result: Result) -> bool:
+    """Return whether a result is of rollouts from prompts at their own time steps."""
+    setting = result.case.setting
+    return setting["asked"] == ROLLOUT and not {STEPS_OF, TOKEN_OF} & set(setting)
+
+
+def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return results by the law of their prompts."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.case.setting["prompt"], []).append(result)
+    return found
+
+
+def together(results: Sequence[Result], metric: str = EXPONENT) -> Interval:
+    """Return a metric over trainings, or the first one's own interval where they are few."""
+    metrics = [result.metrics[metric] for result in results]
+    values = [metric.value for metric in metrics]
+    if len(set(values)) >= MINIMUM_SEEDS:
+        return over_seeds(values)
+    return Interval(*(metrics[0].interval or (values[0],) * 3))
+
+
+def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence[Result]]) -> str:
+    law, n = results[0].details["checkpoint"]["trained_on"], len({x.case.seed for x in results})
+    parts, truth = [], []
+    for prompt, mine in by_prompt(results).items():
+        value, low, high = together(mine)
+        parts.append(f"of {in_words(prompt)} by r^{value:.2f} [{low:.2f}, {high:.2f}]")
+        truth.append(f"{together(bins[prompt]).value:.2f}")
+    trainings = f"{n} training{'s' if n > 1 else ''} in the world of {in_words(law)}"
+    return (
+        f"{name} ({trainings}) continues orbits {', '.join(parts)}; truth in bins "
+        f"{', '.join(truth)}."
+    )
+
+
+def _follows(
+    name: str,
+    results: Sequence[Result],
+    bins: Mapping[str, Sequence[Result]],
+    own: Sequence[Result],
+) -> str:
+    """Return the share of the prompt's law that is followed, and the steps in its own world."""
+    mine = by_prompt(x for x in results if is_own(x))
+    ends = [WORLDS[0], WORLDS[-1]]
+
+    def span(of: Mapping[str, Sequence[Result]]) -> float:
+        low, high = (fmean(x.metrics[EXPONENT].value for x in of[end]) for end in ends)
+        return high - low
+
+    share = span(mine) / span(bins)
+    words = f"{name} follows {share:.2f} of the difference between the laws of prompts."
+    steps = [x for x in results if x.case.setting["asked"] == ONE_STEP]
+    value, low, high = together(steps, "missed")
+    within = together(steps)
+    return (
+        f"{words} {_off(mine, own)}One step at a time it misses {value:.2f} [{low:.2f}, "
+        f"{high:.2f}] of the kick in its own world, with an exponent along orbits of "
+        f"{within.value:.2f} [{within.low:.2f}, {within.high:.2f}]."
+    )
+
+
+def _off(mine: Mapping[str, Sequence[Result]], own: Sequence[Result]) -> str:
+    """Return how far off continuations of other worlds' prompts are after one step."""
+    law = next(iter(mine.values()))[0].details["checkpoint"]["trained_on"]
+    table = by_prompt(
+        x for x in own if x.case.variant == TABLE and x.details["checkpoint"]["trained_on"] == law
+    )
+    if not table:
+        return ""
+    off, pasted = (
+        fmean(together(of[prompt], "first_error").value for prompt in of if prompt != law)
+        for of in (mine, table)
+    )
+    return (
+        f"One step after a prompt of another world it is {off:.3f} AU off, the nearest training "
+        f"orbit {pasted:.3f}. "
+    )
+
+
+def _moved(name: str, results: Sequence[Result], bins: Sequence[Result]) -> list[str]:
+    """Return by how much the time steps of other worlds move the answers."""
+    steps, token = (_largest_move(results, key) for key in (STEPS_OF, TOKEN_OF))
+    if steps is None or token is None:
+        return []
+    truth = _largest_move(bins, STEPS_OF)
+    return [
+        f"{name} at the time steps of the other worlds: its exponents move by at most {steps:.2f} "
+        f"(those of the truth in bins by {truth:.2f}); by the tokens of these steps alone, told "
+        f"with places that are not theirs, by at most {token:.2f}."
+    ]
+
+
+def _largest_move(results: Sequence[Result], key: str) -> float | None:
+    """Return how far at most the exponents of prompts move where a setting has a key."""
+    own = {law: together(mine).value for law, mine in by_prompt(filter(is_own, results)).items()}
+    moved = []
+    for law, mine in by_prompt(x for x in results if key in x.case.setting).items():
+        for other in dict.fromkeys(x.case.setting[key] for x in mine):
+            alike = [x for x in mine if x.case.setting[key] == other]
+            moved.append(abs(together(alike).value - own[law]))
+    return max(moved, default=None)
+
+
+def _table(own: Sequence[Result]) -> list[str]:
+    """Return what the table of training orbits does with the prompts of other worlds."""
+    sentences = []
+    table = [x for x in own if x.case.variant == TABLE]
+    for law in dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in table):
+        found = {
+            prompt: together(mine).value
+            for prompt, mine in by_prompt(
+                x for x in table if x.details["checkpoint"]["trained_on"] == law
+            ).items()
+        }
+        values = ", ".join(f"{value:.2f}" for value in found.values())
+        away = [abs(value - found[law]) for value in found.values()]
+        verdict = (
+            "So the exponent of continuations does not tell a law from a table of orbits"
+            if max(away) < 0.1
+            else "So a table of orbits does not continue all prompts by one law"
+        )
+        sentences.append(
+            f"The nearest training orbit of the world of {in_words(law)}, pasted, goes on by "
+            f"{values}. {verdict}."
+        )
+    return sentences
