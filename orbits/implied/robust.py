@@ -10,6 +10,8 @@ CUT = 4.685
 """Residuals beyond so many scales count alike; 95% efficient for normal errors."""
 TO_NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
+TINY = 1e-12
+"""The least scale, of bodies that never move."""
 
 
 def loss(residual: Array) -> Array:
@@ -37,4 +39,5 @@ def scale(residual: Array, typical: float, axis: int | tuple[int, ...] | None = 
             that data without errors have one.
         axis: As in numpy.
     """
-    return np.maximum(TO_NORMAL * np.median(np.abs(residual), axis=axis), 0.01 * typical)
+    least = max(0.01 * typical, TINY)
+    return np.maximum(TO_NORMAL * np.median(np.abs(residual), axis=axis), least)

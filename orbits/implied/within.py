@@ -33,6 +33,9 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
         n_boot: Number of resamples of sequences.
         seed: Of the resampling.
 
+    Returns:
+        At an end of the grid, -6 or 6, no power of the distance describes these pulls.
+
     Raises:
         ValueError: There are fewer than two sequences.
     """
@@ -40,7 +43,10 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
         raise ValueError(f"an exponent within orbits needs two sequences, got {len(pulls.seen)}")
     trials = np.stack([pulls.trial(n) for n in GRID])  # [G, N, K]
     typical = float(np.median(np.abs(pulls.seen)))
-    start = np.maximum(np.median(pulls.seen / trials, axis=2), 0)[..., None]
+    seen = np.broadcast_to(pulls.seen, trials.shape)
+    # Two bodies that a model puts into one place have no direction, and so no pull.
+    ratios = np.divide(seen, trials, out=np.zeros_like(trials), where=trials > 0)
+    start = np.maximum(np.median(ratios, axis=2), 0)[..., None]
     spread = robust.scale(pulls.seen - start * trials, typical, axis=(1, 2))
     sigma = float(spread.min())  # the scale of the errors is that where they are smallest
     losses = _losses(trials, pulls.seen, start, sigma).T  # [N, G]

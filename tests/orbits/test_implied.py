@@ -95,6 +95,16 @@ def test_who_goes_straight_on_feels_no_attraction():
     assert overall(steps.pulls(steps.kicks(points).planet), steps.m1, steps.m2) is None
 
 
+def test_bodies_in_one_place_or_at_rest_have_no_pull_and_stop_nothing():
+    _, _, batch = seen(n=20)
+    points = batch["coordinates"].copy()
+    points[:5, 25:] = points[:5, 25:26]  # both in the planet's place
+    points[5:10, 25::2], points[5:10, 26::2] = points[5:10, 25:26], points[5:10, 26:27]
+    assert within(path(points, batch)).value == pytest.approx(-2, abs=0.01)
+    points[:, 1:] = 0
+    assert np.isfinite(within(path(points, batch))).all()
+
+
 def test_one_sequence_has_no_interval():
     _, _, batch = seen(n=1)
     with pytest.raises(ValueError, match="two sequences, got 1"):
