@@ -30,7 +30,12 @@ PROTOCOL = protocols.get("identifiable")
 
 def test_prompts_have_the_time_steps_and_tokens_that_they_say():
     prompts = list(all_prompts(PROTOCOL, ["newton"], seed=0, n=40))
-    assert len(prompts) == 3 + 6 + 6
+    assert len(prompts) == 3 + 6 + 6 + 2
+    *prompts, closer, eccentric = prompts
+    assert [closer.shift, eccentric.shift] == ["closer", "more_eccentric"]
+    assert closer.test.world.semi_major_axis.max() <= 0.5
+    assert not closer.is_own
+    assert closer.setting == {"asked": "rollout", "prompt": "newton", "shift": "closer"}
     own = {x.law: x for x in prompts if x.is_own}
     assert set(own) == {"power_1_5", "newton", "power_2_5"}
     for x in prompts:
@@ -77,7 +82,8 @@ def test_a_median_stays_where_an_expectation_is_led_astray():
 
 def rollout(variant, arm, prompt, value, seed=0, **setting):
     span = (value, value - 0.01, value + 0.02)
-    metrics = {"exponent_within": span, "first_error": (0.1, 0.0, 0.2), "missed": (0.3, 0.2, 0.4)}
+    metrics = {"exponent_within": span, "missed": (0.3, 0.2, 0.4)}
+    metrics |= {"first_error": (0.1, 0.0, 0.2), "last_error": (0.5, 0.4, 0.6)}
     setting = {"asked": "rollout", "prompt": prompt, **setting}
     return result(variant, arm, metrics=metrics, setting=setting, seed=seed)
 
@@ -96,18 +102,36 @@ def test_the_first_sentence_says_by_which_law_orbits_go_on():
         ]
         results.append(rollout("true orbit in bins", "oracle", law, value + 0.01, **other))
     results.append(rollout("softmax", "pretrained", "newton", -2.1, asked="one step"))
-    first, second, moved, table, masses = words.answers(results)
+    for variant, arm, value in (
+        ("softmax", "pretrained", -1.4),
+        ("true orbit in bins", "oracle", -1.9),
+        ("nearest training orbit", "control", -2.0),
+    ):
+        results.append(rollout(variant, arm, "newton", value, shift="closer"))
+    first, outside, second, moved, table, masses = words.answers(results)
     assert first == (
         "softmax (1 training in the world of r^-2) continues orbits of r^-1.5 by r^-1.85 [-1.86, "
         "-1.83], of r^-2 by r^-1.90 [-1.91, -1.88], of r^-2.5 by r^-1.95 [-1.96, -1.93]; truth in "
         "bins -1.50, -2.00, -2.50."
     )
+    assert outside == (
+        "softmax outside its training box: by r^-1.40 [-1.41, -1.38] (semi-major axis of 0.3 to "
+        "0.5 AU, trained from 0.5; truth in bins -1.90, nearest training orbit -2.00)."
+    )
     assert "follows 0.10 of the difference" in second
+    assert "in the others 0.100 AU off one step after a prompt and 0.50 AU at the end" in second
     assert "misses 0.30 [0.20, 0.40] of the kick" in second
     assert "at most 0.10 (those of the truth in bins by 0.01)" in moved
     assert "does not tell a law from a table of orbits" in table
     assert "no evidence" in masses
     assert in_words("mond") == "mond"
+    results += [
+        rollout("softmax", "pretrained", law, -1.6 + value / 10, seed=1)
+        for law, value in worlds.items()
+    ]
+    first = words.answers(results)[0]
+    assert "2 trainings in the world of r^-2" in first
+    assert "of r^-1.5 by r^-1.80 (-1.85, -1.75), of" in first, "two stand one by one"
 
 
 def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
@@ -145,9 +169,9 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     names = {x.case.variant for x in results}
     assert {"orbit fit", "cubic extrapolation", "nearest training orbit"} <= names
     twins = [x for x in results if x.case.arm == "untrained"]
-    assert len(twins) == 4
+    assert len(twins) == 3 + 2 + 1
     mine = [x for x in results if x.case.arm == "pretrained"]
-    assert len(mine) == 3 + 12 + 1
+    assert len(mine) == 3 + 12 + 2 + 1
     for pictures in PROBE.draw(results, tmp_path):
         for image in pictures.images:
             assert image.stem in CAPTIONS

@@ -1,4 +1,4 @@
-"""What is asked: prompts of several worlds, with their own time steps and with others'.
+"""What is asked: prompts of several worlds and of orbits outside the training box.
 
 A time step is chosen by the radial period, and so by the law. That it does not tell the law to a
 model is shown in two ways: the same orbits are observed at the steps that another world's law would
@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from orbits import laws
+from orbits import laws, shifts
 from orbits.arithmetic import Array
 from orbits.implied.pulls import of_path
 from orbits.implied.within import within
@@ -28,8 +28,10 @@ from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, 
 WORLDS = ("power_1_5", "newton", "power_2_5")
 """Laws of the prompts, beside that of the training and that of the evaluation."""
 ROLLOUT, ONE_STEP = "rollout", "one step"
-STEPS_OF, TOKEN_OF = "time steps of", "token of"
-"""Where prompts have the time steps of another world, or are told its token alone."""
+STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
+"""Where prompts have the time steps of another world, are told its token alone, or are shifted."""
+SHIFTS = tuple(name for name in shifts.names() if shifts.get(name).exponent == "r")
+"""Shifts of the exam that move orbits out of the training box and test the distance."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Prompts:
         token: The law whose time step the first token tells.
         test: The systems as observed.
         told: Number of the time step that is told, [N].
+        shift: How orbits differ from those of the training; None where they do not.
     """
 
     law: str
@@ -49,19 +52,22 @@ class Prompts:
     token: str
     test: HeldOutSystems
     told: npt.NDArray[np.int64]
+    shift: str | None = None
 
     @property
     def setting(self) -> dict[str, str]:
         """What tells these prompts from others, as plain data."""
         setting = {"asked": ROLLOUT, "prompt": self.law}
+        if self.shift is not None:
+            return {**setting, SHIFT: self.shift}
         if self.steps != self.law:
             return {**setting, STEPS_OF: self.steps}
         return setting if self.is_own else {**setting, TOKEN_OF: self.token}
 
     @property
     def is_own(self) -> bool:
-        """Whether the orbits are observed as their world observes them."""
-        return self.law == self.steps == self.token
+        """Whether the orbits are those of their world, observed as it observes them."""
+        return self.law == self.steps == self.token and self.shift is None
 
     @cached_property
     def batch(self) -> dict[str, npt.NDArray]:
@@ -103,10 +109,10 @@ class Prompts:
 
 
 def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) -> Iterator[Prompts]:
-    """Yield the prompts of all worlds, each as observed first and at others' time steps after.
+    """Yield the prompts of all worlds: as observed, at others' time steps, and shifted.
 
     Args:
-        protocol: What observes.
+        protocol: The world of the training, which is shifted.
         others: Further laws of prompts.
         seed: Seed of the data; the first test sequences are taken.
         n: Sequences of each world.
@@ -122,6 +128,14 @@ def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) ->
         moved = systems[name]._replace(dt_index=told)
         yield Prompts(name, other, other, HeldOutSystems(worlds[name], moved), told)
         yield Prompts(name, name, other, HeldOutSystems(worlds[name], systems[name]), told)
+    for shift in SHIFTS:
+        shifted = dataclasses.replace(protocol, shift=shifts.get(shift))
+        try:
+            world = shifted.systems(seed, "test", np.arange(n), "force")
+        except ValueError:  # a law need not bind closer or more eccentric orbits
+            continue
+        test = HeldOutSystems(shifted, world)
+        yield Prompts(protocol.law, protocol.law, protocol.law, test, world.dt_index, shift)
 
 
 def in_words(law: str) -> str:

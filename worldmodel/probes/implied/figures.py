@@ -16,7 +16,7 @@ from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.asked import in_words
+from worldmodel.probes.implied.asked import SHIFT, in_words
 from worldmodel.probes.implied.references import IN_BINS, TRUE
 from worldmodel.probes.implied.words import by_prompt, is_own, together
 from worldmodel.probes.looks import Looks, is_control
@@ -26,7 +26,8 @@ CAPTIONS = {
         "Exponent of the distance that continuations obey along each orbit, by the law of the "
         "prompt: mean of the trainings with its 95% interval, or over sequences. Diagonal: the "
         "law of the prompt. A horizontal line is one law for all prompts: a world model's own, or "
-        "that of a table of its training orbits. What lies beyond the panel is at its edge."
+        "that of a table of its training orbits. Right: orbits of the training's law that are "
+        "closer or more eccentric than in its training. What lies beyond the panel is at its edge."
     ),
     "implied_law_orbits": (
         "The same prompts (grey), as their world goes on (black) and as models go on that were "
@@ -48,47 +49,67 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
     own = [result for result in results if is_own(result)]
     paths = {name: out / "figures" / f"{name}.png" for name in CAPTIONS}
     files = {
-        "implied_law_exponents": _exponents(own, paths["implied_law_exponents"]),
+        "implied_law_exponents": _exponents(results, paths["implied_law_exponents"]),
         "implied_law_orbits": _orbits(own, out, paths["implied_law_orbits"]),
     }
     return [Picture(CAPTIONS[name], [path]) for name, path in files.items() if path]
 
 
 def _exponents(results: Sequence[Result], path: Path) -> Path | None:
-    """Draw the exponent of everybody against that of the prompts."""
+    """Draw the exponent of everybody against that of the prompts, and outside the training box."""
+    own = [x for x in results if is_own(x)]
     truth = {
         law: together(mine).value
-        for law, mine in by_prompt(x for x in results if x.case.variant == TRUE).items()
+        for law, mine in by_prompt(x for x in own if x.case.variant == TRUE).items()
     }
-    looks = Looks(results)
-    names = list(dict.fromkeys(looks.name(x) for x in results if x.case.variant != TRUE))
     order = sorted(truth, key=truth.__getitem__)
-    with canvas(7.4, 5.6) as (figure, axis):
+    shifted = [x for x in results if SHIFT in x.case.setting]
+    names = list(dict.fromkeys(x.case.setting[SHIFT] for x in shifted))
+    looks = Looks(results)
+    with canvas(9.6, 5.6, ncols=2, width_ratios=[3, 2], sharey=True) as (figure, axes):
         ends = [truth[order[0]] - 0.1, truth[order[-1]] + 0.1]
-        axis.plot(ends, ends, "-", color=TRUTH, lw=0.9, label="the prompt's own law")
-        for number, name in enumerate(names):
-            mine = by_prompt(x for x in results if looks.name(x) == name)
-            at = [law for law in order if law in mine]
-            spans = np.clip([together(mine[law]) for law in at], LOWEST, HIGHEST)
-            shift = 0.012 * (number - len(names) / 2)
-            first = mine[at[0]][0]
-            axis.errorbar(
-                [truth[law] + shift for law in at],
-                spans[:, 0],
-                yerr=np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0),
-                label=name,
-                elinewidth=1,
-                lw=1.0 if is_control(first) else 1.8,
-                **{**looks.style(first), **STYLES.get(first.case.variant, {})},
-            )
-        axis.set_xticks([truth[law] for law in order], list(map(in_words, order)))
-        axis.set(
+        axes[0].plot(ends, ends, "-", color=TRUTH, lw=0.9, label="the prompt's own law")
+        found = by_prompt(own)
+        by_law = [(truth[law], found[law]) for law in order]
+        by_shift = [
+            (place, [x for x in shifted if x.case.setting[SHIFT] == name])
+            for place, name in enumerate(names)
+        ]
+        _panel(axes[0], by_law, looks, 0.012)
+        _panel(axes[1], by_shift, looks, 0.04)
+        axes[0].set_xticks([truth[law] for law in order], list(map(in_words, order)))
+        axes[1].set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
+        axes[0].set(
             xlabel="law of the prompt",
             ylabel="exponent of r along its continuations",
             ylim=(LOWEST - 0.1, HIGHEST + 0.1),
         )
+        axes[1].set_xlabel("orbits outside the training box")
+        axes[1].margins(x=0.3)
         legend(figure)
         return save_figure(figure, path)
+
+
+def _panel(
+    axis: Axes, places: Sequence[tuple[float, Sequence[Result]]], looks: Looks, apart: float
+) -> None:
+    """Draw everybody's exponents at each place, side by side."""
+    everybody = [x for _, results in places for x in results]
+    names = list(dict.fromkeys(looks.name(x) for x in everybody if x.case.variant != TRUE))
+    for number, name in enumerate(names):
+        groups = [(at, [x for x in some if looks.name(x) == name]) for at, some in places]
+        found = [(at, together(mine)) for at, mine in groups if mine]
+        spans = np.clip([span for _, span in found], LOWEST, HIGHEST)
+        first = next(x for x in everybody if looks.name(x) == name)
+        axis.errorbar(
+            [at + apart * (number - len(names) / 2) for at, _ in found],
+            spans[:, 0],
+            yerr=np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0),
+            label=name,
+            elinewidth=1,
+            lw=1.0 if is_control(first) else 1.8,
+            **{**looks.style(first), **STYLES.get(first.case.variant, {})},
+        )
 
 
 def _orbits(results: Sequence[Result], out: Path, path: Path) -> Path | None:

@@ -5,7 +5,8 @@ and what is asked is not whether it follows the truth but which power of the dis
 obey, along each orbit alone (:mod:`orbits.implied`). In its own world it is also asked by single
 steps: the kick behind the median of its next place, with the constant, the share of the kick that
 is missed, and the ratio of action to reaction. Time steps are those of other worlds, too, so that
-an answer cannot come from them.
+an answer cannot come from them; and orbits of its world that are closer or more eccentric than any
+in its training ask whether the law goes further than the training did.
 
 A continuation that obeys a law is no proof that its maker holds the law. The nearest training
 orbit, pasted to a prompt of another world, obeys the law of the training exactly: the exponent
@@ -33,7 +34,14 @@ from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import figures, references, words
-from worldmodel.probes.implied.asked import ONE_STEP, Prompts, all_prompts
+from worldmodel.probes.implied.asked import (
+    ONE_STEP,
+    SHIFT,
+    STEPS_OF,
+    TOKEN_OF,
+    Prompts,
+    all_prompts,
+)
 from worldmodel.probes.implied.medians import medians
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
@@ -93,10 +101,11 @@ class ImpliedLaw(Probe):
         """Return the results of each table by its title."""
         own = [result for result in results if words.is_own(result)]
         steps = [result for result in results if result.case.setting["asked"] == ONE_STEP]
-        rest = [result for result in results if result not in own and result not in steps]
+        moved = [x for x in results if {STEPS_OF, TOKEN_OF} & set(x.case.setting)]
         return {
             "Continued orbits: the law of the path": own,
-            "The same at time steps of other worlds": rest,
+            "The same outside the training box": [x for x in results if SHIFT in x.case.setting],
+            "The same at time steps of other worlds": moved,
             "One predicted step in the world of the training": steps,
         }
 
@@ -116,8 +125,8 @@ def _asked(
     setting = prompts.setting
     files = {"orbits": "orbits.npz"} if prompts.is_own else {}
     outcomes = [Outcome(prompts.measured(rolled), files=files, setting=setting)]
-    others = list(references.truths(prompts.test))[0 if prompts.is_own else 1 :]
-    if prompts.is_own:
+    others = list(references.truths(prompts.test))
+    if prompts.is_own or prompts.shift:
         others += references.continuations(prompts.test, checkpoint.trained_on)
         metrics = prompts.measured(prompts.continued(twin))
         outcomes.append(Outcome(metrics, arm="untrained", setting=setting))

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from orbits import shifts
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 from worldmodel.controls.orbit_table import TABLE
 from worldmodel.probes.implied.asked import (
     ONE_STEP,
     ROLLOUT,
+    SHIFT,
     STEPS_OF,
     TOKEN_OF,
     WORLDS,
     in_words,
 )
 from worldmodel.probes.implied.references import IN_BINS
-from worldmodel.probes.looks import Looks, is_control
+from worldmodel.probes.looks import Looks, is_control, own_setting
 
 EXPONENT = "exponent_within"
 NO_EVIDENCE = (
@@ -39,14 +41,15 @@ def answers(results: Sequence[Result]) -> list[str]:
         sentences.append(_continues(name, [x for x in mine if is_own(x)], bins))
     for name in names:
         mine = [x for x in models if looks.model(x) == name]
+        sentences += _outside(name, mine, results)
         sentences += [_follows(name, mine, bins, own), *_moved(name, mine, in_bins)]
     return [*sentences, *_table(own), NO_EVIDENCE]
 
 
 def is_own(result: Result) -> bool:
-    """Return whether a result is of rollouts from prompts at their own time steps."""
-    setting = result.case.setting
-    return setting["asked"] == ROLLOUT and not {STEPS_OF, TOKEN_OF} & set(setting)
+    """Return whether a result is of rollouts from prompts as their world observes them."""
+    setting = own_setting(result)
+    return setting["asked"] == ROLLOUT and set(setting) == {"asked", "prompt"}
 
 
 def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
@@ -63,21 +66,48 @@ def together(results: Sequence[Result], metric: str = EXPONENT) -> Interval:
     values = [metric.value for metric in metrics]
     if len(set(values)) >= MINIMUM_SEEDS:
         return over_seeds(values)
+    if len(set(values)) > 1:
+        return Interval(fmean(values), min(values), max(values))
     return Interval(*(metrics[0].interval or (values[0],) * 3))
+
+
+def _shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
+    """Return a metric with its interval; two trainings stand one by one."""
+    value, low, high = together(results, metric)
+    two = len({result.metrics[metric].value for result in results}) == 2
+    return f"{value:.2f} ({low:.2f}, {high:.2f})" if two else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence[Result]]) -> str:
     law, n = results[0].details["checkpoint"]["trained_on"], len({x.case.seed for x in results})
-    parts, truth = [], []
-    for prompt, mine in by_prompt(results).items():
-        value, low, high = together(mine)
-        parts.append(f"of {in_words(prompt)} by r^{value:.2f} [{low:.2f}, {high:.2f}]")
-        truth.append(f"{together(bins[prompt]).value:.2f}")
+    found = by_prompt(results)
+    parts = [f"of {in_words(prompt)} by r^{_shown(mine)}" for prompt, mine in found.items()]
+    truth = [f"{together(bins[prompt]).value:.2f}" for prompt in found]
     trainings = f"{n} training{'s' if n > 1 else ''} in the world of {in_words(law)}"
     return (
         f"{name} ({trainings}) continues orbits {', '.join(parts)}; truth in bins "
         f"{', '.join(truth)}."
     )
+
+
+def _outside(name: str, mine: Sequence[Result], results: Sequence[Result]) -> list[str]:
+    """Return by which law orbits go on that lie outside the training box."""
+    law = mine[0].details["checkpoint"]["trained_on"]
+
+    def of(shift: str, some: Iterable[Result]) -> list[Result]:
+        return [x for x in some if x.case.setting.get(SHIFT) == shift]
+
+    parts = []
+    for shift in dict.fromkeys(x.case.setting[SHIFT] for x in mine if SHIFT in x.case.setting):
+        same = [x for x in of(shift, results) if x.case.setting["prompt"] == law]
+        bins, table = ([x for x in same if x.case.variant == v] for v in (IN_BINS, TABLE))
+        pasted = f", nearest training orbit {together(table).value:.2f}" if table else ""
+        about = shifts.get(shift).about
+        parts.append(
+            f"by r^{_shown(of(shift, mine))} ({about}; truth in bins {together(bins).value:.2f}"
+            f"{pasted})"
+        )
+    return [f"{name} outside its training box: {', '.join(parts)}."] if parts else []
 
 
 def _follows(
@@ -97,30 +127,34 @@ def _follows(
     share = span(mine) / span(bins)
     words = f"{name} follows {share:.2f} of the difference between the laws of prompts."
     steps = [x for x in results if x.case.setting["asked"] == ONE_STEP]
-    value, low, high = together(steps, "missed")
-    within = together(steps)
     return (
-        f"{words} {_off(mine, own)}One step at a time it misses {value:.2f} [{low:.2f}, "
-        f"{high:.2f}] of the kick in its own world, with an exponent along orbits of "
-        f"{within.value:.2f} [{within.low:.2f}, {within.high:.2f}]."
+        f"{words} {_off(mine, own)}One step at a time it misses {_shown(steps, 'missed')} of the "
+        f"kick in its own world, with an exponent along orbits of {_shown(steps)}."
     )
 
 
 def _off(mine: Mapping[str, Sequence[Result]], own: Sequence[Result]) -> str:
-    """Return how far off continuations of other worlds' prompts are after one step."""
+    """Return how far off continuations are, beside those of the table of the same world."""
     law = next(iter(mine.values()))[0].details["checkpoint"]["trained_on"]
     table = by_prompt(
         x for x in own if x.case.variant == TABLE and x.details["checkpoint"]["trained_on"] == law
     )
     if not table:
         return ""
-    off, pasted = (
-        fmean(together(of[prompt], "first_error").value for prompt in of if prompt != law)
-        for of in (mine, table)
-    )
+
+    def errors(of: Mapping[str, Sequence[Result]], is_home: bool) -> str:
+        """Return the errors of prompts of the training world, or of the others, in words."""
+        asked = [of[prompt] for prompt in of if (prompt == law) == is_home]
+        first, last = (
+            fmean(together(x, metric).value for x in asked)
+            for metric in ("first_error", "last_error")
+        )
+        return f"{first:.3f} AU off one step after a prompt and {last:.2f} AU at the end"
+
     return (
-        f"One step after a prompt of another world it is {off:.3f} AU off, the nearest training "
-        f"orbit {pasted:.3f}. "
+        f"In its own world it is {errors(mine, True)} (the nearest training orbit: "
+        f"{errors(table, True)}), in the others {errors(mine, False)} (the nearest training orbit: "
+        f"{errors(table, False)}). "
     )
 
 
