@@ -182,7 +182,7 @@ def test_impossible_settings_are_refused(changes, message):
         ([], "arguments are required: checkpoints"),
         (["nothing.ckpt"], "nothing.ckpt: no such file"),
         (["gpt:x=nothing.ckpt"], "a named checkpoint is LABEL:SEED=PATH"),
-        (["."], ".: no such file"),
+        (["."], ".: no config.json in it; not an exported model"),
         (["README.md"], "not a checkpoint of a world model"),
         (["README.md", "--probes", "rollouts"], "did you mean rollout"),
         (["CKPT", "--law", "newtons"], "newtons"),
