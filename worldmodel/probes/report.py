@@ -45,7 +45,8 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
     """
     names = probes.names()
     shown = [result for result in results if result.ok and result.case.kind in names]
-    sections, answers = [], []
+    sections: list[Section] = []
+    answers: list[str] = []
     for name, group in groupby(sorted(shown, key=_kind), _kind):
         mine, probe = list(group), probes.get(name)
         pictures = probe.draw(mine, out)

@@ -30,7 +30,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.models.orbit import NextTokenModel
+from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import figures, references, words
@@ -85,7 +85,8 @@ class ImpliedLaw(Probe):
         others = (checkpoint.trained_on.law, checkpoint.law)
         n, seed = settings.n_sequences, settings.data_seed
         twin = checkpoint.untrained(settings.seeds[0])
-        outcomes, shown = [], {}
+        outcomes: list[Outcome] = []
+        shown: dict[str, npt.NDArray] = {}
         prompts = list(all_prompts(checkpoint.trained_on, others, seed, n))
         for each in pieces.progress(prompts):
             rolled = each.continued(checkpoint.model)
@@ -119,7 +120,7 @@ class ImpliedLaw(Probe):
 
 
 def _asked(
-    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twin: NextTokenModel
+    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twin: OrbitModel
 ) -> list[Outcome]:
     """Return the exponents of rollouts; references are asked with their own time steps."""
     setting = prompts.setting
@@ -141,7 +142,7 @@ def _asked(
 def _one_step(
     test: HeldOutSystems,
     checkpoint: Checkpoint,
-    twin: NextTokenModel,
+    twin: OrbitModel,
     settings: Settings,
     pieces: Pieces,
 ) -> list[Outcome]:
@@ -151,8 +152,8 @@ def _one_step(
     true = test.batch["coordinates"]
     points, files = medians(checkpoint.model, test), {}
     if settings.cells:
-        columns = implied_forces(steps, points, settings.cells)
-        columns["sequence_id"] = np.arange(len(columns["r"]))
+        found = implied_forces(steps, points, settings.cells)
+        columns = {"sequence_id": np.arange(len(found["r"])), **found}
         config = {"probe": ImpliedLaw.name, "row": checkpoint.row, "cells": settings.cells}
         proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
         artefact.save_arrays(pieces.folder / PREDICTIONS, columns, proof)
