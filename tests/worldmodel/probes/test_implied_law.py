@@ -179,3 +179,4 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
                 assert picture.size[0] > 400
     file = next(folder.file(tmp_path, x, "predictions") for x in mine if "predictions" in x.files)
     assert len(read(file)) == 40
+    assert read(file).row["arm"] == "implied"

@@ -154,7 +154,8 @@ def _one_step(
     if settings.cells:
         found = implied_forces(steps, points, settings.cells)
         columns = {"sequence_id": np.arange(len(found["r"])), **found}
-        config = {"probe": ImpliedLaw.name, "row": checkpoint.row, "cells": settings.cells}
+        row = {**checkpoint.row, "arm": "implied"}  # no head was trained
+        config = {"probe": ImpliedLaw.name, "row": row, "cells": settings.cells}
         proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
         artefact.save_arrays(pieces.folder / PREDICTIONS, columns, proof)
         files = {"predictions": PREDICTIONS}
