@@ -15,6 +15,7 @@ from orbits.runs import artefact, folder
 from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
+from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.controls.orbit_table import TABLE
 from worldmodel.probes.implied.asked import SHIFT, in_words
 from worldmodel.probes.implied.references import IN_BINS, TRUE
@@ -63,29 +64,31 @@ def _exponents(results: Sequence[Result], path: Path) -> Path | None:
         for law, mine in by_prompt(x for x in own if x.case.variant == TRUE).items()
     }
     order = sorted(truth, key=truth.__getitem__)
-    shifted = [x for x in results if SHIFT in x.case.setting]
-    names = list(dict.fromkeys(x.case.setting[SHIFT] for x in shifted))
+    shifted: dict[str, list[Result]] = {}
+    several = len({_trained_on(x) for x in results}) > 1
+    for result in results:
+        if shift := result.case.setting.get(SHIFT):
+            law = in_words(result.case.setting["prompt"])
+            name = shift.replace("_", "\n") + (f"\n{law}" if several else "")
+            shifted.setdefault(name, []).append(result)
     looks = Looks(results)
     with canvas(9.6, 5.6, ncols=2, width_ratios=[3, 2], sharey=True) as (figure, axes):
         ends = [truth[order[0]] - 0.1, truth[order[-1]] + 0.1]
         axes[0].plot(ends, ends, "-", color=TRUTH, lw=0.9, label="the prompt's own law")
         found = by_prompt(own)
         by_law = [(truth[law], found[law]) for law in order]
-        by_shift = [
-            (place, [x for x in shifted if x.case.setting[SHIFT] == name])
-            for place, name in enumerate(names)
-        ]
+        by_shift = list(enumerate(shifted.values()))
         _panel(axes[0], by_law, looks, 0.012)
         _panel(axes[1], by_shift, looks, 0.04)
         axes[0].set_xticks([truth[law] for law in order], list(map(in_words, order)))
-        axes[1].set_xticks(range(len(names)), [name.replace("_", " ") for name in names])
+        axes[1].set_xticks(range(len(shifted)), list(shifted), fontsize=7 if several else None)
         axes[0].set(
             xlabel="law of the prompt",
             ylabel="exponent of r along its continuations",
             ylim=(LOWEST - 0.1, HIGHEST + 0.1),
         )
         axes[1].set_xlabel("orbits outside the training box")
-        axes[1].margins(x=0.3)
+        axes[1].margins(x=0.1 if several else 0.3)
         legend(figure)
         return save_figure(figure, path)
 
@@ -95,12 +98,19 @@ def _panel(
 ) -> None:
     """Draw everybody's exponents at each place, side by side."""
     everybody = [x for _, results in places for x in results]
-    names = list(dict.fromkeys(looks.name(x) for x in everybody if x.case.variant != TRUE))
+    several = len({_trained_on(x) for x in everybody}) > 1
+
+    def name_of(result: Result) -> str:
+        own = several and result.case.variant in (TABLE, FILTER)
+        world = f" of the world of {in_words(_trained_on(result))}" if own else ""
+        return looks.name(result) + world
+
+    names = list(dict.fromkeys(name_of(x) for x in everybody if x.case.variant != TRUE))
     for number, name in enumerate(names):
-        groups = [(at, [x for x in some if looks.name(x) == name]) for at, some in places]
+        groups = [(at, [x for x in some if name_of(x) == name]) for at, some in places]
         found = [(at, together(mine)) for at, mine in groups if mine]
         spans = np.clip([span for _, span in found], LOWEST, HIGHEST)
-        first = next(x for x in everybody if looks.name(x) == name)
+        first = next(x for x in everybody if name_of(x) == name)
         axis.errorbar(
             [at + apart * (number - len(names) / 2) for at, _ in found],
             spans[:, 0],
@@ -153,6 +163,10 @@ def _orbit(
     (x, y), reach = (low + high) / 2, 0.75 * (high - low).max()
     axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
     axis.tick_params(labelsize=7)
+
+
+def _trained_on(result: Result) -> str:
+    return str(result.details["checkpoint"]["trained_on"])
 
 
 def _planet(rows: npt.NDArray) -> npt.NDArray:
