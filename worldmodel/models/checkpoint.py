@@ -38,6 +38,8 @@ PATHS = frozenset(
 """Keys of a ModelCheckpoint's state that name files it would write to or delete."""
 DEEPEST = 20
 """Levels of hyper-parameters; a list in itself has no end."""
+CONFIG = "config.json"
+"""The file by which the folder of an exported model is told."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
 _NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
@@ -142,7 +144,7 @@ def _items(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 class NamedCheckpoint(NamedTuple):
-    """A checkpoint file; label and seed are None where only its path was given."""
+    """A checkpoint or exported model; label and seed are None where only its path was given."""
 
     label: str | None
     seed: int | None
@@ -153,7 +155,7 @@ def named_checkpoint(text: str | Path) -> NamedCheckpoint:
     """Read ``PATH`` or ``LABEL:SEED=PATH``."""
     match = _NAMED.fullmatch(str(text))
     path = Path(match["path"] if match else text)
-    if not path.is_file():
+    if not path.is_file() and not (path / CONFIG).is_file():
         hint = "; a named checkpoint is LABEL:SEED=PATH" if "=" in str(text) and not match else ""
         raise FileNotFoundError(f"{path}: no such file{hint}")
     if not match:

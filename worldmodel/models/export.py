@@ -15,9 +15,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS, check_plain, read_checkpoint
+from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, read_checkpoint
 
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 1
 
 
@@ -59,8 +59,20 @@ def export(
     return folder
 
 
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Return a checkpoint, or an exported model as if it were one, as plain data.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As :func:`read_export` or :func:`worldmodel.models.checkpoint.read_checkpoint`.
+    """
+    return read_export(path) if Path(path).is_dir() else read_checkpoint(path)
+
+
 def read_export(folder: str | Path) -> dict[str, Any]:
     """Return the settings and weights of an exported model, as a checkpoint holds them.
+
+    Of its data it tells the seed and the number of labelled sequences, if its provenance does.
 
     Raises:
         FileNotFoundError: A file of it is missing.
@@ -70,18 +82,30 @@ def read_export(folder: str | Path) -> dict[str, Any]:
     try:
         config = json.loads((folder / CONFIG).read_bytes())
         settings = dict(config["settings"])
-        schema = config["schema"]
+        schema, data = config["schema"], _data(config.get("provenance"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder}: no {CONFIG} in it; not an exported model") from None
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{folder / CONFIG}: not the settings of an exported model") from None
     if schema != SCHEMA:
         raise ValueError(f"{folder / CONFIG}: schema must be {SCHEMA}, got {schema!r:.40}")
-    check_plain(folder / CONFIG, {"hyper_parameters": settings})
+    parts = {"hyper_parameters": settings, "datamodule_hyper_parameters": data}
+    check_plain(folder / CONFIG, parts)
     try:
         weights = load((folder / WEIGHTS).read_bytes())
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder}: no {WEIGHTS} in it; not an exported model") from None
     except SafetensorError as error:
         raise ValueError(f"{folder / WEIGHTS}: {error}") from None
-    return {"hyper_parameters": settings, "state_dict": weights}
+    return {**parts, "state_dict": weights}
+
+
+def _data(provenance: Any) -> dict[str, int]:
+    """Return the settings of the data that the case of a provenance tells; there may be none."""
+    case = provenance.get("case") if isinstance(provenance, Mapping) else None
+    if not isinstance(case, Mapping):
+        return {}
+    setting = case.get("setting")
+    labels = setting.get("labels") if isinstance(setting, Mapping) else None
+    told = {"train_seed": case.get("seed"), "n_train": labels}
+    return {name: value for name, value in told.items() if type(value) is int}

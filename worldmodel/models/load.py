@@ -10,8 +10,8 @@ import lightning
 import torch
 
 from worldmodel.models.base import GPTModel
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS, read_checkpoint
-from worldmodel.models.export import read_export
+from worldmodel.models.checkpoint import MAKER, OWN_CLASS
+from worldmodel.models.export import read_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
@@ -27,7 +27,7 @@ def load_model(path: str | Path) -> GPTModel:
         ValueError: As :func:`worldmodel.models.checkpoint.read_checkpoint`, or weights and settings
             do not belong together.
     """
-    checkpoint = read_export(path) if Path(path).is_dir() else read_checkpoint(path)
+    checkpoint = read_model(path)
     kind: type[GPTModel]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         kind = TextModel

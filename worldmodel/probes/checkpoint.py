@@ -14,10 +14,10 @@ import numpy as np
 
 import attention
 from orbits import protocols
-from orbits.runs.cell import file_digest
+from orbits.runs.cell import digest
 from orbits.runs.result import Case
 from worldmodel.models.base import SHAPE
-from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.export import read_model
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
 
@@ -27,10 +27,10 @@ class Checkpoint:
     """A checkpoint under test.
 
     Attributes:
-        path: Its file.
+        path: Its file, or the folder of an exported model.
         model: Its model, in evaluation mode.
         seed: Seed of its training data, by which trainings of one model are told apart.
-        steps: Optimiser steps it was trained.
+        steps: Optimiser steps it was trained; None if it does not tell, as exported models.
         law: The force law of the world in which it is evaluated.
         batch_size: Sequences of each step, on all devices; None if it does not tell.
         named: Label and seed that it was given in tables; None for its own.
@@ -42,7 +42,7 @@ class Checkpoint:
     path: Path
     model: OrbitModel
     seed: int
-    steps: int
+    steps: int | None
     law: str
     batch_size: int | None = None
     named: tuple[str, int] | None = None
@@ -56,7 +56,7 @@ class Checkpoint:
         """Read a checkpoint.
 
         Args:
-            path: Its file.
+            path: Its file, or the folder of an exported model.
             law: The law of the world in which it is evaluated; None for its own.
             named: Its label and seed in tables; None for its own.
 
@@ -64,7 +64,7 @@ class Checkpoint:
             FileNotFoundError: There is no such file.
             ValueError: It is not a checkpoint of an orbit model, or there is no such law.
         """
-        content = read_checkpoint(path)
+        content = read_model(path)
         model = load_model(path)
         if not isinstance(model, OrbitModel):
             raise ValueError(f"{path}: a model of text; probes take models of orbits")
@@ -78,7 +78,7 @@ class Checkpoint:
             path=Path(path),
             model=model.eval(),
             seed=int(seed if named is None else named[1]),
-            steps=int(content.get("global_step", 0)),
+            steps=content.get("global_step"),
             batch_size=batch_size and batch_size * _batches_a_step(content),
             law=world.law,
             named=named,
@@ -89,8 +89,8 @@ class Checkpoint:
 
     @property
     def sha256(self) -> str:
-        """The checksum of its file."""
-        return file_digest(self.path)
+        """The checksum of its file or files."""
+        return digest(self.path)
 
     @cached_property
     def trained_on(self) -> protocols.Protocol:

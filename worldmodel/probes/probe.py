@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbits import laws
-from orbits.runs.cell import Cell, Outcome, Progress, file_digest
+from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
@@ -68,7 +68,8 @@ class Probing(Study):
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
         for text in settings.checkpoints:
-            check_file(named_checkpoint(text).path)
+            if (path := named_checkpoint(text).path).is_file():
+                check_file(path)
         if settings.law is not None:
             laws.get(settings.law)
 
@@ -193,7 +194,7 @@ def _digest(text: str) -> str:
     """Return the checksum of a checkpoint, after its label and seed if it is named."""
     label, seed, path = named_checkpoint(text)
     name = "" if label is None else f"{label}:{seed}="
-    return f"{name}{file_digest(path)}"
+    return f"{name}{digest(path)}"
 
 
 def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:

@@ -15,7 +15,8 @@ class Settings:
     """Settings of a run of probes.
 
     Attributes:
-        checkpoints: Checkpoint files, or LABEL:SEED=PATH to name one in tables.
+        checkpoints: Checkpoint files or folders of exported models, or LABEL:SEED=PATH to name one
+            in tables.
         probes: Names of probes, or all: those that can be used on the checkpoints.
         n_sequences: Held-out test sequences.
         seeds: Seeds of whatever a probe trains or draws, one or three and more.

@@ -76,9 +76,12 @@ class ForceMagnitude(Probe):
     trains = True
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
-        """Refuse a world without labelled two-body systems."""
+        """Refuse a world without labelled two-body systems, and a control of unknown length."""
         if "force" not in checkpoint.protocol.populations:
             return f"protocol {checkpoint.protocol.name!r} has no labelled forces; take fixed"
+        trains = not isinstance(checkpoint.model, ForceModel)
+        if checkpoint.steps is None and settings.scratch and trains:
+            return "it does not tell its steps, which the control from scratch takes; --no-scratch"
         return None
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:

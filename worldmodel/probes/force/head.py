@@ -24,7 +24,7 @@ from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.base import SHAPE
-from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.export import read_model
 from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
 from worldmodel.models.predictions import read_rows
 from worldmodel.probes.base import device
@@ -103,7 +103,7 @@ def own_data(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the data settings in a force model's checkpoint; none for other models."""
     if not isinstance(checkpoint.model, ForceModel):
         return {}
-    return read_checkpoint(checkpoint.path).get("datamodule_hyper_parameters", {})
+    return read_model(checkpoint.path).get("datamodule_hyper_parameters", {})
 
 
 def labelled(checkpoint: Checkpoint, settings: Settings, leak: int, seed: int) -> OrbitData:
@@ -192,6 +192,7 @@ def scratch_steps(checkpoint: Checkpoint, steps: int) -> int:
 
     A checkpoint that does not tell its batch is taken to have had this one.
     """
+    assert checkpoint.steps is not None  # as the probe made sure
     return steps + math.ceil(checkpoint.steps * (checkpoint.batch_size or BATCH) / BATCH)
 
 
