@@ -43,6 +43,27 @@ def ridge_readout(task: ForceModel, labelled: DataLoader, test: DataLoader) -> d
     return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
 
 
+@torch.no_grad()
+def with_ridge_head(task: ForceModel, labelled: DataLoader) -> None:
+    """Give a force model the head that ridge regression fits to its hidden states.
+
+    Its predictions are then those of :func:`ridge_readout`.
+
+    Args:
+        task: The model; its head is replaced.
+        labelled: Batches of the labelled training sequences.
+    """
+    task.eval()
+    parts = [_features_and_targets(task, batch) for batch in labelled]
+    scaler, ridge = fit_ridge(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    weight = ridge.coef_ / scaler.scale_
+    task.head.target = "log"
+    task.head.readout.weight.copy_(torch.from_numpy(weight))
+    task.head.readout.bias.copy_(torch.from_numpy(ridge.intercept_ - weight @ scaler.mean_))
+    task.head.mean.zero_()
+    task.head.std.fill_(1.0)
+
+
 def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArray) -> Pipeline:
     """Fit a ridge regression on standardised features, each target with its own strength.
 

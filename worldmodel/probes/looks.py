@@ -59,7 +59,7 @@ class Looks:
             number = self._controls.index(self.model(result))
             marker = CONTROL_MARKERS[number % len(CONTROL_MARKERS)]
             return {"color": CONTROL, "linestyle": ":", "marker": marker}
-        twin, colour = result.case.arm == "untrained", self.colour(result)
+        twin, colour = result.case.arm.startswith("untrained"), self.colour(result)
         return {
             "color": colour,
             "linestyle": "--" if twin else "-",

@@ -38,6 +38,10 @@ QUANTITIES: Mapping[str, Quantity] = {
         "",
         "slope of a predicted change or coefficient; 1 is perfect",
     ),
+    "agreement_own": Quantity("none", "", "1 - SSE / SST about the model's own change"),
+    "slope_own": Quantity("none", "", "slope against the model's own change"),
+    "slope_place": Quantity("none", "", "slope against what places account for of a change"),
+    "slope_mass": Quantity("none", "", "slope against the rest, for which a mass has to be known"),
     "tokens_changed": Quantity("none", "share", "sequences whose tokens the intervention changes"),
     # Forces.
     "r2": Quantity("higher", "", "R2 of predictions"),
