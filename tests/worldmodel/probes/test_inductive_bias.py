@@ -46,7 +46,7 @@ def protocol(law="newton", name="identifiable"):
 )
 def test_two_histories_reach_the_same_states(law, name):
     """What both see at the paired rows, and at the star's, differs by a constant alone."""
-    made = histories(protocol(law, name), seed=3, n_systems=12)
+    made = histories(protocol(law, name), seed=3, n_systems=12, n_fresh=48)
     n, k = 12, len(made.rows)
     assert made.batch["tokens"].shape == (72, 17, 2)
     assert made.shift.min() >= 1
@@ -71,7 +71,7 @@ def test_two_histories_reach_the_same_states(law, name):
 
 
 def test_states_are_true_and_standardised_over_the_labelled_sequences():
-    made = histories(protocol("newton", "paper"), seed=0, n_systems=30)
+    made = histories(protocol("newton", "paper"), seed=0, n_systems=30, n_fresh=0)
     np.testing.assert_allclose(made.states[:30].mean(axis=(0, 1)), 0, atol=1e-9)
     np.testing.assert_allclose(made.states[:30].std(axis=(0, 1)), 1, atol=1e-9)
     # The published states of "paper" have neither the right place nor the right velocity.
@@ -212,7 +212,7 @@ def test_a_component_that_an_output_leaves_out_has_slope_zero_and_its_proxy_noth
 
 def test_a_memory_of_sequences_has_their_masses_and_those_of_no_other_system():
     """What answers by the sequence looks as if it had the mass, until it is asked elsewhere."""
-    made = histories(protocol(), seed=0, n_systems=40)
+    made = histories(protocol(), seed=0, n_systems=40, n_fresh=160)
     labelled = made.states[:40, :, 4]
     remembered = np.repeat(labelled[:, :1], len(made.rows), axis=1)
     np.testing.assert_allclose(remembered, labelled)
@@ -222,7 +222,7 @@ def test_a_memory_of_sequences_has_their_masses_and_those_of_no_other_system():
 
 
 def test_the_linear_filter_sees_no_row_after_the_one_it_answers():
-    made = histories(protocol(), seed=0, n_systems=12)
+    made = histories(protocol(), seed=0, n_systems=12, n_fresh=48)
     labels = np.full((12, len(made.rows)), np.nan)
     labels[:, 2:4] = made.states[:12, 2:4, 0]
     before = white_noise.linear_filter(made, labels)
@@ -244,7 +244,7 @@ def test_the_look_up_table_answers_with_the_two_nearest_labels():
 
 @pytest.fixture(scope="module")
 def noise():
-    made = histories(protocol(), seed=0, n_systems=6)
+    made = histories(protocol(), seed=0, n_systems=6, n_fresh=24)
     rng = np.random.default_rng(1)
     targets = white_noise.draw_targets("projection", made.states[:6], rng)
     return made, white_noise.draw_labels(targets, rng)

@@ -29,20 +29,16 @@ from worldmodel.models.state import state_values
 Array = npt.NDArray[np.float64]
 
 
-FRESH = 4
-"""Systems without labels for each system that is observed twice."""
-
-
 @dataclass(frozen=True)
 class Histories:
-    """N systems, each observed twice, and 4 N others, with K rows of the planet in each sequence.
+    """N systems, each observed twice, and F others, with K rows of the planet in each sequence.
 
     Attributes:
-        batch: ``tokens`` and ``coordinates`` of 6 N sequences with T rows: the systems as they
+        batch: ``tokens`` and ``coordinates`` of 2 N + F sequences with T rows: the systems as they
             were sampled, the same systems with another history, the other systems.
         rows: The planet's rows among T, [K].
         states: The true states at these rows, standardised over the first N sequences,
-            [6 N, K, 6]. The components are those of ``worldmodel.models.state.COMPONENTS``.
+            [2 N + F, K, 6]. The components are those of ``worldmodel.models.state.COMPONENTS``.
         shift: Time steps between the two starts of each system, [N].
     """
 
@@ -74,7 +70,7 @@ class Histories:
         return np.stack([first, (n + system) * k + later], axis=-1)
 
 
-def histories(protocol: Protocol, seed: int, n_systems: int) -> Histories:
+def histories(protocol: Protocol, seed: int, n_systems: int, n_fresh: int) -> Histories:
     """Observe held-out two-body systems twice, and others once.
 
     The second centre of mass is that of another system of the same population, and the second
@@ -85,11 +81,11 @@ def histories(protocol: Protocol, seed: int, n_systems: int) -> Histories:
         protocol: The protocol, with its law. Its published defects of the state are left out: the
             identity of states is that of the true physics.
         seed: Seed of the data.
-        n_systems: N; the first N systems of the split ``test``. Those without labels come after
-            the first 2 N.
+        n_systems: N; the first N systems of the split ``test``.
+        n_fresh: F; those after the first 2 N.
     """
     protocol = dataclasses.replace(protocol, as_published=False)
-    indices = np.arange((2 + FRESH) * n_systems)
+    indices = np.arange(2 * n_systems + n_fresh)
     systems = protocol.systems(seed, "test", indices, "force")
     parts = np.split(indices, [n_systems, 2 * n_systems])
     world, elsewhere, fresh = (systems.rows(part) for part in parts)

@@ -52,6 +52,8 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.settings import Settings
 
 SEQUENCES, POINTS = 100, 2000
+FRESH_SYSTEMS = 4
+"""Systems without labels for each that has some: they cost no training."""
 ORACLES = ("linear", "mlp")
 REFERENCES = {
     "linear": ("linear oracle", "oracle"),
@@ -61,8 +63,6 @@ REFERENCES = {
 }
 """Variant and arm of what is no model, by its name in the file of the datasets."""
 PREDICTORS = ("checkpoint", "untrained", *REFERENCES)
-FITTED = 2
-"""Version of the cells whose outputs are of fresh systems too."""
 LABELLED, FRESH = "labelled", "fresh"
 """Sequences with labels at two rows, of which the other rows count; sequences without any."""
 NOISE, OUTPUTS = "noise.npz", "outputs.npz"
@@ -168,7 +168,7 @@ def noise_cell(checkpoint: Checkpoint, settings: Settings) -> Cell:
         "seed": settings.seeds[0],
     }
     case = Case("probe", "white noise", law=law, protocol=protocol)
-    return Cell(draw_noise, case, arguments, version=FITTED)
+    return Cell(draw_noise, case, arguments)
 
 
 def draw_noise(
@@ -181,7 +181,7 @@ def draw_noise(
     scratch: Path,
     progress: Progress,
 ) -> Outcome:
-    """Write targets and labels [D, N, K], and the references' outputs [D, 6 N, K]; see the cell."""
+    """Write targets and labels [D, N, K], and the references' outputs [D, M, K]; see the cell."""
     systems = histories(_protocol(world), **sequences)
     pieces = Pieces(folder, scratch, progress)
     noise = [
@@ -210,7 +210,7 @@ def twin_cell(checkpoint: Checkpoint, settings: Settings, noise: Cell) -> Cell:
         law=checkpoint.law,
         protocol=checkpoint.protocol.name,
     )
-    return Cell(tune_twins, case, arguments, needs={"noise": noise}, version=FITTED)
+    return Cell(tune_twins, case, arguments, needs={"noise": noise})
 
 
 def tune_twins(
@@ -224,7 +224,7 @@ def tune_twins(
     scratch: Path,
     progress: Progress,
 ) -> Outcome:
-    """Write the outputs [D, 6 N, K] of untrained models, which take turns; see the cell."""
+    """Write the outputs [D, M, K] of untrained models, which take turns; see the cell."""
     systems = histories(_protocol(world), **sequences)
     labels = artefact.load_arrays(noise / NOISE)[0]["labels"]
     starts = [untrained(architecture, seed) for seed in seeds]
@@ -242,7 +242,7 @@ def untrained(architecture: Mapping[str, Any], seed: int) -> OrbitModel:
 def tuned(
     starts: Sequence[OrbitModel], systems: Histories, labels: Array, steps: int, pieces: Pieces
 ) -> Array:
-    """Return outputs [D, 6 N, K] after fine-tuning on each dataset; starts take turns.
+    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns.
 
     Args:
         starts: The models to start from.
@@ -264,7 +264,8 @@ def tuned(
 
 
 def _sequences_arguments(settings: Settings) -> dict[str, int]:
-    return {"seed": settings.data_seed, "n_systems": min(SEQUENCES, settings.n_sequences)}
+    n = min(SEQUENCES, settings.n_sequences)
+    return {"seed": settings.data_seed, "n_systems": n, "n_fresh": FRESH_SYSTEMS * n}
 
 
 def _sequences(checkpoint: Checkpoint, settings: Settings) -> dict[str, Any]:
