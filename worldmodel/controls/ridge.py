@@ -11,14 +11,14 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from worldmodel.models.orbit import ForceModel
+from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
 ALPHAS = np.logspace(-3, 4, 15)
 
 
 @torch.no_grad()
-def ridge_readout(task: ForceModel, labelled: DataLoader, test: DataLoader) -> dict[str, Tensor]:
+def ridge_readout(task: OrbitModel, labelled: DataLoader, test: DataLoader) -> dict[str, Tensor]:
     """Fit log force and direction by ridge regression on hidden states and predict the test set.
 
     Args:
@@ -89,7 +89,7 @@ def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArra
 
 
 def _features_and_targets(
-    task: ForceModel, batch: dict[str, Tensor]
+    task: OrbitModel, batch: dict[str, Tensor]
 ) -> tuple[npt.NDArray, npt.NDArray, npt.NDArray]:
     rows = read_rows(batch)
     force = batch["force"][rows]

@@ -31,6 +31,8 @@ class Settings:
         law: Force law of the world in which checkpoints are evaluated; none for their own.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
             the checkpoint's pre-training and fine-tuning together.
+        stop_heads: Stop force heads, the control from scratch too, where a fifth of the labelled
+            sequences is predicted best that training does not see.
     """
 
     checkpoints: tuple[str, ...] = ()
@@ -44,6 +46,7 @@ class Settings:
     data_seed: int = 0
     law: str | None = None
     scratch: bool = True
+    stop_heads: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1})

@@ -7,7 +7,7 @@ import torch
 
 from tests.worldmodel.trainings import save
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export
+from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export, read_model
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 
@@ -46,6 +46,22 @@ def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_pat
     assert str(tmp_path) not in (folder / CONFIG).read_text()
     with pytest.raises(FileExistsError):
         export(head, folder, "Again.", {})
+
+
+@pytest.mark.parametrize(
+    ("provenance", "told"),
+    [
+        ({"case": {"seed": 3, "setting": {"labels": 1000}}}, {"train_seed": 3, "n_train": 1000}),
+        ({"case": {"seed": 3, "setting": {"labels": "unlimited"}}}, {"train_seed": 3}),
+        ({"case": {"seed": True, "setting": "many"}}, {}),
+        ({"case": [1]}, {}),
+        ({}, {}),
+    ],
+)
+def test_the_data_are_what_the_provenance_tells(head, tmp_path, provenance, told):
+    folder = export(head, tmp_path / "one", "Orbits.", provenance)
+    assert read_model(folder)["datamodule_hyper_parameters"] == told
+    assert read_model(head)["hyper_parameters"]["attention"] == "lssar"
 
 
 def edited(folder, **changes):
