@@ -10,7 +10,8 @@ import numpy as np
 from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.probes.looks import Looks, bars, interval, own_setting, without_repeats, world_of
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from worldmodel.probes.looks import Looks, bars, interval, own_setting, world_of
 from worldmodel.probes.motion.residual import CHANGED, ROWS
 
 CAPTION = (
@@ -18,39 +19,61 @@ CAPTION = (
     "nothing), by the place in the model and the rows that are given the residual stream of the "
     "same system with another mass. The rest of the change, which the bodies' places account for, "
     "is taken off. Every row: the model as it answers for the other system. Bars: 95% over "
-    "sequences. Controls: random weights, and a linear filter of places where there is one."
+    "trainings where there are three, else over sequences. Controls: random weights, a linear "
+    "filter of places for motion, and for forces whoever takes the total mass from the planet's "
+    "rows and its shares from the star's."
 )
 
 
 def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
-    """Draw a panel for each changed mass and quantity."""
+    """Draw a panel for each quantity and changed mass; seeds of one model together."""
     shown = [x for x in results if own_setting(x)["donor"] == CHANGED]
-    panels = list(dict.fromkeys((_of(x, "changed"), _of(x, "of")) for x in shown))
-    stages = list(dict.fromkeys(_of(x, "after") for x in shown))
+    quantities, masses, stages = (
+        list(dict.fromkeys(str(x.case.setting[name]) for x in shown))
+        for name in ("of", "changed", "after")
+    )
     places = [(stage, rows) for stage in stages for rows in ROWS]
+    labels = [f"{'input' if s == 'embedding' else s}\n{rows}" for s, rows in places]
     looks = Looks(shown)
-    names = list(dict.fromkeys(looks.name(result) for result in shown))
-    width = max(6.0, 5.2 * len(panels))
-    with canvas(width, 5.0, ncols=len(panels), sharey=True, squeeze=False) as (figure, axes):
-        for axis, (changed, of) in zip(axes[0], panels, strict=True):
-            for number, (stage, rows) in enumerate(places):
-                wanted = {"changed": changed, "of": of, "after": stage, "rows": rows}
-                alike = [x for x in shown if wanted.items() <= own_setting(x).items()]
-                for result in without_repeats(alike):
-                    name = looks.name(result)
-                    shift = 0.7 * (names.index(name) + 0.5) / len(names) - 0.35
-                    span = np.array([interval(result, "slope_mass")])
-                    look = {**looks.style(result), "linestyle": "none", "ms": 4, "capsize": 2}
-                    axis.errorbar(number + shift, span[:, 0], bars(span), label=name, **look)
-            for height in (0, 1):
-                axis.axhline(height, color=TRUTH if height else "#999999", lw=0.8, ls=":")
-            axis.set_xticks(range(len(places)), [f"{s}\n{r}" for s, r in places], fontsize=7)
-            axis.set_title(f"{changed} changed: {of}", fontsize=10)
-            axis.set_ylim(-0.6, 1.6)
-        axes[0, 0].set_ylabel("slope against the mass's part")
+    shape = {"nrows": len(quantities), "ncols": len(masses), "sharey": True, "squeeze": False}
+    with canvas(5.6 * len(masses), 1.2 + 2.6 * len(quantities), **shape) as (figure, axes):
+        for row, of in zip(axes, quantities, strict=True):
+            for axis, changed in zip(row, masses, strict=True):
+                panel = {"of": of, "changed": changed}
+                here = [x for x in shown if panel.items() <= own_setting(x).items()]
+                names = list(dict.fromkeys(looks.name(x) for x in here))
+                for number, (stage, rows) in enumerate(places):
+                    wanted = {"after": stage, "rows": rows}
+                    for place, name in enumerate(names):
+                        alike = [
+                            x
+                            for x in here
+                            if looks.name(x) == name and wanted.items() <= own_setting(x).items()
+                        ]
+                        if alike:
+                            shift = 0.7 * (place + 0.5) / len(names) - 0.35
+                            span = np.array([_together(alike)])
+                            look = {**looks.style(alike[0]), "linestyle": "none", "ms": 4}
+                            axis.errorbar(
+                                number + shift,
+                                span[:, 0],
+                                bars(span),
+                                capsize=2,
+                                label=name,
+                                **look,
+                            )
+                for height in (0, 1):
+                    axis.axhline(height, color=TRUTH if height else "#999999", lw=0.8, ls=":")
+                axis.set_xticks(range(len(places)), labels, fontsize=7)
+                axis.set_title(f"{changed} changed: {of}", fontsize=10)
+                axis.set_ylim(-0.6, 1.8)
+            row[0].set_ylabel("slope, mass's part", fontsize=8)
         legend(figure, world_of(results))
         return [Picture(CAPTION, [save_figure(figure, out / "figures" / "exchange.png")])]
 
 
-def _of(result: Result, name: str) -> str:
-    return str(result.case.setting[name])
+def _together(seeds: Sequence[Result]) -> tuple[float, ...]:
+    """Return the slope over the seeds of a model, or of the first where there are few."""
+    values = [result.metrics["slope_mass"].value for result in seeds]
+    enough = len(values) >= MINIMUM_SEEDS and len(set(values)) > 1
+    return tuple(over_seeds(values)) if enough else interval(seeds[0], "slope_mass")
