@@ -153,12 +153,13 @@ def _predictors(checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> I
     control = partial(_control, checkpoint, settings, pieces)
     for leak in leaks:
         setting = {"leak": leak, "labels": labels}
-        own = [
-            partial(control, "own ridge", leak, x, partial(_own_ridge, checkpoint)) for x in seeds
+        read_outs: list[tuple[str, str, Callable[..., Any]]] = [
+            ("ridge", "own ridge", lambda seed: partial(_own_ridge, checkpoint)),
+            ("untrained + ridge", "ridge", lambda seed: partial(_ridge, checkpoint, seed)),
         ]
-        yield _Predictor(None, "ridge", setting, own)
-        twins = [partial(control, "ridge", leak, x, partial(_ridge, checkpoint, x)) for x in seeds]
-        yield _Predictor(None, "untrained + ridge", setting, twins)
+        for arm, name, fit in read_outs:
+            trainings: list[Any] = [partial(control, name, leak, x, fit(x)) for x in seeds]
+            yield _Predictor(None, arm, setting, trainings)
     for leak in leaks:
         nearest = partial(control, KNN, leak, seeds[0], _nearest)
         yield _Predictor(KNN, "oracle", {"leak": leak, "labels": labels}, [nearest])

@@ -39,7 +39,8 @@ class BestOnHeldOut(lightning.Callback):
     def __init__(self, batch: dict[str, Tensor], steps: int) -> None:
         self.batch, self.every = batch, max(1, steps // CHECKS)
         self.losses: list[float] = []
-        self._least, self._weights = math.inf, {}
+        self._least = math.inf
+        self._weights: dict[str, Tensor] = {}
 
     def on_train_batch_end(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, *_: Any
