@@ -111,6 +111,20 @@ def test_projections_are_linear_and_keep_the_order_of_distances():
     assert agreement(targets) > np.quantile(others, 0.8)
 
 
+def test_any_direction_has_as_much_of_each_component_and_the_chosen_one_has_not():
+    made = histories(protocol(), seed=0, n_systems=60, n_fresh=0)
+    rng, states = np.random.default_rng(0), made.states[:60]
+    everywhere = np.ones((8, *states.shape[:2]), bool)
+    shares = {}
+    for kind in ("direction", "projection"):
+        targets = np.stack([white_noise.draw_targets(kind, states, rng) for _ in range(8)])
+        np.testing.assert_allclose(targets.std(axis=(1, 2)), 1, atol=1e-9)
+        squares = components.coefficients(states, targets, everywhere) ** 2
+        shares[kind] = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)[4:].sum()
+    assert 0.15 < shares["direction"] < 0.55
+    assert shares["projection"] < 0.5 * shares["direction"]
+
+
 def test_random_targets_are_bits_and_labels_are_two_rows_of_each_sequence():
     rng = np.random.default_rng(0)
     targets = white_noise.draw_targets("random", np.zeros((50, 40, 6)), rng)

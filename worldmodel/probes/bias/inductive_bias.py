@@ -85,8 +85,8 @@ CAPTIONS = {
         "coefficients on those of the targets (1: the function is carried, 0: the model "
         "knows nothing of the component). Left: other rows of the sequences whose labels it saw, "
         "where a mass can be remembered with the sequence. Right: systems without labels. Bars: "
-        "95% over datasets. Controls: random weights, a look-up table of the true state, a linear "
-        "filter of the last places."
+        "95% over trainings where there are three, else over datasets. Controls: random weights, a "
+        "look-up table of the true state, a linear filter of the last places."
     ),
 }
 
@@ -133,7 +133,7 @@ class InductiveBias(Probe):
             Outcome(metrics, {"curves": curves}, variant=variant, arm=arm, setting=setting)
             for (variant, arm), (metrics, curves) in zip(names.values(), measured, strict=True)
         ]
-        if settings.white_noise == "projection":  # bits are no sum over components
+        if settings.white_noise != "random":  # bits are no sum over components
             for part, where in _by_component(systems, noise["targets"], noise["labels"], outputs):
                 outcomes += [
                     Outcome(where[name], variant=variant, arm=arm, setting={**setting, **part})

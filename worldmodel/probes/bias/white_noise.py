@@ -44,6 +44,7 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
     Args:
         kind: ``projection``: a random direction of the state space, of 50 the one whose distances
             rank most like those of the states (Spearman; on 300 points, theirs on 1000).
+            ``direction``: any random direction, in which every component has its share.
             ``random``: a random bit, -1 or 1, per state. In the discrete worlds of the paper many
             sequences share a state and its bit; here it says nothing about another state.
         states: Standardised states, [N, K, 6].
@@ -55,6 +56,8 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
     if kind == "random":
         return rng.choice([-1.0, 1.0], states.shape[:2])
     points = states.reshape(-1, states.shape[-1])
+    if kind == "direction":
+        return _standardised(states @ rng.standard_normal(points.shape[-1]))
     some = rng.choice(points, min(_RANKED_POINTS, len(points)), replace=False)
     ranks = rankdata(pdist(some))
 
@@ -62,7 +65,10 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
         return float(np.corrcoef(ranks, rankdata(pdist(some @ direction[:, None])))[0, 1])
 
     best = max(rng.standard_normal((_PROJECTIONS, points.shape[-1])), key=spearman)
-    values = states @ best
+    return _standardised(states @ best)
+
+
+def _standardised(values: Array) -> Array:
     return (values - values.mean()) / values.std()
 
 

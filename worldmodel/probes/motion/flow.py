@@ -10,8 +10,7 @@ import numpy as np
 from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
-from worldmodel.probes.looks import Looks, bars, interval, own_setting, world_of
+from worldmodel.probes.looks import Looks, bars, own_setting, together, world_of
 from worldmodel.probes.motion.residual import CHANGED, ROWS
 
 CAPTION = (
@@ -52,7 +51,7 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
                         ]
                         if alike:
                             shift = 0.7 * (place + 0.5) / len(names) - 0.35
-                            span = np.array([_together(alike)])
+                            span = np.array([together(alike, "slope_mass")])
                             look = {**looks.style(alike[0]), "linestyle": "none", "ms": 4}
                             axis.errorbar(
                                 number + shift,
@@ -70,10 +69,3 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
             row[0].set_ylabel("slope, mass's part", fontsize=8)
         legend(figure, world_of(results))
         return [Picture(CAPTION, [save_figure(figure, out / "figures" / "exchange.png")])]
-
-
-def _together(seeds: Sequence[Result]) -> tuple[float, ...]:
-    """Return the slope over the seeds of a model, or of the first where there are few."""
-    values = [result.metrics["slope_mass"].value for result in seeds]
-    enough = len(values) >= MINIMUM_SEEDS and len(set(values)) > 1
-    return tuple(over_seeds(values)) if enough else interval(seeds[0], "slope_mass")
