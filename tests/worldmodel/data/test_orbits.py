@@ -1,5 +1,8 @@
 """OrbitData: batches are a pure function of the step."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -178,3 +181,16 @@ def test_another_law_moves_the_bodies():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         OrbitData(**arguments)
+
+
+@pytest.mark.full
+def test_a_program_that_leaves_a_loader_before_its_last_batch_ends():
+    code = (
+        "from worldmodel.data.orbits import OrbitData\n"
+        "batches = iter(OrbitData(batch_size=2, num_workers=1).train_dataloader())\n"
+        "print(len(next(batches)['tokens']))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")
