@@ -53,6 +53,7 @@ def deterministic():
 NOT_DETERMINISTIC = r"not deterministic; use backend='reference'$"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lazy", "lazy_no_elastic"])
 def test_a_learned_bias_is_not_deterministic_and_says_so(name, deterministic):
     spec, inputs = specification(name), tensors(20)

@@ -248,11 +248,9 @@ def test_a_small_dataset_is_made_without_the_heavy_imports(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["generate", "--protocol", "nbody", "--out", "FULL"],
         ["generate", "--law", "harmonic", "--out", "FULL"],
-        ["plot", "FULL"],
-        ["plot", "MADE", "--out", "FULL"],
-        ["export", "MADE", "--out", "FULL"],
+        pytest.param(["plot", "FULL"], marks=pytest.mark.full),
+        pytest.param(["export", "MADE", "--out", "FULL"], marks=pytest.mark.full),
     ],
     ids=" ".join,
 )

@@ -57,6 +57,7 @@ def test_the_whole_way_from_orbits_to_a_prediction_file(tmp_path, capsys):
     assert refused.value.code == 2
 
 
+@pytest.mark.full
 def test_finetune_resumes_its_own_checkpoint(tmp_path):
     run("finetune", "force.yaml", tmp_path)
     last = tmp_path / "force" / "version_0" / "checkpoints" / "last.ckpt"
@@ -119,6 +120,7 @@ def test_a_model_that_was_not_trained_is_not_asked(tmp_path, capsys, command):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 def test_predict_needs_a_writer_and_nothing_is_written_where_nobody_asked(
     tmp_path, capsys, monkeypatch
 ):
@@ -146,6 +148,7 @@ def test_a_checkpoint_is_never_half_there(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.ckpt*"))
 
 
+@pytest.mark.full
 def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
     often = "--trainer.callbacks.every_n_train_steps=2"
     run("fit", "pretrain.yaml", tmp_path, often, "--trainer.max_steps=5")
@@ -189,6 +192,7 @@ def test_finetune_without_labels_is_refused(tmp_path, capsys):
     assert "data.population=force" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_another_variant_than_the_pretrained_one_is_refused(tmp_path, capsys):
     run("fit", "pretrain.yaml", tmp_path)
     last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
@@ -202,8 +206,9 @@ def test_another_variant_than_the_pretrained_one_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ("--data.protocol_args={n_points: 20}", "protocol_args="),
-        ("--data.protocol_args={n_points: 20, n_bins: 64}", "protocol_args="),
+        pytest.param(
+            "--data.protocol_args={n_points: 20}", "protocol_args=", marks=pytest.mark.full
+        ),
         ("--data.protocol=fixed", "protocol='identifiable'"),
     ],
 )
@@ -226,6 +231,7 @@ def test_a_checkpoint_that_is_not_there_is_one_line(tmp_path, capsys):
     assert "nowhere.ckpt" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_checkpoint_that_names_no_class_is_taken_by_the_class_of_the_config(tmp_path):
     run("finetune", "force.yaml", tmp_path)
     folder = tmp_path / "force" / "version_0"

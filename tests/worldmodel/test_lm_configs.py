@@ -61,6 +61,7 @@ def test_a_configuration_is_the_published_recipe(name, capsys):
     assert trainer["val_check_interval"] % trainer["accumulate_grad_batches"] == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_has_the_size_in_its_name(name, capsys):
     arguments = dict(resolved(name, capsys)["model"]["init_args"])
@@ -86,6 +87,7 @@ def folder(tmp_path):
     return path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lm_124m", "lm_lazy_340m"])
 def test_a_configuration_trains_and_resumes_on_a_small_folder(tmp_path, folder, name):
     def fit(steps, *more):

@@ -33,6 +33,7 @@ def test_weights_are_those_the_block_mixes_with():
     assert metrics.zero_share(found).min() > 0
 
 
+@pytest.mark.full
 def test_the_command_draws_a_picture_and_never_overwrites(
     checkpoint, tmp_path, monkeypatch, capsys
 ):

@@ -155,6 +155,7 @@ def test_a_backbone_that_learnt_leaked_labels_is_no_honest_one(tmp_path):
         tasks[0].load_backbone(tmp_path / "2.ckpt")
 
 
+@pytest.mark.full
 def test_another_law_moves_the_bodies():
     one, other = (OrbitData(protocol_args={"law": law}, n_test=5) for law in ("newton", "harmonic"))
     a, b = (next(iter(d.test_dataloader()))["tokens"] for d in (one, other))

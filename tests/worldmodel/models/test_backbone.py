@@ -31,7 +31,7 @@ def test_every_input_gives_next_token_logits(kind, protocol):
     assert logits.shape == (3, 20, 2, 100)
 
 
-@pytest.mark.parametrize("name", attention.names("all"))
+@pytest.mark.parametrize("name", ["softmax", "lssar", "alibi", "zeros_sm", "zeros", "mamba2"])
 @pytest.mark.parametrize("kind", ["tokens", "bin_centres", "coordinates"])
 def test_predictions_never_see_the_future(name, kind):
     torch.manual_seed(0)

@@ -122,6 +122,7 @@ def test_muon_leaves_the_tied_embedding_to_adamw():
     assert len(muon) + len(adamw) == len(list(task.parameters()))
 
 
+@pytest.mark.full
 def test_a_few_steps_learn_what_a_text_repeats(tmp_path):
     text = b"the cat sat on the mat. " * 100
     (tmp_path / "cat.txt").write_bytes(text)
@@ -156,6 +157,7 @@ def run(command, file, out, *more):
     main([command, "-c", str(CONFIG), *arguments, *more])
 
 
+@pytest.mark.full
 def test_the_command_line_trains_tests_and_draws_the_sentence_of_the_paper(
     tmp_path, file, monkeypatch, capsys
 ):
@@ -204,6 +206,7 @@ def test_predict_is_for_forces(tmp_path, file, capsys):
     assert "predict writes the forces of a ForceModel, got TextModel" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["def f():\n\treturn '$a$ é'", "x" * 60, "a"])
 def test_any_text_can_be_drawn(tmp_path, text):
     save(TextModel(**SMALL), tmp_path / "model.ckpt")

@@ -30,6 +30,7 @@ def test_students_t_is_over_trainings_on_their_test_set(n):
     assert 92 < coverage(lambda rng: over_seeds(rng.normal(2, 0.1, n)), 2, 1000) < 98
 
 
+@pytest.mark.full
 def test_means_over_groups_of_different_sizes():
     def interval(rng):
         sizes = rng.integers(1, 9, 200)
