@@ -188,14 +188,9 @@ def test_flags_change_a_preset_and_nothing_else(capsys):
         (["passkey_short", "--multiples", "5"], "multiples must be among"),
     ],
 )
-def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
+def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, refusal):
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as stopped:
-        main(["run", *arguments, "--out", str(out)])
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2
-    assert message in said
-    assert len(said.splitlines()) == 1
+    assert message in refusal(main, ["run", *arguments, "--out", str(out)])
     assert not out.exists()
 
 
