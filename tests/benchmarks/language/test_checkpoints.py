@@ -195,6 +195,7 @@ def test_a_text_that_no_network_reaches_is_skipped_or_refused(
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("data", ["TextData", "ShardData"])
 def test_checkpoints_of_the_command_line_are_evaluated(data, shards, text, tmp_path):
     """It adds names of its own to what the data module is saved with."""

@@ -33,13 +33,8 @@ def runs(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=pytest.mark.heavy if n == "passkey" else pytest.mark.full)
-        for n in STUDIES
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", STUDIES)
 def test_the_smallest_run_ends_in_a_report(name, runs):
     found, out = STUDIES[name], runs(name)
     results, manifest = folder.load(out)
