@@ -152,7 +152,9 @@ def test_the_accuracy_that_switches_re_weighting_on_does_not_stop_training_too(r
     assert seen[25] == 1
 
 
-@pytest.mark.parametrize("killed_at", [7, 19, 33])
+@pytest.mark.parametrize(
+    "killed_at", [19, *(pytest.param(step, marks=pytest.mark.full) for step in (7, 33))]
+)
 def test_a_killed_run_ends_as_if_it_had_not_been(run, killed_at):
     cell, accuracy = config(sharpen_when=WARM, stop_when=DONE), rises(to_90=10, to_99=35)
     whole = run(cell, accuracy)

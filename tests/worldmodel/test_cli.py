@@ -229,7 +229,13 @@ def test_a_checkpoint_that_names_no_class_is_taken_by_the_class_of_the_config(tm
     main(["test", "-c", str(folder / "config.yaml"), f"--ckpt_path={tmp_path / 'bare.ckpt'}"])
 
 
-@pytest.mark.parametrize("words", ["--help", "fit --help", "probe --help", "shards --help"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--help", "fit --help"),
+        *(pytest.param(f"{name} --help", marks=pytest.mark.full) for name in ("probe", "shards")),
+    ],
+)
 def test_plain_help_does_not_load_torch(words):
     code = (
         f"import sys; sys.argv = ['worldmodel', *{words.split()}]; import worldmodel.__main__ as w"

@@ -2,17 +2,18 @@
 
 The convention, :data:`CONVENTION` in words: an interval is over trainings, by Student's t, where
 there are three or more. All trainings answer on one test set, so it says where the mean of other
-trainings would lie on that set, and not what another set would change. A single training, or a
-control that nothing trained, has a bootstrap over sequences, and its row says so. Rows that share
-seeds are compared by their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never
-by whether two intervals overlap.
+trainings would lie on that set; :func:`over_seeds_and_groups` adds what another set would change,
+where the contributions of each sequence are at hand. A single training, or a control that nothing
+trained, has a bootstrap over sequences, and its row says so. Rows that share seeds are compared by
+their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never by whether two
+intervals overlap.
 """
 
 from orbits.runs.statistics.bootstrap import bootstrap, mean, median, r_squared
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
 from orbits.runs.statistics.paired import LEVEL, Comparison, compare, holm, paired
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
-from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds
+from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds, over_seeds_and_groups
 
 __all__ = [
     "CONVENTION",
@@ -28,6 +29,7 @@ __all__ = [
     "mean",
     "median",
     "over_seeds",
+    "over_seeds_and_groups",
     "paired",
     "power_law",
     "r_squared",

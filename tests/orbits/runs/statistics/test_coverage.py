@@ -1,5 +1,7 @@
 """Every interval holds the truth in 92 to 98% of simulations whose truth is known."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -8,10 +10,15 @@ from orbits.runs.statistics import (
     bootstrap,
     median,
     over_seeds,
+    over_seeds_and_groups,
     power_law,
     wilson,
     within_slope,
 )
+
+SPREADS = [(0.037, 0.016), (0.030, 0.009), (0.0049, 0.003)]
+"""Standard deviations of m1's exponent between trainings and over resampled sequences, as measured
+with 100, 300 and 1,000 labels."""
 
 
 def coverage(interval, truth, times):
@@ -21,13 +28,64 @@ def coverage(interval, truth, times):
     return 100 * np.mean([low <= truth <= high for _, low, high in found])
 
 
+def shared_test_set(rng, n, between, within, shared, n_groups=40):
+    """Return values [n, n_groups] whose mean is 0 over trainings and test sets.
+
+    ``shared`` is the part of a sequence's error that all trainings make, as of its variance.
+    """
+    common, own = (within * (n_groups * part) ** 0.5 for part in (shared, 1 - shared))
+    training = rng.normal(0, between, (n, 1))
+    return training + rng.normal(0, common, n_groups) + rng.normal(0, own, (n, n_groups))
+
+
 def mean_of(sums):
     return sums[..., 0] / sums[..., 1]
+
+
+def both(rng, **spread):
+    values = shared_test_set(rng, **spread)
+    return over_seeds_and_groups(
+        np.stack([values, np.ones_like(values)], axis=-1), mean_of, n_boot=80
+    )
 
 
 @pytest.mark.parametrize("n", [3, 5])
 def test_students_t_is_over_trainings_on_their_test_set(n):
     assert 92 < coverage(lambda rng: over_seeds(rng.normal(2, 0.1, n)), 2, 1000) < 98
+
+
+@pytest.mark.parametrize(
+    ("n", "spread", "shared", "times"),
+    [
+        (3, SPREADS[2], 0.5, 500),
+        *(
+            pytest.param(n, spread, shared, 2500, marks=pytest.mark.full)
+            for n in (3, 5)
+            for spread in SPREADS
+            for shared in (0, 1)
+        ),
+    ],
+)
+def test_trainings_and_test_sets_together(n, spread, shared, times):
+    between, within = spread
+    what = {"n": n, "between": between, "within": within, "shared": shared}
+    assert 92 < coverage(functools.partial(both, **what), 0, times) < 98
+
+
+def test_without_the_test_sets_variation_an_interval_over_both_is_too_narrow():
+    def of_trainings(rng):
+        return over_seeds(shared_test_set(rng, 5, 0.0049, 0.003, 1).mean(axis=1))
+
+    assert coverage(of_trainings, 0, 800) < 88
+
+
+def test_one_training_has_the_bootstrap_over_groups_and_two_have_nothing():
+    sums = np.random.default_rng(0).uniform(1, 2, (3, 20, 2))
+    assert over_seeds_and_groups(sums[:1], mean_of) == bootstrap(sums[0], mean_of)
+    with pytest.raises(ValueError, match="at least 3: 2"):
+        over_seeds_and_groups(sums[:2], mean_of)
+    with pytest.raises(ValueError, match=r"must be \[n_trainings, n_groups, k\], got \(20, 2\)"):
+        over_seeds_and_groups(sums[0], mean_of)
 
 
 @pytest.mark.full
