@@ -1,25 +1,126 @@
-"""RESULTS.md: tables that are marked stand there as in the kept report that they are taken from.
+"""RESULTS.md: its marked tables and the numbers of its text stand in the kept reports.
 
-The reports are remade from their lines by ``test_kept.py``, so these tables come from lines too.
+The reports are remade from their lines by ``test_kept.py``, so what is in them comes from lines.
+
+Of the text, each number with a decimal point or a per cent sign, each bracket, and each count
+"N of M" is looked for in the reports of the runs that its section links, rounded as it is printed.
+
+What this does not see: other whole numbers, and a number that is right by the chance of another
+row, which a report of thousands makes likely. A bracket with its value is three numbers of one
+cell, which chance does not hit.
 """
 
+import math
 import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-MARK = re.compile(r"<!-- table: (?P<folder>[\w-]+): (?P<title>.+?) -->\n\n(?P<table>(?:\|.*\n)+)")
-BLOCKS = list(MARK.finditer((ROOT / "RESULTS.md").read_text(encoding="utf-8")))
+from benchmarks.excerpts import KEPT, MARKER, filled, parsed
+
+TEXT = (Path(__file__).parents[2] / "RESULTS.md").read_text(encoding="utf-8")
+PARTS = [part for part in re.split(r"^(?=#+ )", TEXT, flags=re.M) if part]
+SECTIONS = {part.splitlines()[0].strip("# "): part for part in PARTS}
+
+DERIVED: dict[str, dict[str, str]] = {
+    "Results": {"58 of 60": "sum of the column within 0.05 over the four rows of models"},
+}
+"""Numbers that no report has, by section, with what they are."""
+
+NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
+BRACKET = re.compile(rf"({NUMBER})%? \\?\[({NUMBER}), ({NUMBER})\\?\]")
+SINGLE = re.compile(r"(?<![\w.^/])-?\d+(?:\.\d+|(?:\.\d+)?(?=%))(?![\w^])")
+COUNT = re.compile(r"\b(\d+)(?:/| of )(\d+)\b")
 
 
-def test_tables_are_marked():
-    assert BLOCKS
+def runs_of(section):
+    """Return the kept runs that a section links and takes tables from."""
+    runs = re.findall(r"\]\(benchmarks/results/([\w/-]+)\)", section)
+    for match in MARKER.finditer(section):
+        runs += [run for run, _ in parsed(match["body"]).tables]
+    return runs
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block['folder']}: {block['title']}")
-def test_a_marked_table_is_that_of_the_report(block):
-    report = ROOT / "benchmarks/results" / block["folder"] / "report.md"
-    section = report.read_text(encoding="utf-8").partition(f"# {block['title']}\n")[2]
-    (table,) = re.findall(r"(?:^\|.*\n)+", section.partition("\n#")[0], re.MULTILINE)[:1]
-    assert block["table"] == table
+def text_of(section):
+    """Return a section without its marked tables, code, comments and addresses."""
+    text = MARKER.sub("", section)
+    text = re.sub(r"```.*?```|`[^`]*`|!\[.*?\]\(.*?\)|\]\(.*?\)", " ", text, flags=re.S)
+    return " ".join(text.split())
+
+
+def printed(number):
+    """Return the lowest and the highest value that a printed number may stand for."""
+    number = number.replace(",", "")
+    mantissa, _, exponent = number.partition("e")
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    return float(number) - half * 1.001, float(number) + half * 1.001
+
+
+def meets(one, other):
+    """Return whether two ranges overlap."""
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def told(value, low, high):
+    """Return a bracket as it may be told: as it is, the other way round, as a ratio, in %."""
+    around = [(-b, -a) for a, b in (value, high, low)]
+    forms = [[value, low, high], around]
+    for form in list(forms):
+        if max(map(max, form)) < 20:  # a logarithm, and not a constant or a count
+            forms.append([(math.exp(a), math.exp(b)) for a, b in form])
+    return [*forms, [(100 * a, 100 * b) for a, b in (value, low, high)]]
+
+
+def missing(text, source):
+    """Return the numbers of a text that its source does not have."""
+    known = [form for x in BRACKET.findall(source) for form in told(*map(printed, x))]
+    absent = []
+    for match in BRACKET.finditer(text):
+        ours = [printed(x) for x in match.groups()]
+        if not any(all(map(meets, ours, form)) for form in known):
+            absent.append(match[0])
+    rest = BRACKET.sub(" ", text)
+    singles = [printed(x.lstrip("-+")) for x in re.findall(rf"(?<![\w.]){NUMBER}", source)]
+    for match in SINGLE.finditer(rest):
+        low, high = printed(match[0].lstrip("-"))
+        scales = (1, 100) if rest[match.end() : match.end() + 1] == "%" else (1,)
+        if not any(meets((low / by, high / by), each) for each in singles for by in scales):
+            absent.append(match[0])
+    counts = set(COUNT.findall(source))
+    return absent + [x[0] for x in COUNT.finditer(rest) if x.groups() not in counts]
+
+
+def test_marked_tables_are_those_of_the_reports():
+    assert len(MARKER.findall(TEXT)) > 15
+    assert filled(TEXT) == TEXT, "run python -m benchmarks.excerpts RESULTS.md"
+
+
+@pytest.mark.parametrize("name", [name for name, part in SECTIONS.items() if runs_of(part)])
+def test_numbers_of_the_text_are_those_of_the_reports(name):
+    reports = {x for run in runs_of(SECTIONS[name]) for x in (KEPT / run).rglob("report.md")}
+    assert reports
+    source = "\n".join(report.read_text(encoding="utf-8") for report in sorted(reports))
+    assert sorted(set(missing(text_of(SECTIONS[name]), source))) == sorted(DERIVED.get(name, {}))
+
+
+def test_each_section_with_numbers_names_its_runs():
+    free = {"How to read the numbers", "Not run"}  # definitions, and what has no run
+    assert {name for name, part in SECTIONS.items() if not runs_of(part)} == free
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("0.99 [0.98, 1.00] of it, or -0.99 [-1.00, -0.98] the other way round", []),
+        ("0.98 [0.98, 1.00]", ["0.98 [0.98, 1.00]"]),
+        ("2.68 [2.67, 2.71] times, 0.373 [0.369, 0.375] times, 99% [98, 100]", []),
+        ("3 of 4 searches, 3/4", []),
+        ("4 of 4 searches", ["4 of 4"]),
+        ("an error of 12%, or 0.12, or 0.1", []),
+        ("an error of 13%, 0.125", ["13", "0.125"]),
+        ("m1 to the power 1.5 is r^1.5", ["1.5"]),
+    ],
+)
+def test_a_number_that_the_source_does_not_have_is_missed(text, found):
+    source = "| a | 0.987 [0.981, 0.998], p 0.01 | 3/4 [0.3, 0.9] | error 0.119 |"
+    assert missing(text, source) == found
