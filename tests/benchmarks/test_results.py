@@ -10,9 +10,11 @@ row, which a report of thousands makes likely. A bracket with its value is three
 cell, which chance does not hit.
 """
 
+import json
 import math
 import re
 from pathlib import Path
+from statistics import fmean, variance
 
 import pytest
 
@@ -24,6 +26,10 @@ SECTIONS = {part.splitlines()[0].strip("# "): part for part in PARTS}
 
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"58 of 60": "sum of the column within 0.05 over the four rows of models"},
+    "What was expected, and what came": {
+        "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
+        "4 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
+    },
 }
 """Numbers that no report has, by section, with what they are."""
 
@@ -101,6 +107,34 @@ def test_numbers_of_the_text_are_those_of_the_reports(name):
     assert reports
     source = "\n".join(report.read_text(encoding="utf-8") for report in sorted(reports))
     assert sorted(set(missing(text_of(SECTIONS[name]), source))) == sorted(DERIVED.get(name, {}))
+
+
+def shifts_in_which_attentions_vary_more(arm):
+    """Return in which shifts the attentions' component of variance exceeds that of the seeds.
+
+    A one-way layout of the logarithms of errors, with as many seeds for each attention.
+    """
+    errors = {}
+    for line in (KEPT / "newton-exam" / "results.jsonl").read_text(encoding="utf-8").splitlines():
+        result = json.loads(line)
+        if (result["kind"], result["arm"]) == ("exam", arm):
+            for name, metric in result["metrics"].items():
+                if name.startswith("times_ceiling@"):
+                    models = errors.setdefault(name.partition("@")[2], {})
+                    models.setdefault(result["variant"], []).append(math.log(metric["value"]))
+    found = set()
+    for shift, models in errors.items():
+        seeds = fmean(map(variance, models.values()))
+        count = min(map(len, models.values()))
+        if variance(map(fmean, models.values())) - seeds / count > seeds:
+            found.add(shift)
+    assert len(errors) == 8
+    return found
+
+
+def test_attentions_vary_more_than_seeds_where_it_says_so():
+    assert len(shifts_in_which_attentions_vary_more("pretrained")) == 4
+    assert len(shifts_in_which_attentions_vary_more("scratch")) == 0
 
 
 def test_each_section_with_numbers_names_its_runs():
