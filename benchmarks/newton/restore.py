@@ -23,7 +23,7 @@ from benchmarks.newton.sentences import HEAD
 from benchmarks.training import CHECKPOINT
 from orbits.runs.cell import Adopted, Cell
 from orbits.runs.reuse import Kept
-from worldmodel.models.base import GPTModel
+from worldmodel.models.base import EARLIER, GPTModel
 from worldmodel.models.export import read_config, read_export, write_checkpoint
 from worldmodel.models.load import restored
 from worldmodel.models.orbit import ForceModel, NextTokenModel
@@ -100,10 +100,11 @@ def _check(model: Path, config: Mapping[str, Any], cell: Cell) -> None:
     restored(KINDS[cell.function], read_export(model), model)
     with torch.device("meta"):
         made = learners.build(cell.arguments["job"])
+    # Exported models lack the path of their backbone, and those of earlier versions some settings.
+    settings = {"pretrained": None, **EARLIER, **config["settings"]}
     for name, value in json.loads(json.dumps(dict(made.hparams))).items():
-        theirs = config["settings"].get(name, value)
-        if theirs != value:
+        if name not in settings or settings[name] != value:
             raise ValueError(
-                f"{model}: {name} is {theirs!r}, that of its cell {cell.key} is {value!r}; "
-                "export it again"
+                f"{model}: {name} is {settings.get(name)!r:.60}, that of its cell {cell.key} is "
+                f"{value!r}; export it again"
             )

@@ -111,6 +111,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     for name, kind in (("settings", dict), ("sha256", str), ("provenance", dict)):
         if not isinstance(config.get(name), kind):
             raise ValueError(f"{path}: not the settings of an exported model: no {name}")
+    if "attention" not in config["settings"]:  # else the model would be softmax, unasked
+        raise ValueError(f"{path}: its settings name no attention")
     check_plain(path, {"hyper_parameters": config["settings"]})
     return dict(config)
 

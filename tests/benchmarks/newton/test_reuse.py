@@ -226,6 +226,11 @@ def rename(model, name, value):
         (lambda m: edit(m, lambda c: c["settings"].update(n_layer=3)), "weights are of 2 blocks"),
         (lambda m: edit(m, lambda c: c["settings"].update(attention="l1")), "attention is 'l1'"),
         (lambda m: edit(m, lambda c: c["settings"].update(lr=0.5)), "lr is 0.5, that of its cell"),
+        (lambda m: edit(m, lambda c: c["settings"].pop("attention")), "name no attention"),
+        (
+            lambda m: edit(m, lambda c: c["settings"].pop("input")),
+            "input is None",
+        ),
         (lambda m: rename(m, "case", {}), "its case is not that of its cell"),
         (lambda m: shutil.copytree(m, m.with_name("twin")), "of the same cell as"),
     ],

@@ -71,6 +71,12 @@ def edited(folder, **changes):
     (folder / CONFIG).write_text(json.dumps(config))
 
 
+def without_attention(folder):
+    config = json.loads((folder / CONFIG).read_text())
+    del config["settings"]["attention"]
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
 def signed(folder, weights):
     """Put other bytes in place of the weights, with their sha256."""
     (folder / WEIGHTS).write_bytes(weights)
@@ -92,6 +98,7 @@ def signed(folder, weights):
         (lambda f: signed(f, b"nothing"), "model.safetensors"),
         (lambda f: edited(f, n_layer=2), "n_layer is 2, its weights are of 1 blocks"),
         (lambda f: edited(f, head_dim=16), "has shape"),
+        (without_attention, "settings name no attention"),
         (lambda f: edited(f, attention_args={"class_path": "os.system"}), "names a class"),
     ],
 )
