@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
-from orbits.runs.cell import Cell
+from orbits.runs.cell import Adopted, Cell
 from orbits.runs.result import Result
+from orbits.runs.reuse import Kept
 from orbits.runs.study import Study
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ class NewtonStudy(Study):
         from benchmarks.newton.grid import Grid
 
         return Grid(settings).cells()
+
+    def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
+        """Return a training whose checkpoint is made of an exported model."""
+        from benchmarks.newton.restore import restore
+
+        return restore(cell, kept)
 
     def plan(self, cells: Sequence[Cell], settings: NewtonSettings) -> str:
         """Return what the training of all cells costs."""

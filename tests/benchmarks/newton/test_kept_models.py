@@ -10,7 +10,7 @@ from benchmarks.training_options import Training
 from orbits.runs import folder
 from symreg.exponents import prediction_metrics
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.export import CONFIG
+from worldmodel.models.export import CONFIG, read_config, read_export
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 
@@ -23,6 +23,16 @@ MOST = 30e6
 def test_they_are_small():
     assert MODELS
     assert sum(file.stat().st_size for model in MODELS for file in model.iterdir()) <= MOST
+
+
+def test_they_are_intact_and_of_the_kept_lines():
+    lines = {line.cell: line.case for line in folder.load(RUN)[0]}
+    checkpoints = {x for line in folder.load(RUN)[0] for x in line.manifest["inputs"].values()}
+    for path in MODELS:
+        provenance = read_config(path)["provenance"]
+        assert provenance["case"] == lines[provenance["cell"]].to_json()
+        assert provenance["checkpoint"] in checkpoints, "another line names it as what it read"
+        read_export(path)
 
 
 @pytest.mark.full
