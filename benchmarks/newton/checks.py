@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.newton.worlds import UNLIMITED, world
+from benchmarks.newton.worlds import TRIED, UNLIMITED, world
 from benchmarks.variants import check_re_weighted, variants
 from orbits.runs.statistics import MINIMUM_SEEDS
 from symreg import engines
@@ -46,7 +46,7 @@ def _check_worlds(settings: NewtonSettings) -> None:
         raise ValueError(f"elsewhere must not name {settings.law!r}, the law of the world itself")
     for law in (settings.law, *settings.elsewhere):
         here = world(settings, law)
-        here.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+        here.systems(0, "test", range(TRIED))  # refuses a law that does not bind these orbits
         if "force" not in here.populations:
             raise ValueError(
                 f"protocol {settings.protocol!r} has no labelled forces; take identifiable, fixed "

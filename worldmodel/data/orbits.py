@@ -131,6 +131,7 @@ class OrbitData(SequenceData):
         super().__init__(**kwargs)
         self.protocol = protocols.get(protocol, protocol_args)
         self.protocol.check_seeds([self.hparams["seed"], self.train_seed])
+        self._check_population(population)
         self.n_train = n_train
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         if images and population != "force":
@@ -145,6 +146,15 @@ class OrbitData(SequenceData):
             if population == "force":
                 raise ValueError("device_batches has no labels; leave it out for population=force")
             self._device_orbits(torch.device("cpu"))  # refuses what it cannot make
+
+    def _check_population(self, population: str) -> None:
+        known = self.protocol.populations
+        if population not in known:
+            under = f" under shift {shift.name!r}" if (shift := self.protocol.shift) else ""
+            raise ValueError(
+                f"protocol {self.protocol.name!r}{under} has no population {population!r}; set "
+                f"data.population={known[0]}"
+            )
 
     def sequences(
         self, split: str, length: int, fine_tuning: bool = False, whole: bool = False

@@ -171,6 +171,12 @@ def test_another_law_moves_the_bodies():
         ({"protocol_args": {"bins": 3}}, "n_bins"),
         ({"protocol_args": {"law": "newtn"}}, "yukawa"),
         ({"protocol_args": {"label_leak": 1}}, "label_leak"),
+        (
+            {"protocol_args": {"shift": "closer"}},
+            "'identifiable' under shift 'closer' has no population 'pretrain'; set data.population="
+            "force",
+        ),
+        ({"protocol": "nbody", "population": "force"}, "'nbody' has no population 'force'"),
         ({"protocol": "paper", "train_seed": 40}, "seeds 0 and 40 share trajectories"),
         ({"protocol": "paper", "train_seed": 600_000_000}, "seed must be at most"),
     ],
