@@ -60,7 +60,7 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
         return True
 
     known = catalogue.catalogue(settings.shift_file)
-    if settings.shifts == ("all",):
+    if "all" in settings.shifts:
         own = [shift for name, shift in known.items() if name not in catalogue.names()]
         for shift in own:  # a file is written to be used
             check(shift)

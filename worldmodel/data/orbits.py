@@ -156,10 +156,24 @@ class OrbitData(SequenceData):
                 f"data.population={known[0]}"
             )
 
+    def setup(self, stage: str) -> None:
+        """Refuse to train or validate on what a shift moves, before anything is written."""
+        if stage in ("fit", "validate"):
+            self.sequences("val", 1)
+
     def sequences(
         self, split: str, length: int, fine_tuning: bool = False, whole: bool = False
     ) -> OrbitSequences:
-        """Return the first ``length`` sequences of a split."""
+        """Return the first ``length`` sequences of a split; under a shift there is one.
+
+        Raises:
+            ValueError: A shift is asked about, and the split is not ``test``.
+        """
+        if (shift := self.protocol.shift) is not None and split != "test":
+            raise ValueError(
+                f"shift {shift.name!r} is asked and never trained or validated on; leave it out of "
+                "data.protocol_args, or take predict or test"
+            )
         seed = self.train_seed if split == "train" else self.hparams["seed"]
         population = self.hparams["population"]
         return OrbitSequences(self.protocol, population, split, seed, length, fine_tuning, whole)
