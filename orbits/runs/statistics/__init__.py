@@ -9,7 +9,14 @@ their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never by
 intervals overlap.
 """
 
-from orbits.runs.statistics.bootstrap import bootstrap, mean, median, r_squared
+from orbits.runs.statistics.bootstrap import (
+    bootstrap,
+    joint_medians,
+    mean,
+    median,
+    percentiles,
+    r_squared,
+)
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
 from orbits.runs.statistics.paired import LEVEL, Comparison, compare, holm, paired
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
@@ -26,11 +33,13 @@ __all__ = [
     "bootstrap",
     "compare",
     "holm",
+    "joint_medians",
     "mean",
     "median",
     "over_seeds",
     "over_seeds_and_groups",
     "paired",
+    "percentiles",
     "power_law",
     "r_squared",
     "wilson",
