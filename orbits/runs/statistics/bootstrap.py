@@ -23,6 +23,12 @@ def bootstrap(
 ) -> Interval:
     """Return a statistic of sums over groups, with a percentile interval over groups.
 
+    Where a few groups make most of a sum the interval is too narrow, since a resample has no more
+    of them than the sample. Of the causal ceiling's root mean square errors, of which the worst 1%
+    of sequences make 26 to 57% of the square, it covers 82 to 94% with 1,000 sequences, and 88% of
+    the geometric mean over eight shifts. Bias correction (BCa) and normal intervals of logarithms
+    cover at most 5 points more. Intervals of medians (:func:`median`) hold.
+
     Args:
         sums: Contribution of each group, [n_groups, k]: for a mean, the sum of its points and
             their number; for an R2, its residual and its total sum of squares.
