@@ -184,7 +184,7 @@ def test_another_law_is_another_world_and_another_answer():
 def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
     grid = [cell for cell in cells("tiny", law=law, n_test=60) if cell.case.kind == "forces"]
     truth = laws.get(law)
-    for name, tolerance in (("true force", 1e-3), ("ceiling", 0.1)):
+    for name, tolerance in (("true force", 1e-3), ("ceiling", 0.1), ("ceiling, causal", 0.15)):
         (tmp_path / name).mkdir()
         control = next(cell for cell in grid if cell.case.variant == name)
         found = control.function(**control.arguments, folder=tmp_path / name).metrics
