@@ -26,7 +26,17 @@ from orbits.runs.study import Study
 if TYPE_CHECKING:
     from orbits.runs.page import Report
 
-LISTS = ("attention", "baselines", "elsewhere", "engine", "exponents", "labels", "seeds", "shifts")
+LISTS = (
+    "attention",
+    "baseline_seeds",
+    "baselines",
+    "elsewhere",
+    "engine",
+    "exponents",
+    "labels",
+    "seeds",
+    "shifts",
+)
 """Settings in which a value counts once."""
 
 
