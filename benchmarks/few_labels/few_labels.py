@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.few_labels.scores import ANNEALED, WITH, WITHOUT
+from benchmarks.newton import newton
 from benchmarks.newton.quantities import QUANTITIES
+from benchmarks.study import check_re_weighted
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
@@ -105,6 +107,15 @@ class FewLabelsStudy(Study):
         """Return settings with every value once."""
         once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
         return dataclasses.replace(settings, **once)
+
+    def check(self, settings: FewLabels) -> None:
+        """Refuse a recipe for which this machine has too few devices."""
+        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
+
+    def check_changes(self, settings: FewLabels, changes: Mapping[str, Any]) -> None:
+        """Refuse settings of the re-weighting where no variant is re-weighted."""
+        for name in {"exponents", "reweighting", "anneal"} & changes.keys():
+            check_re_weighted(f"--{name}", settings.attention)
 
 
 STUDY = FewLabelsStudy()

@@ -64,7 +64,7 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
 
 
 def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:
-    headings = ("attention", "re-weighting", "rate", "steps", "backbone", "R²", "train R²")
+    headings = ("attention", "fine-tuning", "rate", "steps", "backbone", "R²", "train R²")
     columns = [Column(heading) for heading in headings]
     columns += [Column("error / ceiling", leaves=1), Column("R², stopped"), Column("at step")]
     rows = []
@@ -86,7 +86,7 @@ def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:
 
 
 def _variance(found: Sequence[Group]) -> Table:
-    headings = ("attention", "re-weighting", "rate", "steps", "asked", "failed")
+    headings = ("attention", "fine-tuning", "rate", "steps", "asked", "failed")
     columns = [Column(heading) for heading in headings]
     for part in ("backbones", "label sets", "rest"):
         columns += [Column(part), Column(f"{part}, expected", leaves=1)]
@@ -124,7 +124,7 @@ def _backbones(results: Sequence[Result]) -> Table:
 def _order(found: Sequence[Group], results: Sequence[Result]) -> Table:
     tested = correlations(found, results)
     adjusted = holm([each.p for _, _, each in tested])
-    headings = ("attention", "re-weighting", "rate", "steps", "measure", "rho", "p", "Holm", "n")
+    headings = ("attention", "fine-tuning", "rate", "steps", "measure", "rho", "p", "Holm", "n")
     rows = [
         [
             *_names(group),
