@@ -57,23 +57,25 @@ def _division(group: Group) -> str:
         return ""
     backbone, labels, _ = found.chance
     return (
-        f"Of their variance {found.rows:.0%} lies between backbones and {found.columns:.0%} "
-        f"between label sets; independent values have {backbone:.0%} and {labels:.0%} on average."
+        f"Of their variance (standard deviation {found.deviation:.2f}) {found.rows:.0%} lies "
+        f"between backbones and {found.columns:.0%} between label sets; independent values have "
+        f"{backbone:.0%} and {labels:.0%} on average."
     )
 
 
 def _stopping(group: Group) -> str:
     """Say whether stopping at the best validation would have saved the backbones that fail."""
     before, after, steps = group.means(), group.means(STOPPED), group.scores(STOPPED, "step")
-    saved = [seed for seed in group.failed() if after[seed] >= FAILED]
+    there = [seed for seed in group.failed() if seed in after]
+    saved = [seed for seed in there if after[seed] >= FAILED]
     each = "; ".join(
         f"seed {seed} from {before[seed]:z.2f} to {after[seed]:z.2f} at steps "
         f"{points(steps[seed].values(), '.0f')}"
-        for seed in group.failed()
+        for seed in there
     )
     return (
-        f"Stopped at the lowest validation loss, {len(saved)} of these {len(group.failed())} do "
-        f"not fail: {each}."
+        f"Stopped at the lowest validation loss, {len(saved)} of these {len(there)} do not fail: "
+        f"{each}."
     )
 
 

@@ -86,7 +86,7 @@ def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:
 
 
 def _variance(found: Sequence[Group]) -> Table:
-    headings = ("attention", "fine-tuning", "rate", "steps", "asked", "failed")
+    headings = ("attention", "fine-tuning", "rate", "steps", "asked", "failed", "sd of R²")
     columns = [Column(heading) for heading in headings]
     for part in ("backbones", "label sets", "rest"):
         columns += [Column(part), Column(f"{part}, expected", leaves=1)]
@@ -100,6 +100,7 @@ def _variance(found: Sequence[Group]) -> Table:
                 *_names(group),
                 Value(asked, kind="name"),
                 Value(f"{len(group.failed(asked))} of {len(group.means(asked))}"),
+                number(each.deviation, ".2f"),
                 *(number(share, ".0%") for pair in parts for share in pair),
             ]
         )

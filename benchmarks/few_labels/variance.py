@@ -12,6 +12,7 @@ class Shares(NamedTuple):
     """Shares of the sum of squares about the mean.
 
     Attributes:
+        deviation: Standard deviation of all values.
         rows: Of the means of rows.
         columns: Of the means of columns.
         rest: Of what neither explains.
@@ -19,6 +20,7 @@ class Shares(NamedTuple):
             their degrees of freedom.
     """
 
+    deviation: float
     rows: float
     columns: float
     rest: float
@@ -46,4 +48,5 @@ def shares(table: npt.ArrayLike) -> Shares | None:
     columns = n_rows * float(np.sum((values.mean(axis=0) - mean) ** 2)) / total
     freedom = np.array([n_rows - 1, n_columns - 1, (n_rows - 1) * (n_columns - 1)])
     by_chance = tuple(float(x) for x in freedom / freedom.sum())
-    return Shares(rows, columns, 1 - rows - columns, by_chance)  # type: ignore[arg-type]
+    deviation = float(values.std(ddof=1))
+    return Shares(deviation, rows, columns, 1 - rows - columns, by_chance)  # type: ignore[arg-type]

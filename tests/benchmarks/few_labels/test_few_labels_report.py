@@ -50,7 +50,9 @@ def test_sentences_count_failures_and_what_mends_them(results):
     assert failing.startswith("lssar p=15, rate 0.003, 400 steps: 2 of 4 backbones fail")
     assert "seeds 1, 3. R² of all 8 trainings: 0.00, 0.01, 0.10, 0.11, 0.88" in failing
     assert "the widest gap is between 0.11 and 0.88" in failing
-    assert "100% lies between backbones and 0% between label sets" in failing
+    assert (
+        "(standard deviation 0.45) 100% lies between backbones and 0% between label sets" in failing
+    )
     assert "independent values have 43% and 14% on average" in failing
     assert "0 of these 2 do not fail: seed 1 from 0.01 to 0.03 at steps 75, 75" in stopping
     assert "p = 1 in fine-tuning, rate 0.003, 400 steps: 1 of 4 backbones fail" in mending

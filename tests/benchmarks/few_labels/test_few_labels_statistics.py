@@ -12,19 +12,22 @@ from benchmarks.few_labels.variance import shares
 
 def test_the_variance_of_rows_and_columns_is_found():
     rows, columns = np.array([0.0, 1.0, 4.0]), np.array([0.0, 2.0])
-    assert shares(rows[:, None] + 0 * columns)[:3] == pytest.approx((1, 0, 0))
-    assert shares(0 * rows[:, None] + columns)[:3] == pytest.approx((0, 1, 0))
+    assert shares(rows[:, None] + 0 * columns)[1:4] == pytest.approx((1, 0, 0))
+    assert shares(0 * rows[:, None] + columns)[1:4] == pytest.approx((0, 1, 0))
     both = shares(rows[:, None] + columns)
     total = 2 * np.sum((rows - rows.mean()) ** 2) + 3 * np.sum((columns - columns.mean()) ** 2)
     assert both.columns == pytest.approx(3 * np.sum((columns - columns.mean()) ** 2) / total)
     assert both.rest == pytest.approx(0)
+    assert both.deviation == pytest.approx((total / 5) ** 0.5)
 
 
 def test_independent_values_have_the_shares_of_their_degrees_of_freedom():
     draws = np.random.default_rng(0).standard_normal((4000, 6, 3))
     found = [shares(table) for table in draws]
     assert found[0].chance == pytest.approx((5 / 17, 2 / 17, 10 / 17))
-    assert np.mean([each[:3] for each in found], axis=0) == pytest.approx(found[0].chance, abs=0.01)
+    assert np.mean([each[1:4] for each in found], axis=0) == pytest.approx(
+        found[0].chance, abs=0.01
+    )
 
 
 @pytest.mark.parametrize("table", [[[1.0, 2.0]], [[1.0], [2.0]], [[1.0, 1.0], [1.0, 1.0]], []])
