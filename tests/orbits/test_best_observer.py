@@ -60,7 +60,7 @@ def test_bodies_that_interact_have_no_labels():
 def test_how_much_of_the_invisible_mass_shows_depends_on_the_size(
     n_points, n_bins, of_mass, of_force
 ):
-    """The table of RESULTS.md: what is said of one size is not true of another."""
+    """RESULTS.md, Inferred or remembered: what holds at one size does not at another."""
     protocol, indices = protocols.get("paper", {"n_points": n_points, "n_bins": n_bins}), range(232)
     answer = best_observer(protocol, 0, "test", indices)
     batch = protocol.batch(0, "test", np.array(indices), "force")

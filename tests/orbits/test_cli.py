@@ -88,6 +88,47 @@ def test_generate_under_another_law(tmp_path, monkeypatch):
     np.testing.assert_array_equal(OrbitDataset(tmp_path).batch(range(6))["tokens"], expected)
 
 
+def test_a_shift_has_test_sequences_alone_and_is_on_the_card(tmp_path, capsys):
+    file = tmp_path / "mine.yaml"
+    file.write_text("- {name: tiny_star, redraw: {star_mass: [0.02, 0.1]}, dt_octaves: -1}\n")
+    arguments = ["--shift", "tiny_star", "--shift-file", str(file), "--n-test", "3"]
+    main(["generate", *arguments, "--n-points", "6", "--out", str(tmp_path / "data")])
+    shift = shifts.get("tiny_star", file).as_plain()
+    protocol = protocols.get("identifiable", {"n_points": 6, "shift": shift})
+    expected = protocol.batch(0, "test", range(3), "force")
+    found = OrbitDataset(tmp_path / "data", "test")
+    np.testing.assert_array_equal(found.batch(range(3))["tokens"], expected["tokens"])
+    np.testing.assert_array_equal(found.batch(range(3))["force"], expected["force"])
+    assert read_index(tmp_path / "data")["config"]["counts"] == {"test": 3}
+    main(["info", str(tmp_path / "data")])
+    card = capsys.readouterr().out
+    assert "tiny_star: star mass of 0.02 to 0.1 solar masses, time step times 2^-1;" in card
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shift", "closr"], "unknown shift 'closr'; choose from planet_heavier"),
+        (["--shift", "closer", "--protocol", "nbody"], "take identifiable or free_step"),
+        (["--shift", "closer", "--population", "pretrain"], "take population force"),
+        (["--shift", "closer", "--n", "5"], "--n 5: a shift has test sequences alone; use --n-te"),
+        (["--shift", "closer", "--n-val", "5"], "--n-val 5"),
+        (["--shift", "closer", "--law", "inverse_cube"], "does not bind"),
+        (["--shift", "closer", "--shift-file", "no.yaml"], "no.yaml"),
+        (["--shift-file", "mine.yaml"], "choose one of its shifts by --shift"),
+    ],
+)
+def test_a_shift_that_cannot_be_is_refused(tmp_path, capsys, arguments, message):
+    with pytest.raises(SystemExit) as stop:
+        main(["generate", *arguments, "--out", str(tmp_path / "out")])
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
     main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])

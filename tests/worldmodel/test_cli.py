@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from orbits import protocols
+from orbits.runs import artefact
 from worldmodel.cli import main
 from worldmodel.probes.checkpoint import Checkpoint
 
@@ -122,6 +125,52 @@ def test_what_a_checkpoint_decides_is_said_and_refused_in_training(
     said = refused("fit", "pretrain.yaml", tmp_path, last, "--model.lr=1e-5")
     assert "was trained with lr 0.006 (configured: 1e-05)" in said
     assert not (tmp_path / "pretrain" / "version_1").exists()
+
+
+SHIFTED = "--data.protocol_args={n_points: 16, n_bins: 32, shift: closer}"
+
+
+@pytest.mark.full
+def test_a_model_is_asked_under_a_shift(tmp_path):
+    run("finetune", "force.yaml", tmp_path)
+    folder = tmp_path / "force" / "version_0"
+    trained = f"--ckpt_path={folder / 'checkpoints' / 'last.ckpt'}"
+    writer = f"--trainer.callbacks.path={tmp_path / 'predictions.npz'}"
+    saved = ["-c", str(folder / "config.yaml"), trained, writer, "--data.n_test=9"]
+    main(["predict", *saved, SHIFTED])
+    protocol = protocols.get("identifiable", {"n_points": 16, "n_bins": 32, "shift": "closer"})
+    world = protocol.systems(0, "test", range(9), "force")
+    masses = artefact.load_arrays(tmp_path / "predictions.npz")[0]["m1"]
+    np.testing.assert_allclose(np.unique(masses), np.sort(world.planet_mass[:, 0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("command", "config", "argument", "message"),
+    [
+        ("finetune", "force.yaml", SHIFTED, "shift 'closer' is asked and never trained"),
+        ("fit", "pretrain.yaml", SHIFTED, "under shift 'closer' has no population 'pretrain'"),
+        ("validate", "force.yaml", SHIFTED, "shift 'closer' is asked and never trained"),
+        (
+            "predict",
+            "force.yaml",
+            "--data.protocol_args={shift: {name: far, dt_octaves: 9}}",
+            "no time step of protocol 'identifiable' has a token after +9 octaves",
+        ),
+        (
+            "predict",
+            "force.yaml",
+            "--data={protocol: paper, protocol_args: {shift: closer}}",
+            "protocol 'paper' has no single planet",
+        ),
+    ],
+)
+def test_a_shift_that_cannot_be_is_one_line(tmp_path, capsys, command, config, argument, message):
+    with pytest.raises(SystemExit) as refused:
+        run(command, config, tmp_path / "out", argument)
+    assert refused.value.code == 2
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
+    assert message in line
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("command", ["validate", "test", "predict"])

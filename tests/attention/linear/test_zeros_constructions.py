@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import linprog
 
 import attention
 
@@ -55,3 +56,60 @@ def test_one_zero_sum_layer_computes_it_exactly(name):
     values = np.random.default_rng(0).standard_normal((LENGTH, 5))
     found = zeros_layer()(sequence(name, values))[0, -1, :5].detach().numpy()
     np.testing.assert_allclose(found, TARGETS[name] @ values, rtol=0, atol=1e-12)
+
+
+def excess(name):
+    """Return how far the target is beyond every convex combination of some values."""
+    values = np.sign(TARGETS[name])[:, None] * np.ones((1, 5))
+    return values, (TARGETS[name] @ values - values.max(axis=0))[0]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_convex_combination_is_there(name):
+    values, beyond = excess(name)
+    target = TARGETS[name] @ values
+    assert beyond > 0.5
+    weights = linprog(  # does any convex combination give the target?
+        np.zeros(LENGTH),
+        A_eq=np.vstack([values.T, np.ones(LENGTH)]),
+        b_eq=[*target, 1],
+        bounds=(0, None),
+    )
+    assert weights.status == 2, "infeasible"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_softmax_layer_comes_nearer_than_the_bound(name):
+    values, beyond = excess(name)
+    x, nearest = sequence(name, values), np.inf
+    for seed in range(50):
+        torch.manual_seed(seed)
+        layer = attention.build("softmax", n_head=1, head_dim=8).double()
+        with torch.no_grad():
+            layer.value.weight.copy_(torch.eye(8))
+            layer.project.weight.copy_(torch.eye(8))
+            layer.query.weight.mul_(seed)
+        out = layer(x)[0, -1, :5].detach().numpy()
+        nearest = min(nearest, np.abs(out - TARGETS[name] @ values).min())
+    assert nearest >= beyond - 1e-12
+    assert nearest < beyond + 0.5, "some layer comes near the bound"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_no_softmax_layer_of_any_weights_computes_it(name):
+    """Tokens with equal values c: the rows of softmax sum to 1, so every head mixes them to c.
+
+    A layer then returns M c with one matrix M = sum over heads of W_V W_O, whatever its queries
+    and keys. Weights that sum to 0 ask for 0 at every c, so M = 0: the layer is 0 everywhere.
+    """
+    target = TARGETS[name]
+    assert abs(target.sum()) < 1e-15
+    for n_head in (1, 2, 4):
+        torch.manual_seed(n_head)
+        layer = attention.build("softmax", n_head=n_head, head_dim=8 // n_head).double()
+        joined = layer.project.weight @ layer.value.weight
+        values = torch.randn(8, dtype=torch.float64)
+        x = values.expand(1, LENGTH, 8)
+        out = layer(x)[0, -1]
+        torch.testing.assert_close(out, joined @ values)
+        assert out.abs().max() > 1e-2, "where the target is 0"

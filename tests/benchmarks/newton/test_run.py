@@ -91,7 +91,15 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert exams["causal ceiling", "control"].value("rms_log_error") < 0.5
     assert exams["true force", "control"].value("exam") < 1e-5
     assert exams["softmax", "scratch"].value("exam") > 2
+    causal = exams["ceiling, causal", "control"]
+    assert causal.metrics["exam"].interval == pytest.approx([1] * 3, rel=1e-5), "it is the unit"
+    assert 0.5 < causal.value("exponent@planet_lighter") < 1.1
+    assert causal.value("median_exam") < exams["softmax", "scratch"].value("median_exam")
+    (line,) = [x for x in table.splitlines() if x.startswith("| ceiling, causal | control | - | 1")]
+    assert "| of 1 |" not in line
+    assert "The exam by medians" in shown
     forces = by_row(results, "forces")
+    assert forces["ceiling, causal", "control"].value("r2_log") > 0.9
     truth = forces["true force", "control"]
     assert truth.value("r2_log") == pytest.approx(1.0)
     assert truth.value("constant") == pytest.approx(39.4784, rel=1e-4)

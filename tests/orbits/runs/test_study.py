@@ -227,6 +227,9 @@ def test_cells_and_kept_lines_are_reused(out, tmp_path, capsys):
     assert "6 of 6 cells are taken" in capsys.readouterr().out
     with pytest.raises(ValueError, match="kept results"):
         study.run(STUDY, settings, kept, HERE)
+    with pytest.raises(ValueError, match="--overwrite would discard it"):
+        study.run(STUDY, settings, kept, HERE, existing=Existing(overwrite=True), sources=[kept])
+    assert folder.load(kept)[0] == expected
     with pytest.raises(ValueError, match="no results"):
         study.run(STUDY, settings, tmp_path / "d", HERE, sources=[tmp_path / "nowhere"])
 

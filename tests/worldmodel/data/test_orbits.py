@@ -155,6 +155,21 @@ def test_a_backbone_that_learnt_leaked_labels_is_no_honest_one(tmp_path):
         tasks[0].load_backbone(tmp_path / "2.ckpt")
 
 
+def test_a_shift_is_asked_and_never_trained_on():
+    data = OrbitData(protocol_args={"shift": "closer"}, population="force", n_train=8, n_test=3)
+    (batch,) = data.test_dataloader()
+    assert len(batch["tokens"]) == 3
+    for refused in (
+        data.labelled_dataloader,
+        data.train_dataloader,
+        data.val_dataloader,
+        lambda: data.setup("fit"),
+    ):
+        with pytest.raises(ValueError, match="'closer' is asked and never trained"):
+            refused()
+    data.setup("predict")
+
+
 @pytest.mark.full
 def test_another_law_moves_the_bodies():
     one, other = (OrbitData(protocol_args={"law": law}, n_test=5) for law in ("newton", "harmonic"))
@@ -175,6 +190,12 @@ def test_another_law_moves_the_bodies():
         ({"protocol_args": {"bins": 3}}, "n_bins"),
         ({"protocol_args": {"law": "newtn"}}, "yukawa"),
         ({"protocol_args": {"label_leak": 1}}, "label_leak"),
+        (
+            {"protocol_args": {"shift": "closer"}},
+            "'identifiable' under shift 'closer' has no population 'pretrain'; set data.population="
+            "force",
+        ),
+        ({"protocol": "nbody", "population": "force"}, "'nbody' has no population 'force'"),
         ({"protocol": "paper", "train_seed": 40}, "seeds 0 and 40 share trajectories"),
         ({"protocol": "paper", "train_seed": 600_000_000}, "seed must be at most"),
     ],

@@ -6,6 +6,7 @@ import torch
 
 import attention
 from orbits import protocols
+from tests.tiers import corners
 from worldmodel.data.orbits import OrbitSequences
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.models.rollout import rollout
@@ -56,7 +57,10 @@ def test_every_row_is_the_likeliest_after_all_before_it(kind, use_cache):
 
 @pytest.mark.parametrize(
     "name",
-    ["softmax", "lssar", "alibi", "sliding_window", "lazy", "zeros", "mamba2", "rwkv7"],
+    [
+        *("softmax", "lssar", "alibi", "sliding_window", "lazy"),
+        *corners(["raw", *attention.linear.names()], "zeros", "mamba2", "rwkv7"),
+    ],
 )
 def test_the_cache_changes_no_answer(name):
     known = attention.arguments(name)

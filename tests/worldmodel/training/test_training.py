@@ -8,6 +8,7 @@ from lightning.pytorch.loggers import CSVLogger
 
 import attention
 from orbits.runs import artefact
+from tests.tiers import corners
 from tests.worldmodel.trainings import StopAt, Stopped
 from tests.worldmodel.trainings import trainer as quiet_trainer
 from worldmodel.data.orbits import OrbitData
@@ -64,7 +65,9 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer,
         torch.testing.assert_close(weights(resumed)[name], value, rtol=0, atol=0, msg=name)
 
 
-@pytest.mark.parametrize("name", ["softmax", "lssar", "lazy", "zeros_sm", "sigmoid"])
+@pytest.mark.parametrize(
+    "name", corners(attention.names(), "softmax", "lssar", "lazy", "zeros_sm", "sigmoid")
+)
 def test_a_checkpoint_reloads_as_the_same_variant(tmp_path, name):
     known = attention.get(name).arguments
     args = {"p": 3.0, "length": 17, "window": 5}
