@@ -1,4 +1,4 @@
-"""``python -m benchmarks ls | run | report | export``: the studies of the suite.
+"""``python -m benchmarks ls | run | report | export | migrate``: the studies of the suite.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """
@@ -21,6 +21,8 @@ ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
 PROG = "python -m benchmarks"
 export_models = deferred("benchmarks.newton.export:export_models")
+migrate_results = deferred("benchmarks.migration:migrate")
+migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -62,6 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     most = "refuse models of more megabytes in all (default: %(default)g)"
     export.add_argument("--limit-mb", metavar="MB", type=float, default=30.0, help=most)
     export.set_defaults(command=_export)
+
+    migrate = commands.add_parser("migrate", help="convert results of an earlier version")
+    migrate.add_argument("source", metavar="OLD", type=Path, help="a folder, or lines of speed")
+    migrate.add_argument("--out", required=True, type=Path, help="new folder for the converted")
+    migrate.set_defaults(command=_migrate)
     return parser
 
 
@@ -119,6 +126,17 @@ def _report(options: argparse.Namespace) -> None:
 
 def _find(name: str) -> study.Study:
     return study.get(packages(*ELSEWHERE), name)
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    if options.out.exists():
+        raise FileExistsError(f"{options.out} exists; choose another --out")
+    if options.source.is_file():
+        count = migrate_speed(options.source, options.out)
+    else:
+        locks.refuse_links(options.source)
+        count = migrate_results(options.source, options.out, _find)
+    print(f"{count} results: {options.out}\nnext: {PROG} report {options.out}")
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def _claim(out: Path) -> dict[str, Any]:
     if (schema := record.get("schema")) != SCHEMA:
         raise ValueError(
             f"{out} holds results of schema {schema}, and this version reads schema {SCHEMA}; "
-            "run the study again in a new folder"
+            f"convert it: python -m benchmarks migrate {out} --out NEW"
         )
     config: dict[str, Any] = record["config"]
     return config

@@ -195,7 +195,7 @@ def test_an_older_schema_says_how_to_convert_it(out):
     claim = artefact.load_record(out / "run.json")
     artefact.save_record(out / "run.json", {**claim, "schema": 1})
     for use in (folder.load, folder.study_name, reuse.check):
-        with pytest.raises(ValueError, match=r"schema 1, .*run the study again"):
+        with pytest.raises(ValueError, match=r"schema 1, .*python -m benchmarks migrate"):
             use(out)
 
 
