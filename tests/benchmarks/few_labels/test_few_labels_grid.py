@@ -1,12 +1,16 @@
 """The cells of few_labels: the flagship's backbones, and heads that differ in what is said."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from benchmarks.__main__ import main
 from benchmarks.few_labels.few_labels import STUDY
 from benchmarks.newton import newton
-from orbits.runs import study
+from orbits.runs import reuse, study
+
+KEPT = Path(__file__).parents[3] / "benchmarks/results/newton-exam"
 
 
 def cells(preset="small", **changes):
@@ -108,3 +112,9 @@ def test_bad_input_is_one_line_and_changes_nothing(tmp_path, capsys, monkeypatch
     assert message in said
     assert said.count("\n") == 1
     assert not out.exists()
+
+
+def test_kept_world_models_serve_as_backbones(tmp_path):
+    grid = cells(attention=["lssar"], seeds=[0, 4, 5])
+    plan = reuse.plan(grid, [KEPT], tmp_path / "out", STUDY.restore)
+    assert len(plan.taken) == 2, "seeds 0 and 4 were kept, 5 was not"
