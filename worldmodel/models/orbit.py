@@ -76,7 +76,8 @@ class OrbitModel(GPTModel):
             any_law: Accept one that was trained in the world of another force law.
             with_head: Its head is used too, so that the target must be the same.
         """
-        unseen = {"label_leak"} if with_head else set(LABELLING)
+        # A shift is of what is asked, and of no training.
+        unseen = {"shift", "label_leak"} if with_head else {"shift", *LABELLING}
         if any_law:
             unseen.add("law")
         self._refuse_unlike(path, checkpoint, (*BACKBONE, *SHAPE), partial(_seen, unseen=unseen))

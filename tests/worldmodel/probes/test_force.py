@@ -275,6 +275,7 @@ def test_the_vector_loss_is_the_mean_square_over_drawn_sequences(load):
         torch.testing.assert_close(model._loss(drawn), (error**2).mean())
 
 
+@pytest.mark.full
 def test_fine_tuning_learns_the_labelled_vectors(load):
     checkpoint = load("paper")
     solar = force_vector.SolarForces(checkpoint.protocol)

@@ -137,6 +137,7 @@ def test_random_targets_are_bits_and_labels_are_two_rows_of_each_sequence():
     assert there.any(axis=0).mean() > 0.8
 
 
+@pytest.mark.full
 def test_oracles_extrapolate_by_the_state_and_the_mlp_beyond_lines():
     rng = np.random.default_rng(0)
     states = rng.standard_normal((60, 10, 6))
@@ -264,6 +265,7 @@ def noise():
     return made, white_noise.draw_labels(targets, rng)
 
 
+@pytest.mark.full
 def test_fine_tuning_starts_from_the_checkpoint_and_moves_all_weights(load, noise):
     made, labels = noise
     start = load().model

@@ -171,7 +171,10 @@ def test_a_probe_that_cannot_be_used_says_why(checkpoint, counting, tmp_path):
         ({"datasets": 0}, "datasets must be at least 2"),
         ({"labels": 9}, "labels must be at least 10"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"white_noise": "pink"}, "unknown white noise 'pink'; choose from projection, random"),
+        (
+            {"white_noise": "pink"},
+            "unknown white noise 'pink'; choose from projection, direction, random",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):
@@ -191,7 +194,7 @@ def test_impossible_settings_are_refused(changes, message):
         (["CKPT", "--law", "newtons"], "newtons"),
         (["CKPT", "--seeds", "0,1"], "at least 3 seeds"),
         (["README.md", "--seeds", "a"], "seeds"),
-        (["CKPT", "--white-noise", "pink"], "choose from projection, random"),
+        (["CKPT", "--white-noise", "pink"], "choose from projection, direction, random"),
         (["README.md", "--frobnicate"], "nrecognized arguments: --frobnicate"),
         (["README.md", "--jobs", "2"], "use --workers"),
     ],
