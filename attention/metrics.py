@@ -45,19 +45,18 @@ def density(weights: Tensor) -> Tensor:
     return _over_heads(weights[..., 1:].sum(dim=-1))
 
 
-def zero_share(weights: Tensor, below: float = 0.0) -> Tensor:
-    """Return the share of visible keys whose weight is at most ``below`` in size.
+def zero_share(weights: Tensor) -> Tensor:
+    """Return the share of visible keys whose weight is exactly 0.
 
     Args:
         weights: [..., H, L, L].
-        below: 0 counts exact zeros.
 
     Returns:
         [H].
     """
     visible = torch.ones(weights.shape[-2:], dtype=torch.bool, device=weights.device).tril()
-    small = (weights.abs() <= below) & visible
-    counts = small.sum(dim=(-1, -2)).to(torch.float64) / visible.sum()
+    zeros = (weights == 0) & visible
+    counts = zeros.sum(dim=(-1, -2)).to(torch.float64) / visible.sum()
     return counts.reshape(-1, weights.shape[-3]).mean(dim=0)
 
 

@@ -15,7 +15,7 @@ from orbits.runs import flags, folder, locks, presets, study
 from orbits.runs.cli import OneLineParser, one_line_errors
 from orbits.runs.deferred import deferred
 
-PACKAGES = ("newton", "recall", "language", "cost", "search")
+PACKAGES = ("newton", "few_labels", "recall", "language", "cost", "search")
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
@@ -58,6 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     export = commands.add_parser("export", help="the trained models of a run of newton, to keep")
     export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
     export.add_argument("--out", required=True, type=Path, help="folder for the models")
+    for flag, of in (("--attention", _names), ("--seeds", _integers)):
+        about = f"comma-separated {flag.removeprefix('--')} of models (default: all)"
+        export.add_argument(flag, metavar="A,B", type=of, default=[], help=about)
+    most = "refuse models of more megabytes in all (default: %(default)g)"
+    export.add_argument("--limit-mb", metavar="MB", type=float, default=30.0, help=most)
     export.set_defaults(command=_export)
 
     migrate = commands.add_parser("migrate", help="convert results of an earlier version")
@@ -65,6 +70,18 @@ def _parser() -> argparse.ArgumentParser:
     migrate.add_argument("--out", required=True, type=Path, help="new folder for the converted")
     migrate.set_defaults(command=_migrate)
     return parser
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _integers(text: str) -> list[int]:
+    try:
+        return [int(name) for name in _names(text)]
+    except ValueError:
+        words = f"must be numbers such as 0,1,2, got {text!r}"
+        raise argparse.ArgumentTypeError(words) from None
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -94,7 +111,9 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    models = export_models(options.run, options.out)
+    models = export_models(
+        options.run, options.out, options.attention, options.seeds, options.limit_mb
+    )
     size = sum(file.stat().st_size for model in models for file in model.iterdir())
     print(f"{len(models)} models, {size / 1e6:.1f} MB: {options.out}")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -38,7 +39,7 @@ from worldmodel.models.orbit import ForceModel
 from worldmodel.training.callbacks import SharpenAfter, SharpenWhen, sharpened
 from worldmodel.training.checkpoints import AtomicCheckpoints
 
-CHECKPOINT, CURVES, DONE = "last.ckpt", "metrics.csv", "done"
+CHECKPOINT, BEST, CURVES, DONE = "last.ckpt", "best.ckpt", "metrics.csv", "done"
 ROOT = Path(__file__).parents[1]
 
 
@@ -88,7 +89,8 @@ def train(
     scratch.mkdir(exist_ok=True)
     fit = _fit if options(job).devices == 1 else _fit_in_processes
     fit(job, scratch, progress, pretrained)
-    artefact.link(scratch / CHECKPOINT, folder / CHECKPOINT)
+    for name in (CHECKPOINT, BEST) if job.get("keep_best") else (CHECKPOINT,):
+        artefact.link(scratch / name, folder / name)
     _join_curves(scratch, folder / CURVES)
     return learners.load(job, folder / CHECKPOINT)
 
@@ -128,6 +130,31 @@ class _StopWhen(Callback):
         trainer.should_stop |= reached and sharpened(pl_module) == 1
 
 
+class _KeepBest(Callback):
+    """Callback that keeps the checkpoint of the lowest validation loss.
+
+    Lightning's own callback remembers its best by a path, which no resumed run takes from a file.
+
+    Args:
+        path: The checkpoint.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.lowest = path, math.inf
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"lowest": self.lowest}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.lowest = float(state_dict["lowest"])
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        loss = float(trainer.callback_metrics["val_loss"])
+        if loss < self.lowest:
+            self.lowest = loss
+            trainer.save_checkpoint(self.path)
+
+
 class _AfterValidation(Callback):
     """Callback that writes a checkpoint again after the validation of its step.
 
@@ -162,10 +189,13 @@ def _fit(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> N
     more: list[Callback] = []
     if stop := job.get("stop_when"):  # first: its metric was measured as the switch stands now
         more.append(_StopWhen(**stop))
-    if after := job.get("sharpen_after"):
-        more.append(SharpenAfter(after))
+    after, ramp = job.get("sharpen_after", 0), job.get("sharpen_ramp", 0)
+    if after or ramp:
+        more.append(SharpenAfter(after, ramp))
     if when := job.get("sharpen_when"):
         more.append(SharpenWhen(**when))
+    if job.get("keep_best"):
+        more.append(_KeepBest(kept / BEST))
     trainer = lightning.Trainer(
         accelerator=training.accelerator,
         devices=training.devices,

@@ -80,7 +80,9 @@ class Job(TypedDict, total=False):
         any_law: Whether a backbone may come from the world of another law.
         stop_when: Stop at a validation that passes this, with re-weighting on.
         sharpen_after: Step from which re-weighting is on.
+        sharpen_ramp: Steps over which its exponent then rises from 1 to p.
         sharpen_when: Re-weighting comes on at a validation that passes this.
+        keep_best: Keep the checkpoint of the lowest validation loss beside the last one.
         training: Fields of :class:`Training` that differ from their defaults.
     """
 
@@ -95,7 +97,9 @@ class Job(TypedDict, total=False):
     any_law: bool
     stop_when: Threshold
     sharpen_after: int
+    sharpen_ramp: int
     sharpen_when: Threshold
+    keep_best: bool
     training: dict[str, Any]
 
 

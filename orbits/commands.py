@@ -19,10 +19,11 @@ from orbits.solar_system import single_sequence, two_body
 def generate(options: argparse.Namespace) -> None:
     """Export a dataset, or some shards of it."""
     overrides = {name: getattr(options, name) for name in ("law", "n_points", "n_bins")}
+    overrides["shift"] = _shift(options)
     protocol = protocols.get(
         options.protocol, {name: value for name, value in overrides.items() if value is not None}
     )
-    counts = {"train": options.n, "val": options.n_val, "test": options.n_test}
+    counts = _counts(options)
     missing = dataset.generate(
         options.out,
         protocol,
@@ -42,6 +43,26 @@ def generate(options: argparse.Namespace) -> None:
         print(f"{missing} shards are still missing in {options.out}")
     else:
         print(f"{sum(counts.values())} sequences in {options.out}")
+
+
+def _shift(options: argparse.Namespace) -> shifts.Shift | None:
+    """Return the shift that is asked for."""
+    if options.shift is not None:
+        return shifts.get(options.shift, options.shift_file)
+    if options.shift_file is not None:
+        raise ValueError(f"--shift-file {options.shift_file}: choose one of its shifts by --shift")
+    return None
+
+
+def _counts(options: argparse.Namespace) -> dict[str, int]:
+    """Return the number of sequences of each split; under a shift there is one."""
+    if options.shift is None:
+        train, val = (1000 if options.n is None else options.n), options.n_val
+        return {"train": train, "val": 100 if val is None else val, "test": options.n_test}
+    for flag, value in (("--n", options.n), ("--n-val", options.n_val)):
+        if value is not None:
+            raise ValueError(f"{flag} {value}: a shift has test sequences alone; use --n-test")
+    return {"test": options.n_test}
 
 
 def verify(options: argparse.Namespace) -> None:

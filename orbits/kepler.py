@@ -21,7 +21,7 @@ from orbits.arithmetic import (
     shared,
     sin_cos_quadrant,
 )
-from orbits.elements import Array, bound, finite, positive
+from orbits.elements import Array, bound, positive
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
 _MARKLEY_0 = 3.0 * PI * PI / (PI * PI - 6.0)
@@ -93,27 +93,6 @@ def frequency(semi_major_axis, total_mass):
 def rotated(x, y, cosine, sine):
     """Return (x, y) turned by the angle of this cosine and sine."""
     return cosine * x - sine * y, sine * x + cosine * y
-
-
-def eccentric_anomaly(mean_anomaly: npt.ArrayLike, eccentricity: npt.ArrayLike) -> Array:
-    """Solve Kepler's equation M = E - e sin E.
-
-    Args:
-        mean_anomaly: M in radians, any real value.
-        eccentricity: e, broadcast against M, 0 <= e < 1.
-
-    Returns:
-        E in radians, in the same revolution as M. With M exact, the error is below 1e-15 for
-        e <= 0.9 and 1e-14 for e <= 0.999.
-
-    Raises:
-        ValueError: An eccentricity is outside [0, 1) or an anomaly is not finite.
-    """
-    mean, ecc = np.broadcast_arrays(finite("mean_anomaly", mean_anomaly), bound(eccentricity))
-    turns = np.floor(mean * PER_TURN + 0.5)
-    wrapped = mean - TURN * turns
-    anomaly, _, _ = solve(np.abs(wrapped), ecc)
-    return np.asarray(select(wrapped < 0, -anomaly, anomaly) + TURN * turns)
 
 
 def period(semi_major_axis: npt.ArrayLike, total_mass: npt.ArrayLike) -> Array:

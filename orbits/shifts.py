@@ -124,18 +124,25 @@ def names() -> tuple[str, ...]:
     return tuple(_catalogue())
 
 
-def get(name: str) -> Shift:
-    """Return the shift of the exam with this name.
+def get(name: str, file: str | Path | None = None) -> Shift:
+    """Return the shift with this name, of the exam or of a file that adds to it.
 
     Raises:
-        ValueError: There is none; the message lists the choices.
+        ValueError: There is none, and the message lists the choices; or as :func:`load`.
     """
-    if name not in _catalogue():
+    known = catalogue(file)
+    if name not in known:
         raise ValueError(
-            f"unknown shift {name!r}; choose from {', '.join(names())}, or read a file of your own "
-            "with orbits.shifts.load"
+            f"unknown shift {name!r}; choose from {', '.join(known)}, or write a file of your own "
+            "(orbits.shifts.load)"
         )
-    return _catalogue()[name]
+    return known[name]
+
+
+def catalogue(file: str | Path | None = None) -> dict[str, Shift]:
+    """Return the shifts of the exam, and those of a file (:func:`load`), by name."""
+    added = load(file) if file is not None else ()
+    return {**_catalogue(), **{shift.name: shift for shift in added}}
 
 
 def of(setting: str | Mapping[str, Any] | Shift | None) -> Shift | None:

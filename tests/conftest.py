@@ -23,6 +23,26 @@ os.environ.setdefault("TRITON_CACHE_DIR", str(Path(__file__).parents[1] / ".cach
 STARTED = pytest.StashKey[tuple[float, int]]()
 
 
+@pytest.fixture
+def refusal(capsys):
+    """Return a function that runs a command which must be refused, and returns its line of error.
+
+    It exits with 2, and what it says is one line; of Lightning's, which says more, ``alone=False``.
+    """
+
+    def refused(command, *arguments, alone=True):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            command(*arguments)
+        assert stopped.value.code == 2
+        out, err = capsys.readouterr()
+        (line,) = (each for each in err.splitlines() if each.startswith("error"))
+        assert not alone or (out, err) == ("", f"{line}\n")
+        return line
+
+    return refused
+
+
 def cpu_seconds():
     """Return the CPU time of this process and of its finished children."""
     spent = os.times()

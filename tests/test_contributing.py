@@ -67,7 +67,7 @@ def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
         *("-k", f"{VARIANT} or {NAME} or variants_page or test_the_catalogue"),
     )
     passed = int(re.search(r"(\d+) passed", said)[1])
-    assert passed > 20, said
+    assert passed >= 20, said
 
 
 def test_the_law_is_sampled_and_used(tmp_path, monkeypatch):

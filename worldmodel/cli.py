@@ -239,6 +239,8 @@ class WorldModelCLI(LightningCLI):
                 "predict writes no file without a PredictionWriter: put one into "
                 "trainer.callbacks, as worldmodel/configs/force.yaml does"
             )
+        if isinstance(self.datamodule, OrbitData) and self.subcommand in (*TRAINING, "validate"):
+            self.datamodule.setup("fit")  # as Lightning does, which has made folders by then
         checkpoint = self.config[self.subcommand].get("ckpt_path")
         if checkpoint is None and self.subcommand not in TRAINING:
             raise ValueError(f"{self.subcommand} needs a trained model: set ckpt_path")

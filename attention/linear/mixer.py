@@ -57,8 +57,6 @@ class Mixer(nn.Module, ABC):
     """One sentence."""
     kept: ClassVar[str]
     """Formula of the state's size for one sequence, in H heads of D channels and the arguments."""
-    grows: ClassVar[bool] = False
-    """Whether the state grows with the length all the same, as that of long convolutions does."""
     arguments: ClassVar[Mapping[str, Any]] = {}
     """Arguments that a user may set, with their defaults, as plain data."""
 
@@ -140,13 +138,6 @@ class Mixer(nn.Module, ABC):
     def new_cache(self) -> RecurrentState:
         """Return the state before the first position."""
         return RecurrentState()
-
-    def state_size(self) -> int:
-        """Return the size of the state of one sequence, in numbers."""
-        cache, weight = self.new_cache(), next(self.parameters())
-        with torch.no_grad():
-            self.recurrent(weight.new_zeros(1, 1, self.width), cache)
-        return sum(tensor.numel() for tensor in cache.tensors.values())
 
     @abstractmethod
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:

@@ -144,11 +144,6 @@ class ZeroS(Mixer):
             mixed = forms.explicit(*parts, self.args["causal"])
         return self._finished(mixed, x, 0)
 
-    def radial_weights(self, x: Tensor) -> Tensor:
-        """Return r of a sequence, [B, H, L, L]."""
-        *_, s, radial = self._parts(x, self.new_cache())
-        return forms.explicit_weights(s, radial, self.args["causal"])
-
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         if not self.args["causal"]:
             if cache.length:

@@ -19,6 +19,7 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
+from benchmarks.language.differences import STATES, differences
 from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
 from orbits.runs.deferred import deferred
@@ -106,7 +107,7 @@ class ExtrapolationStudy(LanguageStudy):
     cells = deferred("benchmarks.language.extrapolation_cells:cells")
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Return losses, their rises, perplexities and the tails, with NTK off and on."""
+        """Return losses, rises, perplexities and tails, with NTK off and on, and who differs."""
         tables = [
             seed_table(
                 title,
@@ -116,6 +117,7 @@ class ExtrapolationStudy(LanguageStudy):
             )
             for metric, title in TITLES.items()
         ]
+        tables += [differences(results, state) for state in STATES]
         return [table for table in tables if table.rows]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
@@ -125,7 +127,7 @@ class ExtrapolationStudy(LanguageStudy):
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw loss against length, NTK off and on."""
         pictures = []
-        for state, ntk in (("off", False), ("on", True)):
+        for state, ntk in STATES.items():
             if series := curves_of(measured(results, ntk=ntk), "loss"):
                 path = out / f"loss_ntk_{state}.png"
                 curves(series, path, "length / training length", "nats per token")

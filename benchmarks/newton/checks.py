@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.newton.worlds import UNLIMITED, world
+from benchmarks.newton.worlds import TRIED, UNLIMITED, world
 from benchmarks.variants import check_re_weighted, variants
 from orbits.runs.statistics import MINIMUM_SEEDS
 from symreg import engines
@@ -23,7 +23,7 @@ def check(settings: NewtonSettings) -> None:
     Raises:
         ValueError: The message names the setting and its value.
     """
-    for name in ("labels", "seeds", "attention", "engine"):
+    for name in ("labels", "seeds", "attention", "engine", "baseline_seeds"):
         if not getattr(settings, name):
             raise ValueError(f"{name} must not be empty")
     _check_worlds(settings)
@@ -46,7 +46,7 @@ def _check_worlds(settings: NewtonSettings) -> None:
         raise ValueError(f"elsewhere must not name {settings.law!r}, the law of the world itself")
     for law in (settings.law, *settings.elsewhere):
         here = world(settings, law)
-        here.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
+        here.systems(0, "test", range(TRIED))  # refuses a law that does not bind these orbits
         if "force" not in here.populations:
             raise ValueError(
                 f"protocol {settings.protocol!r} has no labelled forces; take identifiable, fixed "
@@ -57,16 +57,17 @@ def _check_worlds(settings: NewtonSettings) -> None:
 
 
 def _check_seeds(settings: NewtonSettings) -> None:
-    seeds = settings.seeds
-    if 1 < len(seeds) < MINIMUM_SEEDS:
-        raise ValueError(
-            f"an interval over seeds needs at least {MINIMUM_SEEDS} of them, got {len(seeds)}; "
-            f"give one or {MINIMUM_SEEDS}"
-        )
-    if max(seeds) > LARGEST_SEED or min(seeds) < 0:
-        refused = next(seed for seed in seeds if not 0 <= seed <= LARGEST_SEED)
-        raise ValueError(f"seeds must be at most {LARGEST_SEED} and at least 0, got {refused}")
-    world(settings).check_seeds([0, *seeds])  # all share the held-out sequences of 0
+    for name in ("seeds", "baseline_seeds"):
+        seeds = getattr(settings, name)
+        if 1 < len(seeds) < MINIMUM_SEEDS:
+            raise ValueError(
+                f"an interval over {name} needs at least {MINIMUM_SEEDS} of them, got "
+                f"{len(seeds)}; give one or {MINIMUM_SEEDS}"
+            )
+        if max(seeds) > LARGEST_SEED or min(seeds) < 0:
+            refused = next(seed for seed in seeds if not 0 <= seed <= LARGEST_SEED)
+            raise ValueError(f"{name} must be at most {LARGEST_SEED} and at least 0, got {refused}")
+        world(settings).check_seeds([0, *seeds])  # all share the held-out sequences of 0
 
 
 def _check_labels(settings: NewtonSettings) -> None:

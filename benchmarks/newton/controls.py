@@ -18,10 +18,11 @@ from torch import Tensor
 from benchmarks.newton.observers import observed_force
 from orbits import laws
 from orbits.best_observer import best_observer
+from orbits.causal_ceiling import causal_ceiling as orbit_fits
 from symreg.exponents import fit_exponents
 from symreg.points import NAMES
 from worldmodel.controls.baselines import fit_baseline
-from worldmodel.controls.ridge import ridge_readout
+from worldmodel.controls.ridge import fitted_readout
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel
 from worldmodel.models.predictions import central_columns
@@ -34,6 +35,9 @@ Batch = dict[str, Tensor]
 Plain = dict[str, Any]
 
 TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
+CAUSAL_CEILING = "ceiling, causal"
+KNOWING = (TRUE_FORCE, CEILING, CAUSAL_CEILING, POWER_LAW)
+"""Those that know the law or are told its form."""
 NEAREST = "2-NN on the true state"
 """The baseline that is also fitted to labels of other worlds."""
 
@@ -76,6 +80,17 @@ def ceiling() -> Predictor:
     def best_fit(batch: Batch, data: OrbitData) -> Tensor:
         indices = batch["sequence_id"].numpy()
         answer = best_observer(data.protocol, data.hparams["seed"], "test", indices)
+        return torch.from_numpy(answer.force)
+
+    return _central(best_fit)
+
+
+def causal_ceiling() -> Predictor:
+    """Return the observer who knows the physics, and has seen what a model has seen."""
+
+    def best_fit(batch: Batch, data: OrbitData) -> Tensor:
+        indices = batch["sequence_id"].numpy()
+        answer = orbit_fits(data.protocol, data.hparams["seed"], "test", indices)
         return torch.from_numpy(answer.force)
 
     return _central(best_fit)
@@ -124,12 +139,13 @@ def untrained(labelled: Plain, model: Plain, seed: int) -> Predictor:
     lightning.seed_everything(seed, verbose=False)
     backbone = ForceModel(**model)
     loader = OrbitData(**labelled).labelled_dataloader()
-    return lambda data: ridge_readout(backbone, loader, data.test_dataloader())
+    readout = fitted_readout(backbone, loader)
+    return lambda data: readout(data.test_dataloader())
 
 
 CONTROLS: Mapping[str, Callable[..., Predictor]] = {
     control.__name__: control
-    for control in (true_force, ceiling, baseline, observer, power_law, untrained)
+    for control in (true_force, ceiling, causal_ceiling, baseline, observer, power_law, untrained)
 }
 """What a cell calls each of them, with the arguments that it holds as plain data."""
 

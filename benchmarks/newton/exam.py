@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.newton.controls import Columns
+from benchmarks.newton.exam_rows import BOX
+from benchmarks.newton.medians import absolute_errors, median_metrics
 from orbits.causal_ceiling import causal_ceiling
 from orbits.runs import artefact
 from orbits.runs.statistics import Interval, bootstrap
@@ -23,8 +25,6 @@ from symreg.exponents import fit_exponents
 from symreg.points import NAMES
 from worldmodel.data.orbits import OrbitData
 
-BOX = "box"
-"""The training box, which stands beside the shifts and is none."""
 LARGEST_DROP = 0.01
 """Share of predictions without a logarithm above which there is no score."""
 
@@ -101,23 +101,27 @@ def measure(
         subjects: The variable whose exponent is asked inside each shift, or None.
 
     Returns:
-        ``exam``, the geometric mean over shifts of ``times_ceiling@SHIFT``, absent where
-        predictions have no logarithm; and ``rms_log_error``, ``times_ceiling``, ``r2_log``,
+        ``exam``, the geometric mean over shifts of ``times_ceiling@SHIFT``, and
+        ``median_exam``, that of ``median_log_error@SHIFT``, absent where predictions have no
+        logarithm; and ``rms_log_error``, ``times_ceiling``, ``r2_log``,
         ``dropped``, ``exponent`` and ``law_exponent`` of each shift, without ``@`` in the box.
         Intervals resample the sequences, those of one index in all shifts together.
     """
     metrics: dict[str, float | Interval] = {}
     found: dict[str, Errors] = {}
+    absolute: dict[str, Array] = {}
     for name, column in columns.items():
         plain = {each: value.double().cpu().numpy() for each, value in column.items()}
         n = len(ceiling[name].counts)
-        found[name] = errors(plain["sequence_id"], plain["force_predicted"], plain["force"], n)
+        asked = plain["sequence_id"], plain["force_predicted"], plain["force"], n
+        found[name], absolute[name] = errors(*asked), absolute_errors(*asked)
         metrics |= {_named(k, name): v for k, v in _one(plain, found[name], ceiling[name]).items()}
         if subject := subjects.get(name):
             metrics |= {_named(k, name): v for k, v in _exponents(plain, subject).items()}
     shifts = [name for name in columns if name != BOX]
     if shifts and max(found[name].dropped for name in shifts) <= LARGEST_DROP:
         metrics["exam"] = _geometric_mean([(found[x], ceiling[x]) for x in shifts])
+        metrics |= median_metrics(absolute)
     return metrics
 
 

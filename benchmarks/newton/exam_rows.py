@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orbits import shifts as catalogue
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
-from symreg.leaderboard.row import CONTROLS, EXAM, mean_over
+from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds
 
+BOX = "box"
+"""The training box, which stands beside the shifts and is none."""
+MEDIAN, MEDIAN_EXAM = "median_log_error", "median_exam"
+"""Metrics of a median absolute error of ln F, and of its geometric mean over the shifts."""
 KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
 CAUSAL = "causal ceiling"
-"""The row in whose errors all others are measured."""
+"""What all errors are measured in; :data:`benchmarks.newton.controls.CAUSAL_CEILING` is its row."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class ExamRow:
         variant: The attention, mixer or control.
         arm: How it was trained.
         labels: The label budget.
-        seeds: Number of trainings; 0 where nothing is trained.
+        seeds: Number of trainings, or of fits of a baseline to label sets of their own; 0 where
+            there is one of none.
         failed: Number of exams without a result.
         score: Geometric mean over the shifts of ``times``; None where predictions have no
             logarithm. Over three trainings or more the interval is Student's t over their
@@ -36,6 +41,9 @@ class ExamRow:
         law_exponents: The same of the true force.
         kept: In how many shifts each training keeps the law's exponent, within :data:`KEPT`.
             Errors of two trainings do not cancel in it.
+        medians: Median absolute error of ln F in the box and in each shift, not over the
+            ceiling's; interval as that of ``score``.
+        median_score: Their geometric mean over the shifts, likewise.
     """
 
     variant: str
@@ -49,6 +57,8 @@ class ExamRow:
     exponents: Mapping[str, Interval]
     law_exponents: Mapping[str, float]
     kept: Sequence[int] = ()
+    medians: Mapping[str, Interval] = field(default_factory=dict)
+    median_score: Interval | None = None
 
     @property
     def is_control(self) -> bool:
@@ -91,25 +101,32 @@ def _row(variant: str, arm: str, labels: str, members: Sequence[Result]) -> Exam
     ok = [result for result in members if result.ok]
     names = dict.fromkeys(name for result in ok for name in result.metrics)
 
+    def over(metric: str, ratios: bool = True) -> Interval | None:
+        return mean_over([result.metrics.get(metric) for result in ok], ratios)
+
     def of_shifts(metric: str, ratios: bool = False) -> dict[str, Interval]:
         found = {
-            name.partition("@")[2]: mean_over([result.metrics.get(name) for result in ok], ratios)
+            name.partition("@")[2]: over(name, ratios)
             for name in names
             if name.startswith(f"{metric}@")
         }
         return {name: value for name, value in found.items() if value is not None}
 
+    median_of_box = over(MEDIAN)
+
     return ExamRow(
         variant=variant,
         arm=arm,
         labels=labels,
-        seeds=len({result.case.seed for result in ok} - {None}),
+        seeds=n_seeds(ok),
         failed=len(members) - len(ok),
-        score=mean_over([result.metrics.get("exam") for result in ok], ratios=True),
-        box=mean_over([result.metrics.get("times_ceiling") for result in ok], ratios=True),
+        score=over("exam"),
+        box=over("times_ceiling"),
         times=of_shifts("times_ceiling", ratios=True),
         exponents=of_shifts("exponent"),
         kept=[_kept(result) for result in sorted(ok, key=lambda x: x.case.seed or 0)],
+        medians=({BOX: median_of_box} if median_of_box else {}) | of_shifts(MEDIAN, ratios=True),
+        median_score=over(MEDIAN_EXAM),
         law_exponents={k: v.value for k, v in of_shifts("law_exponent").items()},
     )
 

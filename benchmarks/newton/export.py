@@ -1,45 +1,58 @@
 """The trained models of a run as exported folders: world models, and heads of the largest budget.
 
-So that the next exam, and every user, can evaluate them without a training.
+So that the next exam, and every user, can evaluate them without a training, and ``--reuse`` can
+start from them (:mod:`benchmarks.newton.restore`).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.training import CHECKPOINT
-from orbits.runs import folder
-from orbits.runs.cell import CELLS
+from orbits.runs import artefact, folder
+from orbits.runs.cell import CELLS, RECORD
 from orbits.runs.result import Result
-from worldmodel.models.export import export
+from worldmodel.models.export import CONFIG, export, files
 
 STUDY = "newton"
 ARMS = ("pretraining", "pretrained")
 
 
-def export_models(run: Path, out: Path) -> list[Path]:
+def export_models(
+    run: Path,
+    out: Path,
+    attention: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    limit_mb: float = math.inf,
+) -> list[Path]:
     """Write the pre-trained models of a run's folder, each to a new folder below ``out``.
 
     Args:
         run: The folder of a finished run of the flagship, with its cells.
         out: Where the models go; made if needed.
+        attention: Names of attention variants, each with all its exponents; none for all.
+        seeds: Seeds of models; none for all.
+        limit_mb: Most megabytes, of 10^6 bytes, of all models below ``out``.
 
     Returns:
-        The folders of the models: ``VARIANT-world-model-SEED`` and ``VARIANT-head-SEED``.
+        The folders of the models: ``VARIANT-world-model-SEED`` and ``VARIANT-head-SEED``, with the
+        law before the seed where it is not that of the run.
 
     Raises:
         FileNotFoundError: The folder holds no finished run, or a checkpoint is gone.
         FileExistsError: There is such a model below ``out``.
-        ValueError: The run is of another study.
+        ValueError: The run is of another study, has no such model, or its models take too much;
+            nothing was written.
     """
     results, manifest = folder.load(run)
     if (name := manifest["config"].get("study")) != STUDY:
         raise ValueError(f"{run}: models are exported of a run of {STUDY}, got {name!r}")
-    models = {_name(result): result for result in chosen(results)}
+    law = manifest["config"]["law"]
+    models = {_name(x, law): x for x in _picked(chosen(results), attention, seeds)}
     for model in models:
         if (out / model).exists():
             raise FileExistsError(f"{out / model} is there; choose another folder")
@@ -47,10 +60,11 @@ def export_models(run: Path, out: Path) -> list[Path]:
     for source in sources.values():
         if not source.is_file():
             raise FileNotFoundError(f"{source}: no such checkpoint; kept results have none")
-    return [
-        export(sources[model], out / model, _about(result), _provenance(result))
-        for model, result in models.items()
-    ]
+    words = {model: (_about(x), _provenance(x, sources[model])) for model, x in models.items()}
+    # Twice read, so that no more than one is held in memory.
+    new = sum(_size(files(sources[model], model, *words[model])) for model in models)
+    _check_limit(len(models), new, out, limit_mb)
+    return [export(sources[model], out / model, *words[model]) for model in models]
 
 
 def chosen(results: Iterable[Result]) -> list[Result]:
@@ -62,15 +76,58 @@ def chosen(results: Iterable[Result]) -> list[Result]:
     return [*backbones, *(result for result in heads if _budget(result) == most)]
 
 
+def _picked(
+    results: Sequence[Result], attention: Sequence[str], seeds: Sequence[int]
+) -> list[Result]:
+    """Return the results of some attentions and seeds."""
+    picked = list(results)
+    for flag, wanted, value in (("--attention", attention, _attention), ("--seeds", seeds, _seed)):
+        there = dict.fromkeys(value(result) for result in results)
+        for each in wanted:
+            if each not in there:
+                known = ", ".join(map(str, there)) or "none, for want of a trained model"
+                raise ValueError(f"{flag} {each}: no such model; choose from {known}")
+        picked = [result for result in picked if not wanted or value(result) in wanted]
+    return picked
+
+
+def _attention(result: Result) -> str:
+    """Return the name of a variant without its arguments, ``lssar`` of ``lssar p=15``."""
+    return re.split("[ ,]", result.case.variant)[0]
+
+
+def _seed(result: Result) -> int | None:
+    return result.case.seed
+
+
+def _check_limit(count: int, new: int, out: Path, limit_mb: float) -> None:
+    """Refuse models that take too much together with those that are there."""
+    if not limit_mb > 0:
+        raise ValueError(f"--limit-mb must be more than 0, got {limit_mb:g}")
+    models = [config.parent for config in out.glob(f"*/{CONFIG}")]
+    there = sum(file.stat().st_size for model in models for file in model.iterdir())
+    if new + there > limit_mb * 1e6:
+        beside = f" beside {there / 1e6:.1f} MB in {out}" if there else ""
+        raise ValueError(
+            f"{count} models take {new / 1e6:.1f} MB{beside}, more than --limit-mb {limit_mb:g}; "
+            "choose fewer by --attention and --seeds, or raise the limit"
+        )
+
+
+def _size(contents: dict[str, bytes]) -> int:
+    return sum(map(len, contents.values()))
+
+
 def _budget(result: Result) -> float:
     labels = result.case.get("labels")
     return math.inf if labels == "unlimited" else float(labels)
 
 
-def _name(result: Result) -> str:
+def _name(result: Result, law: str) -> str:
     part = "world-model" if result.case.kind == "world model" else "head"
     variant = re.sub(r"[^a-zA-Z0-9_.]+", "-", result.case.variant)
-    return f"{variant}-{part}-{result.case.seed}"
+    elsewhere = "" if result.case.law == law else f"-{result.case.law}"
+    return f"{variant}-{part}{elsewhere}-{result.case.seed}"
 
 
 def _about(result: Result) -> str:
@@ -84,6 +141,14 @@ def _about(result: Result) -> str:
     )
 
 
-def _provenance(result: Result) -> dict[str, Any]:
+def _provenance(result: Result, checkpoint: Path) -> dict[str, Any]:
+    """Return of which case, cell, checkpoint and commit a model is."""
     git = result.manifest.get("git") or {}
-    return {"case": result.case.to_json(), "cell": result.cell, "commit": git.get("commit")}
+    origins = artefact.load_record(checkpoint.parent / RECORD).get("origins", {})
+    return {
+        "case": result.case.to_json(),
+        "cell": result.cell,
+        # That of the training, also where it was restored from an exported model.
+        "checkpoint": origins.get(CHECKPOINT) or artefact.sha256(checkpoint),
+        "commit": git.get("commit"),
+    }

@@ -248,8 +248,8 @@ def _showcase(forces: Iterable[Result]) -> list[Result]:
 
 
 def _controls(forces: Iterable[Result], *names: str) -> list[Result]:
-    """Return the named controls, each at its largest label budget."""
-    ordered = sorted(forces, key=_budget)
+    """Return the named controls, each at its largest label budget, of the first seed."""
+    ordered = sorted(forces, key=lambda x: (_budget(x), -(x.case.seed or 0)))
     return list({x.case.variant: x for x in ordered if x.case.variant in names}.values())
 
 

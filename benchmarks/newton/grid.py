@@ -104,12 +104,18 @@ class Grid:
         """Yield the rows that need no model."""
         yield self._control(self._named(controls.TRUE_FORCE), controls.true_force)
         yield self._control(self._named(controls.CEILING), controls.ceiling)
+        if self.shifts:  # what a model could have had in the exam, and in the box
+            yield self._control(self._named(controls.CAUSAL_CEILING), controls.causal_ceiling)
         labels = self.settings.labels
         budgets = [int(x) if x != UNLIMITED else CLOSED_FORM_SEQUENCES for x in labels]
         for budget in dict.fromkeys(budgets):
             for name in self.settings.baselines:
-                case = self._named(name, budget)
-                yield self._control(case, controls.baseline, self._labelled(case), name=name)
+                for seed in self.settings.baseline_seeds:
+                    # The sequences of seed 0 are those of the data's own seed.
+                    case = dataclasses.replace(self._named(name, budget), seed=seed or None)
+                    more = {"seed": seed} if seed else {}
+                    labelled = self._labelled(case)
+                    yield self._control(case, controls.baseline, labelled, name=name, **more)
         case = self._named(controls.POWER_LAW, min(budgets))
         yield self._control(case, controls.power_law, self._labelled(case))
         for law in self.settings.elsewhere:
@@ -140,12 +146,15 @@ class Grid:
     def searches(self, forces: Iterable[Cell]) -> Iterable[Cell]:
         """Yield the symbolic searches on force predictions, at the chosen label budgets."""
         chosen = self.settings.law_labels
+        repeated = {seed or None for seed in self.settings.baseline_seeds[1:]}
         for seed in range(self.settings.law_seeds):
             for cell in forces:
                 budget = cell.case.get("labels")
                 if cell.case.arm == "control" and budget == CLOSED_FORM_SEQUENCES:
                     budget = UNLIMITED
                 if chosen is not None and budget not in (*chosen, 0, None):
+                    continue
+                if cell.case.variant in self.settings.baselines and cell.case.seed in repeated:
                     continue
                 for engine in self.settings.engine:
                     yield self._search(cell, engine, seed)

@@ -38,7 +38,7 @@ def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
     body = [
         [
             Value(row.variant, kind="name"),
-            Value("control" if row.arm == "control" else f"{row.arm}, {row.trainings}"),
+            Value(_trained(row)),
             NOTHING if row.labels in ("-", "None") else Value(row.labels),
             NOTHING if row.score is None else interval(row.score, ".3g"),
             NOTHING if row.box is None else interval(row.box, ".3g"),
@@ -48,6 +48,13 @@ def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
         for row in rows
     ]
     return Table(TITLE, columns, body)
+
+
+def _trained(row: ExamRow) -> str:
+    """Return how, and how often, a row was trained; a baseline is fitted to sets of labels."""
+    if row.arm != "control":
+        return f"{row.arm}, {row.trainings}"
+    return f"control, {row.trainings} label sets" if row.seeds else "control"
 
 
 def _kept(row: ExamRow) -> Value:

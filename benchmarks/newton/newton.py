@@ -14,18 +14,25 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
 from orbits.runs.cell import Cell
-from orbits.runs.result import Result
+from orbits.runs.deferred import deferred
 from orbits.runs.study import Study
 
-if TYPE_CHECKING:
-    from orbits.runs.page import Report
-
-LISTS = ("attention", "baselines", "elsewhere", "engine", "exponents", "labels", "seeds", "shifts")
+LISTS = (
+    "attention",
+    "baseline_seeds",
+    "baselines",
+    "elsewhere",
+    "engine",
+    "exponents",
+    "labels",
+    "seeds",
+    "shifts",
+)
 """Settings in which a value counts once."""
 
 
@@ -38,12 +45,10 @@ class NewtonStudy(Study):
     metrics = QUANTITIES
     undeciding: ClassVar = ("tflops",)
 
-    @staticmethod
-    def prepare() -> None:
-        """Prepare a worker."""
-        from benchmarks import worker
-
-        worker.prepare()
+    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
+    workers = deferred("benchmarks.worker:workers")
+    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
+    report = deferred("benchmarks.newton.report:report")
 
     def resolve(self, settings: NewtonSettings) -> NewtonSettings:
         """Return settings with the engine that ``auto`` stands for and every value once."""
@@ -68,12 +73,6 @@ class NewtonStudy(Study):
         from benchmarks.training import check_devices
 
         check_devices(settings.training)
-
-    def workers(self, settings: NewtonSettings) -> int | None:
-        """Return one where there is a GPU, which a cell has for itself; None elsewhere."""
-        from benchmarks import worker
-
-        return worker.at_once()
 
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
         """Refuse exponents where no variant is re-weighted."""
@@ -101,12 +100,6 @@ class NewtonStudy(Study):
         )
         leak = [f"leak-{settings.label_leak}"] if settings.label_leak else []
         return Path("runs") / "-".join([self.name, preset, *world, *leak])
-
-    def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
-        """Return sentences, leaderboard, world models, figures and formulas."""
-        from benchmarks.newton.report import report
-
-        return report(self, results, config, out)
 
 
 STUDY = NewtonStudy()

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.newton.differences import budget
 from benchmarks.newton.figures import ARMS
 from orbits import laws
+from orbits.runs.cell import ORIGIN
 from orbits.runs.result import Result
 from orbits.runs.table import interval
 from symreg.leaderboard import NO_LAW, NOT_COMPARED, Row
@@ -78,7 +79,8 @@ def mixed_backbones(results: Iterable[Result]) -> list[str]:
     backbones: dict[tuple[str, int | None], set[str]] = {}
     for result in results:
         inputs = result.manifest.get("inputs", {})
-        digest = inputs.get(BACKBONE) or inputs.get("pretrained")
+        roles = (BACKBONE + ORIGIN, BACKBONE, "pretrained")
+        digest = next((inputs[role] for role in roles if role in inputs), None)
         if digest and result.case.arm in ("world model", "pretrained"):
             backbones.setdefault((result.case.variant, result.case.seed), set()).add(digest)
     models = dict.fromkeys(model for (model, _), digests in backbones.items() if len(digests) > 1)

@@ -24,6 +24,8 @@ class NewtonSettings:
         labels: Label budgets: numbers of labelled sequences, or ``unlimited``.
         baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES` or
             ``all``, fitted to each label budget.
+        baseline_seeds: Baselines are fitted to the labels that models of these seeds get, once
+            each, so that their rows have an interval as models' have; searched is the first.
         label_leak: Labels of every test sequence among those that rows learn from, 2 as
             published; these sequences are scored as always, and every row says so.
         images: Train force heads on random images of the labelled sequences
@@ -70,6 +72,7 @@ class NewtonSettings:
         "2-NN on the true state",
         "trees on the true state",
     )
+    baseline_seeds: tuple[int, ...] = (0,)
     label_leak: int = 0
     images: bool = False
     seeds: tuple[int, ...] = (0,)

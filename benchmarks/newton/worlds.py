@@ -12,6 +12,8 @@ from orbits.shifts import Shift
 
 UNLIMITED = "unlimited"
 """The label budget without a bound."""
+TRIED = 300
+"""Test systems that a world or a shift is tried on before any work."""
 
 
 def world_arguments(
@@ -44,24 +46,27 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
         ValueError: There is no such shift, or the protocol cannot make it.
     """
 
-    def shifted(shift: Shift) -> protocols.Protocol:
+    def check(shift: Shift) -> None:
         arguments = world_arguments(settings, population="force")
-        return protocols.get(settings.protocol, {**arguments, "shift": shift.as_plain()})
+        there = protocols.get(settings.protocol, {**arguments, "shift": shift.as_plain()})
+        # Refuses a law that does not bind these orbits, and steps that cannot be moved.
+        there.systems(0, "test", range(min(settings.n_test, TRIED)), "force")
 
     def can_make(shift: Shift) -> bool:
         try:
-            shifted(shift)
+            check(shift)
         except ValueError:
             return False
         return True
 
-    known = {name: catalogue.get(name) for name in catalogue.names()}
-    if settings.shift_file:
-        known |= {shift.name: shift for shift in catalogue.load(settings.shift_file)}
-    if settings.shifts == ("all",):
+    known = catalogue.catalogue(settings.shift_file)
+    if "all" in settings.shifts:
+        own = [shift for name, shift in known.items() if name not in catalogue.names()]
+        for shift in own:  # a file is written to be used
+            check(shift)
         return {name: shift.as_plain() for name, shift in known.items() if can_make(shift)}
     for name in settings.shifts:
         if name not in known:
             raise ValueError(f"unknown shift {name!r}; choose from all, {', '.join(known)}")
-        shifted(known[name])
+        check(known[name])
     return {name: known[name].as_plain() for name in settings.shifts}

@@ -21,10 +21,14 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.table import Table, by_seed, seed_table
 
+
+def share(of: str) -> Quantity:
+    """Return the quantity of a share of answers, in %."""
+    return Quantity("higher", "%", f"share of {of}", bounds=(0, 100))
+
+
 METRICS = {
-    "val_accuracy": Quantity(
-        "higher", "%", "share of right answers on validation examples", bounds=(0, 100)
-    ),
+    "val_accuracy": share("right answers on validation examples"),
     "steps": Quantity("none", "steps", "training steps until the accuracy that stops, or all"),
     "reweighted": Quantity(
         "none", "share", "1 if re-weighting was on in the end, 0 if never", bounds=(0, 1)
@@ -105,6 +109,13 @@ class RecallStudy(PaperStudy):
                 drawn = bars(values, path, headline.xlabel, headline.level, headline.named)
                 pictures.append(Picture(headline.caption, [drawn]))
         return pictures
+
+
+def recall_headline(length: int, pairs: int, width: int) -> Headline:
+    """Return the accuracy at a load, beside that of a random value of the row."""
+    file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
+    caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
+    return Headline(file, metric, caption, "right answers, %", 100 / pairs, "a shown value")
 
 
 def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:

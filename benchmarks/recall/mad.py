@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from benchmarks.published.compare import Ours
 from benchmarks.recall import mad_settings
-from benchmarks.recall.base import METRICS, Headline, RecallStudy, best
+from benchmarks.recall.base import METRICS, Headline, RecallStudy, best, share
 from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
@@ -80,7 +80,7 @@ class MADStudy(RecallStudy):
         "batch_macro_accuracy": Quantity(
             "higher", "%", "mean over batches of 128 rows of each batch's macro accuracy", (0, 100)
         ),
-        "micro": Quantity("higher", "%", "share of right answers", bounds=(0, 100)),
+        "micro": share("right answers"),
         **METRICS,
     }
     published: ClassVar = ("mad",)

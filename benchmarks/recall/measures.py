@@ -1,4 +1,4 @@
-"""Accuracies by row, by answer and by class, and uniformly random answers."""
+"""Accuracies by row, by answer and by class."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ IGNORE = -100
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
-
-
-def random_answers(targets: Integers, vocab_size: int, seed: int = 0) -> Integers:
-    """Return uniformly random answers in the shape of the targets."""
-    rng = np.random.default_rng(seed)
-    return rng.integers(vocab_size, size=targets.shape)
 
 
 def right_by_row(answers: Integers, targets: Integers) -> Reals:

@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from benchmarks.recall.base import STOPPED, Headline, RecallStudy
-from benchmarks.recall.measures import IGNORE, Integers
+from benchmarks.recall.base import STOPPED, Headline, RecallStudy, recall_headline, share
+from benchmarks.recall.measures import IGNORE, Integers, Reals
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
-from orbits.runs.result import Quantity, Result
+from orbits.runs.result import Result
+from orbits.runs.settings import check_equally_many
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,18 @@ class MQAR(Problem):
     random_non_queries: bool = False
 
     def __post_init__(self) -> None:
-        n_keys, least = self.vocab_size // 2 - 1, 4 * self.n_pairs
+        n_keys = self.vocab_size // 2 - 1
         if not 1 <= self.n_pairs <= n_keys:
             raise ValueError(
                 f"n_pairs must be in [1, {n_keys}], the keys of vocab_size {self.vocab_size}, "
                 f"got {self.n_pairs}; take fewer pairs or a larger vocabulary"
             )
-        if self.seq_len % 2 or self.seq_len < least:
-            raise ValueError(
-                f"seq_len must be even and at least 4 * n_pairs = {least}, got {self.seq_len}"
-            )
+        self.check_even_length(4 * self.n_pairs, "4 * n_pairs = ")
         if not self.power > 0:
             raise ValueError(f"power must be positive, got {self.power}")
 
     @cached_property
-    def gap_probabilities(self) -> npt.NDArray[np.float64]:
+    def gap_probabilities(self) -> Reals:
         """The p(g) of the first query, [(L - 2 n_pairs) / 2]."""
         gaps = np.arange(1, (self.seq_len - 2 * self.n_pairs) // 2 + 1)
         weights = self.power * gaps ** (self.power - 1)
@@ -123,9 +120,8 @@ class Recall(Sweep):
 
     def exercises(self) -> Iterator[Exercise]:
         """Yield each load at each width."""
-        loads = list(itertools.zip_longest(self.seq_lens, self.n_pairs))
-        if None in itertools.chain(*loads):
-            raise ValueError(f"n_pairs must be as many as seq_lens {self.seq_lens}: {self.n_pairs}")
+        check_equally_many(self, "seq_lens", "n_pairs")
+        loads = zip(self.seq_lens, self.n_pairs, strict=True)
         for head_dim, (length, pairs) in itertools.product(self.head_dims, loads):
             lengths, load = (length, *self.lengths), f"{length}/{pairs}"
             tests = {f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs) for n in lengths}
@@ -141,24 +137,12 @@ class MQARStudy(RecallStudy):
     about = "Can a mixer look up what it saw: the value of each key that is asked?"
     Settings = Recall
     keys = ("load", "width", "variant", "lr", "weight_decay")
-    metrics: ClassVar = {
-        "accuracy": Quantity(
-            "higher", "%", "share of right answers, by length and pairs", (0, 100)
-        ),
-        **STOPPED,
-    }
+    metrics: ClassVar = {"accuracy": share("right answers, by length and pairs"), **STOPPED}
 
     def headline(self, results: Sequence[Result]) -> Headline:
-        """Return the accuracy at the load of the training."""
+        """Return the accuracy at the load of the training, beside that of a random value."""
         length, pairs = map(int, results[0].case.get("load").split("/"))
-        return accuracy_headline(length, pairs, results[0].case.get("width"))
-
-
-def accuracy_headline(length: int, pairs: int, width: int) -> Headline:
-    """Return the accuracy at a load, beside that of a random value of the row."""
-    file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
-    caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
-    return Headline(file, metric, caption, "right answers, %", 100 / pairs, "a shown value")
+        return recall_headline(length, pairs, results[0].case.get("width"))
 
 
 STUDY = MQARStudy()

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.recall.base import Headline, RecallStudy
+from benchmarks.recall.base import Headline, RecallStudy, recall_headline
 from benchmarks.recall.measures import IGNORE
-from benchmarks.recall.mqar import MQAR, MQARStudy, accuracy_headline
+from benchmarks.recall.mqar import MQAR, MQARStudy
 from benchmarks.recall.problem import Examples, Problem, row_numbers
 from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.result import Result
+from orbits.runs.settings import check_at_least, check_equally_many, check_not_empty
 
 TRAIN = (
     (64, 4, 100_000), (128, 8, 20_000), (256, 16, 20_000), (256, 32, 20_000), (256, 64, 20_000),
@@ -56,13 +57,9 @@ class MQARMixture(Problem):
     rows: tuple[int, ...] = tuple(rows for _, _, rows in TRAIN)
 
     def __post_init__(self) -> None:
-        if not len(self.seq_lens) == len(self.n_pairs) == len(self.rows) >= 1:
-            raise ValueError(
-                "seq_lens, n_pairs and rows must be equally many, got "
-                f"{len(self.seq_lens)}, {len(self.n_pairs)} and {len(self.rows)}"
-            )
-        if min(self.rows) < 1:
-            raise ValueError(f"rows must be at least 1 each, got {min(self.rows)}")
+        check_not_empty(self, "seq_lens")
+        check_equally_many(self, "seq_lens", "n_pairs", "rows")
+        check_at_least(self, {"rows": 1})
         _ = self.problems  # refuses what cannot be
 
     @property
@@ -130,7 +127,7 @@ class MixtureStudy(RecallStudy):
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the accuracy at the lightest load."""
         length, pairs = TEST[0]
-        return accuracy_headline(length, pairs, results[0].case.get("width"))
+        return recall_headline(length, pairs, results[0].case.get("width"))
 
 
 STUDY = MixtureStudy()

@@ -84,6 +84,17 @@ class Problem(ABC):
         settings = dataclasses.asdict(self)  # type: ignore[call-overload]
         return {"problem": self.name, "problem_args": settings}
 
+    def check_even_length(self, least: int, formula: str = "") -> None:
+        """Refuse rows of an odd or too small length.
+
+        Raises:
+            ValueError: The length is odd, or below ``least``, which ``formula`` explains.
+        """
+        if self.seq_len % 2 or self.seq_len < least:
+            raise ValueError(
+                f"seq_len must be even and at least {formula}{least}, got {self.seq_len}"
+            )
+
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the tokens and the targets of one row, [L] each."""
         raise NotImplementedError  # where examples() is another one

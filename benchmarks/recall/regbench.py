@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.recall.automata import Automaton, AutomatonSampler, allowed_symbols
-from benchmarks.recall.base import METRICS, Headline, RecallStudy
+from benchmarks.recall.base import METRICS, Headline, RecallStudy, share
 from benchmarks.recall.measures import IGNORE, Integers, right_by_row
 from benchmarks.recall.ngram import ngram_answers
 from benchmarks.recall.problem import Examples, Problem, generators, row_numbers
 from benchmarks.recall.sweep import Exercise, Sweep
 from benchmarks.study import MEASUREMENT
 from orbits.runs.cell import Cell, Outcome
-from orbits.runs.result import Case, Metric, Quantity, Result
+from orbits.runs.result import Case, Metric, Result
 
 
 @dataclass(frozen=True)
@@ -253,12 +253,8 @@ class RegBenchStudy(RecallStudy):
     about = "Does a model infer, from a few strings, which symbols may follow?"
     Settings = Languages
     metrics: ClassVar = {
-        "dfa_accuracy": Quantity(
-            "higher", "%", "share of answers that the automaton allows", bounds=(0, 100)
-        ),
-        "accuracy": Quantity(
-            "higher", "%", "share of answers that are the symbol that came", bounds=(0, 100)
-        ),
+        "dfa_accuracy": share("answers that the automaton allows"),
+        "accuracy": share("answers that are the symbol that came"),
         **METRICS,
     }
     keys = ("variant", "lr")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def card(path: str | Path) -> str:
         "sha256": record["dataset_sha256"],
         "protocol": f"{protocol['name']}, population {config['population']}",
         "law": _law(protocol["law"]),
+        **({"shift": _shift(protocol["shift"])} if "shift" in protocol else {}),
         "units": "AU, year, solar mass; F in solar mass AU / year^2",
         "box": f"{protocol['low']} to {protocol['high']} AU in {protocol['n_bins']} bins "
         f"of {width:.4g} AU",
@@ -55,6 +57,18 @@ def _law(name: str) -> str:
     law = laws.get(name)
     constants = "".join(f", {key} = {value:.10g}" for key, value in law.parameters.items())
     return f"{name}: F = {law.expression}{constants}"
+
+
+def _shift(plain: Mapping[str, Any]) -> str:
+    """Return a shift in words: what is drawn from where, and how far the time step moves."""
+    units = {"planet_mass": " solar masses", "star_mass": " solar masses", "semi_major_axis": " AU"}
+    changes = [
+        f"{element.replace('_', ' ')} of {low:g} to {high:g}{units.get(element, '')}"
+        for element, (low, high) in plain["redraw"].items()
+    ]
+    if plain["dt_octaves"]:
+        changes.append(f"time step times 2^{plain['dt_octaves']}")
+    return f"{plain['name']}: {', '.join(changes)}; all else as under Distributions"
 
 
 def _versions(manifest: dict[str, Any]) -> str:

@@ -68,6 +68,7 @@ def _describe(root: Any, dataset: OrbitDataset) -> None:
             **parameters,
             "law": protocol["law"],
             "units": "AU, year, solar mass",
+            **({"shift": protocol["shift"]["name"]} if "shift" in protocol else {}),
             "dataset_sha256": dataset.record["dataset_sha256"],
         }
     )

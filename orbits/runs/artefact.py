@@ -349,23 +349,16 @@ def save_arrays(
     save_file(path, buffer.getvalue(), manifest)
 
 
-def load_arrays(
-    path: str | Path, required: Iterable[str] = ()
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def load_arrays(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Read the arrays and the manifest written by :func:`save_arrays`.
 
     Raises:
         FileNotFoundError: The file is not there.
         CorruptArtefact: The file does not match its sidecar.
-        ValueError: One of the ``required`` arrays is missing; the message names it.
     """
     data, manifest = load_file(path)
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    missing = [name for name in required if name not in arrays]
-    if missing:
-        raise ValueError(f"{path}: no array {', '.join(missing)}; it holds {', '.join(arrays)}")
-    return arrays, manifest
+        return {name: archive[name] for name in archive.files}, manifest
 
 
 def _canonical(config: Mapping[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ import resource
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,8 @@ RECORD = "cell.json"
 OFFERED = ("folder", "scratch", "progress")
 """What a function may ask for by the names of its parameters, beside what its cell names."""
 CELLS = "cells"
+ORIGIN = ", origin"
+"""Ending of the role, in a manifest, of the file that a needed cell's file was restored from."""
 REPORT_EVERY = 0.5
 """Seconds between two progress messages of a cell."""
 
@@ -151,6 +153,24 @@ class Cell:
         return record if intact else None
 
 
+@dataclass(frozen=True)
+class Adopted:
+    """What another run knows of a cell.
+
+    Attributes:
+        results: Its results.
+        serves: Parameters of the functions for which the files that are written do.
+        write: Writes files to the cell's folder; None for none.
+        origins: The sha256 of the files that these stand for, by name: of the same content, in
+            other bytes.
+    """
+
+    results: Sequence[Result]
+    serves: Set[str] = frozenset()
+    write: Callable[[Path], None] | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
 def digest(path: str | Path) -> str:
     """Return the sha256 of a file, or that of the names and contents of a folder's files.
 
@@ -196,12 +216,14 @@ def fail(cell: Cell, out: Path, error: str, status: str = "failed") -> dict[str,
     return _finish(cell, out, [Outcome()], status, error, 0.0)
 
 
-def adopt(cell: Cell, results: Sequence[Result], out: Path) -> None:
-    """Record a cell as done by results that were computed elsewhere; it has no files."""
+def adopt(cell: Cell, found: Adopted, out: Path) -> None:
+    """Record a cell as done by results that were computed elsewhere."""
     folder = cell.folder(out)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    _save(cell, out, results, adopted=True)
+    if found.write is not None:
+        found.write(folder)
+    _save(cell, out, found.results, found)
 
 
 def progress_file(out: Path, key: str) -> Path:
@@ -346,15 +368,18 @@ def _needed(cell: Cell, out: Path) -> dict[str, str]:
         with contextlib.suppress(FileNotFoundError, artefact.CorruptArtefact):
             record = artefact.load_record(need.folder(out) / RECORD)
             found |= {f"{role}/{name}": digest for name, digest in record["sha256"].items()}
+            origins = record.get("origins", {})
+            found |= {f"{role}/{name}{ORIGIN}": digest for name, digest in origins.items()}
     return found
 
 
 def _save(
-    cell: Cell, out: Path, results: Sequence[Result], *, adopted: bool = False
+    cell: Cell, out: Path, results: Sequence[Result], adopted: Adopted | None = None
 ) -> dict[str, Any]:
     folder = cell.folder(out)
     record = {
-        "adopted": adopted,
+        "adopted": adopted is not None,
+        **({"serves": sorted(adopted.serves), "origins": dict(adopted.origins)} if adopted else {}),
         "function": f"{cell.function.__module__}.{cell.function.__qualname__}",
         "results": [result.to_json() for result in results],
         "sha256": {

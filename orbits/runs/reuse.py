@@ -1,15 +1,60 @@
-"""Reuse: finished cells of other results folders are copied, as their addresses say the same."""
+"""Reuse: finished cells of other results folders are copied, as their addresses say the same.
+
+Kept results have lines alone. A line does for a cell whose files no cell reads that is still to be
+computed; it then names no files, so figures that are drawn from them go without. A study may make
+files of what is kept beside the lines (:meth:`orbits.runs.study.Study.restore`), such as the
+weights of a trained model. A cell whose files are read and not made is computed after all.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from orbits.runs.cell import CELLS, Cell, adopt, succeeded
+from orbits.runs.cell import CELLS, Adopted, Cell, adopt, succeeded
 from orbits.runs.folder import LINES, load
 from orbits.runs.result import Result
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Results that are kept without their cells.
+
+    Attributes:
+        folder: Where they are.
+        results: The results of the cells that have one, by address; they name no files.
+    """
+
+    folder: Path
+    results: Mapping[str, Sequence[Result]]
+
+
+Restore = Callable[[Cell, Kept], Adopted | None]
+"""See :meth:`orbits.runs.study.Study.restore`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run takes from other results; nothing is written before it is carried out.
+
+    Attributes:
+        taken: Puts one cell into the folder of the run each.
+        stale: Cells of that folder whose files are read and missing, so that they are computed.
+    """
+
+    taken: Sequence[Callable[[], None]]
+    stale: Sequence[Path]
+
+    def carry_out(self) -> None:
+        """Write to the folder of the run."""
+        for place in self.stale:
+            shutil.rmtree(place)
+        for put in self.taken:
+            put()
 
 
 def check(source: Path) -> None:
@@ -24,65 +69,83 @@ def check(source: Path) -> None:
     _kept(source)
 
 
-def take(cells: Sequence[Cell], sources: Sequence[Path], out: Path) -> int:
-    """Copy finished cells of other results folders to one that lacks them.
-
-    Kept results have lines alone. A line does for a cell whose files no cell reads that is still
-    to be computed; it then names no files, so figures that are drawn from them go without. Where
-    a later run computes one that reads them, such a cell is computed after all.
+def plan(
+    cells: Sequence[Cell],
+    sources: Sequence[Path],
+    out: Path,
+    restore: Restore = lambda cell, kept: None,
+    fresh: bool = False,
+) -> Plan:
+    """Find the cells of a run in other results folders.
 
     Args:
         cells: The cells of the run, each after those it needs.
         sources: Results folders; the first that has a cell gives it.
         out: The folder of the run.
+        restore: Makes the files of a kept cell.
+        fresh: Whether what is in ``out`` does not count.
 
-    Returns:
-        How many cells were taken.
+    Raises:
+        ValueError: What a cell's files are made of is damaged or is not of this cell.
     """
-    kept: dict[str, list[Result]] = {}
-    for source in reversed(sources):
-        kept |= _kept(source)
-    taken, read = 0, set()
-    for cell in reversed(cells):  # who reads a cell is known before it is its turn
-        files = cell.key in read
-        if _is_good(cell, out, files):
+    all_kept = [_kept(source) for source in sources]
+    taken: list[Callable[[], None]] = []
+    stale: list[Path] = []
+    read: dict[str, set[str]] = {}
+    unique = {cell.key: cell for cell in cells}
+    for cell in reversed(unique.values()):  # who reads a cell is known before it is its turn
+        roles = read.get(cell.key, set())
+        if not fresh and _is_good(cell, out, roles):
             continue
-        if holders := [source for source in sources if _is_good(cell, source, files)]:
-            _copy(cell, holders[0], out)
-        elif cell.key in kept and not files:
-            adopt(cell, kept[cell.key], out)
+        holder = next((source for source in sources if _is_good(cell, source, roles)), None)
+        if holder is not None:
+            taken.append(partial(_copy, cell, holder, out))
+        elif found := _adopted(cell, all_kept, roles, restore):
+            taken.append(partial(adopt, cell, found, out))
         else:
-            if _is_good(cell, out, files=False):  # a result without the files that are read now
-                shutil.rmtree(cell.folder(out))
-            read |= {need.key for need in cell.needs.values()}
-            continue
-        taken += 1
-    return taken
+            if not fresh and _is_good(cell, out, set()):
+                stale.append(cell.folder(out))
+            for role, need in cell.needs.items():
+                read.setdefault(need.key, set()).add(role)
+    return Plan(taken, stale)
 
 
-def _kept(source: Path) -> dict[str, list[Result]]:
-    """Return the results of a folder by the addresses of their cells, without files."""
+def _adopted(
+    cell: Cell, all_kept: Sequence[Kept], roles: Set[str], restore: Restore
+) -> Adopted | None:
+    """Return what kept results know of a cell whose files are read in these roles."""
+    for kept in all_kept:
+        found = restore(cell, kept)
+        if found is None and cell.key in kept.results:
+            found = Adopted(kept.results[cell.key])
+        if found is not None and roles <= found.serves:
+            return found
+    return None
+
+
+def _kept(source: Path) -> Kept:
     found: dict[str, list[Result]] = {}
     if (source / LINES).is_file():
         for result in load(source)[0]:
             found.setdefault(result.cell, []).append(dataclasses.replace(result, files={}))
-    return {key: results for key, results in found.items() if all(x.ok for x in results)}
+    good = {key: results for key, results in found.items() if all(x.ok for x in results)}
+    return Kept(source, good)
 
 
 def _copy(cell: Cell, source: Path, out: Path) -> None:
     shutil.rmtree(cell.folder(out), ignore_errors=True)
-    partial = out / CELLS / f".{cell.key}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(cell.folder(source), partial)
-    partial.rename(cell.folder(out))
+    unfinished = out / CELLS / f".{cell.key}.partial"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(cell.folder(source), unfinished)
+    unfinished.rename(cell.folder(out))
 
 
-def _is_good(cell: Cell, folder: Path, files: bool) -> bool:
-    """Return whether a folder has a cell's result, and its files if they are read."""
+def _is_good(cell: Cell, folder: Path, roles: Set[str]) -> bool:
+    """Return whether a folder has a cell's result, and the files that are read in these roles."""
     record = cell.record(folder)
     return (
         record is not None
         and succeeded(record)
         and all(result["cell"] == cell.key for result in record["results"])
-        and not (files and record["adopted"])
+        and (not record["adopted"] or roles <= set(record.get("serves", ())))
     )

@@ -77,6 +77,17 @@ def check_not_empty(settings: Any, *names: str) -> None:
             raise ValueError(f"{name} must not be empty")
 
 
+def check_equally_many(settings: Any, *names: str) -> None:
+    """Refuse lists of different lengths.
+
+    Raises:
+        ValueError: Two lengths differ; the message names all fields.
+    """
+    counts = [len(getattr(settings, name)) for name in names]
+    if len(set(counts)) > 1:
+        raise ValueError(f"{', '.join(names)} must be equally many, got {counts}")
+
+
 def _as_lists(value: Any) -> Any:
     """Return plain data with lists for tuples and mappings for dataclasses."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

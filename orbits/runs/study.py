@@ -20,11 +20,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbits.runs import folder, locks, reuse
-from orbits.runs.cell import CELLS, Cell
+from orbits.runs.cell import CELLS, Adopted, Cell
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.presets import Preset, read_presets
 from orbits.runs.result import Metric, Quantity, Result
+from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
 from orbits.runs.settings import build_settings
 
@@ -106,6 +107,21 @@ class Study(ABC):
         """Return what determines the results, as plain data."""
         plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
         return {"study": self.name, "version": self.version, "preset": preset, **plain}
+
+    def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
+        """Return a cell with files that are made of what kept results hold beside their lines.
+
+        Args:
+            cell: A cell of the run.
+            kept: The results; nothing is written to their folder.
+
+        Returns:
+            The cell; None where they hold nothing that its files are made of.
+
+        Raises:
+            ValueError: What they hold is damaged, or is not of this cell.
+        """
+        return None
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
         """Return the tables of a report."""
@@ -227,12 +243,18 @@ def run(
     folder.check(out, config, existing)
     for source in sources:
         reuse.check(source)
+        if existing.overwrite and source.resolve() == out.resolve():
+            raise ValueError(
+                f"--reuse {source}: --overwrite would discard it; choose another --out"
+            )
     cells = all_cells(study, settings)
     with locks.lock(out):
+        plan = reuse.plan(cells, sources, out, study.restore, fresh=existing.overwrite)
         folder.claim(out, config, existing)
-        taken = reuse.take(cells, sources, out)
+        plan.carry_out()
         if sources:
-            print(f"{taken} of {len(cells)} cells are taken from {', '.join(map(str, sources))}")
+            places = ", ".join(map(str, sources))
+            print(f"{len(plan.taken)} of {len(cells)} cells are taken from {places}")
         results = run_cells(cells, out, execution, type(study).prepare)
         results = [with_units(study, result) for result in results]
         folder.save(out, results)

@@ -33,7 +33,8 @@ class Row:
         model: The model, or the control.
         arm: How it was trained; the arms in ``CONTROLS`` stand in their own block.
         labels: The label budget.
-        seeds: Number of model seeds that succeeded; 0 where a row has no model.
+        seeds: Number of model seeds, or of label sets of a baseline, that succeeded; 0 where
+            nothing was trained more than once.
         failed: Number of models whose forces could not be measured.
         dropped: Mean share of unusable predictions, which the exponents, the constant, R2 of ln F
             and the fidelity of formulas leave out.
@@ -179,7 +180,7 @@ def _row(group: tuple[str, ...], members: Sequence[Result], truth: Mapping[str, 
         model=model,
         arm=arm,
         labels=labels,
-        seeds=len({result.case.seed for result in ok} - {None}),
+        seeds=n_seeds(ok),
         failed=len(forces) - len(ok),
         dropped=fmean([result.value("dropped") or 0.0 for result in ok] or [0.0]),
         r2_log=fmean(known) if known else None,
@@ -201,6 +202,12 @@ def _row(group: tuple[str, ...], members: Sequence[Result], truth: Mapping[str, 
         alike=tuple(sorted({law for result in ok for law in result.details.get("alike", ())})),
         exam=mean_over([result.metrics.get("exam") for result in examined], ratios=True),
     )
+
+
+def n_seeds(results: Iterable[Result]) -> int:
+    """Return the number of trainings; 0 where nothing has a seed. None is a control's first."""
+    seeds = {result.case.seed for result in results}
+    return len(seeds) if seeds - {None} else 0
 
 
 def mean_over(metrics: Sequence[Metric | None], ratios: bool = False) -> Interval | None:

@@ -50,14 +50,8 @@ def test_markdown_is_a_table(capsys, added):
 
 
 @pytest.mark.parametrize("arguments", [[], ["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)
-def test_a_bad_command_is_one_line_and_exit_2(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    out, err = capsys.readouterr()
-    assert stopped.value.code == 2
-    assert out == ""
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
+def test_a_bad_command_is_one_line_and_exit_2(arguments, refusal):
+    assert refusal(main, arguments).startswith("error: ")
 
 
 def test_it_runs_as_a_module(capsys, monkeypatch):

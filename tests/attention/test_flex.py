@@ -67,6 +67,7 @@ def test_biases_beyond_their_range_follow_the_rule(beyond):
     torch.testing.assert_close(found, reference.attend(q, k, v, spec, learned(spec)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ["lssar", *(pytest.param(x, marks=FULL) for x in ("softmax_reweighted", "elastic"))]
 )

@@ -236,6 +236,7 @@ CHANGED = [
     ("lazy", {"beyond": "refuse", "max_distance": 30}),
     ("sliding_window", {"window": 1}),
     ("sliding_window", {"window": 10}),
+    ("sliding_window", {"window": 500}),
     ("streaming", {"window": 1, "sinks": 1}),
     ("streaming", {"window": 3, "sinks": 9}),
     *((name, {"length": length}) for name in ("sigmoid", "log_scaled") for length in (2, 1000)),

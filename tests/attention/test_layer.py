@@ -121,14 +121,6 @@ def test_inputs_of_another_shape_are_refused(name):
                 call(wrong)
 
 
-def test_module_is_causal(name):
-    module, x = module_of(name), inputs(length=10)
-    edited = x.clone()
-    edited[:, 6:] += 1
-    torch.testing.assert_close(module(x)[:, :6], module(edited)[:, :6], rtol=0, atol=1e-6)
-    assert not torch.allclose(module(x)[:, 6:], module(edited)[:, 6:], atol=1e-3)
-
-
 def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     x = inputs()
     first, second = module_of(name, p=3), module_of(name, p=3, seed=1)
@@ -186,19 +178,6 @@ def test_module_gives_its_weights(name):
     v = (x @ module.value.weight.T).unflatten(-1, (2, 8)).transpose(1, 2)
     expected = (matrix @ v).transpose(1, 2).flatten(-2) @ module.project.weight.T
     torch.testing.assert_close(module(x), expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("on", [True, False])
-def test_switch_travels_in_the_state(on):
-    module, x = build("lssar", n_head=2, head_dim=8), inputs()
-    module.set_sharpen(on)
-    other = build("lssar", n_head=2, head_dim=8)
-    other.set_sharpen(not on)
-    other.load_state_dict(module.state_dict())
-    assert bool(other.sharpen) is on
-    assert bool(other._sharpen) is on
-    assert torch.equal(module(x), other(x))
-    assert "sharpen" in module.state_dict()
 
 
 def test_arguments_and_backend_reach_the_call():

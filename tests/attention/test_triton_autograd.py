@@ -53,6 +53,7 @@ def deterministic():
 NOT_DETERMINISTIC = r"not deterministic; use backend='reference'$"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lazy", "lazy_no_elastic"])
 def test_a_learned_bias_is_not_deterministic_and_says_so(name, deterministic):
     spec, inputs = specification(name), tensors(20)
@@ -67,7 +68,10 @@ def test_a_learned_bias_is_not_deterministic_and_says_so(name, deterministic):
     run(reference.attend, inputs, spec, learned(spec), torch.float32)
 
 
-@pytest.mark.parametrize("name", ["lssar", "elastic", "alibi"])
+@pytest.mark.parametrize(
+    "name",
+    ["lssar", *(pytest.param(name, marks=pytest.mark.full) for name in ("elastic", "alibi"))],
+)
 def test_all_else_is_deterministic(name, deterministic):
     spec, inputs = specification(name), tensors(20)
     deterministic(warn_only=False)

@@ -67,7 +67,7 @@ def uninterrupted(grid, tmp_path_factory):
     return out
 
 
-@pytest.mark.heavy
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["pretrain", "force"])
 def test_a_killed_training_continues_from_its_checkpoint(
     grid, uninterrupted, compute, tmp_path, kind

@@ -152,7 +152,9 @@ def test_the_accuracy_that_switches_re_weighting_on_does_not_stop_training_too(r
     assert seen[25] == 1
 
 
-@pytest.mark.parametrize("killed_at", [7, 19, 33])
+@pytest.mark.parametrize(
+    "killed_at", [19, *(pytest.param(step, marks=pytest.mark.full) for step in (7, 33))]
+)
 def test_a_killed_run_ends_as_if_it_had_not_been(run, killed_at):
     cell, accuracy = config(sharpen_when=WARM, stop_when=DONE), rises(to_90=10, to_99=35)
     whole = run(cell, accuracy)
@@ -176,3 +178,32 @@ def test_a_failure_after_an_early_stop_does_not_train_further(run):
     again = run(cell, accuracy)
     assert again[1] == {}, "nothing is trained or validated any more"
     assert same(whole, again)
+
+
+def test_the_exponent_rises_over_the_steps_of_a_ramp(run):
+    _, seen, model = run(config(sharpen_ramp=20), lambda step: 0.5)
+    assert seen == {
+        step: pytest.approx(min(1, step / 21)) for step in range(EVERY, STEPS + 1, EVERY)
+    }
+    assert sharpened(model) == 1
+
+
+def test_a_model_that_is_never_re_weighted_is_kept_so(run):
+    _, seen, model = run(config(sharpen_after=STEPS), lambda step: 0.5)
+    assert set(seen.values()) == {0}
+    assert sharpened(model) == 0
+
+
+@pytest.mark.parametrize("killed_at", [None, 19, 22, 33])
+def test_the_checkpoint_of_the_best_validation_is_kept(run, tmp_path, killed_at):
+    cell = config("softmax", checkpoint_steps=10, keep_best=True)
+    accuracies = {5: 0.5, 10: 0.7, 15: 0.6, 20: 0.9, 25: 0.9}
+
+    def accuracy(step):
+        return accuracies.get(step, 0.2)
+
+    if killed_at is not None:
+        assert run(cell, accuracy, killed_at=killed_at) is None
+    steps, _, _ = run(cell, accuracy)
+    best = read_checkpoint(tmp_path / "cells" / "key" / training.BEST)
+    assert (steps, best["global_step"]) == (STEPS, 20), "the first of two equal ones"

@@ -16,7 +16,10 @@ WORLDS = [(name, p) for name in protocols.names() for p in protocols.get(name).p
 every_world = pytest.mark.parametrize(("name", "population"), WORLDS)
 
 
-@every_world
+@pytest.mark.parametrize(
+    ("name", "population"),
+    [pytest.param(*w, marks=pytest.mark.full if w[0] == "nbody" else ()) for w in WORLDS],
+)
 def test_tokens_equal_those_of_the_numpy_path(name, population):
     protocol, indices = protocols.get(name), np.r_[0:150, 2**20]
     compiled = protocol.tokens_batch(3, "val", indices, population)

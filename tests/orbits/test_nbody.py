@@ -101,6 +101,7 @@ def test_one_planet_moves_by_keplers_closed_form(e, planet_mass):
         np.testing.assert_allclose(centre, 0, atol=1e-14)
 
 
+@pytest.mark.full
 def test_the_solar_system_for_243_years():
     one = world(**SUN_AND_PLANETS)
     times = np.arange(501) * 0.486

@@ -65,6 +65,7 @@ def test_posterior_is_that_of_accepted_prior_draws(star):
     pytest.fail(f"only {compared} sequences compared")
 
 
+@pytest.mark.full
 def test_posterior_is_that_of_a_riemann_sum_where_the_mass_is_sharp():
     protocol = protocols.get("fixed", {"n_points": 300})
     found = mass_posterior(protocol, 0, "test", np.arange(50))
@@ -80,7 +81,7 @@ def test_posterior_is_that_of_a_riemann_sum_where_the_mass_is_sharp():
         assert found.m1_mean[index] == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["fixed", "paper"])
+@pytest.mark.parametrize("name", ["fixed", pytest.param("paper", marks=pytest.mark.full)])
 def test_errors_are_as_large_as_the_posterior_says(name):
     protocol, many = protocols.get(name, {"n_points": 48}), np.arange(500)
     truth = protocol.systems(1, "test", many, "force").planet_mass[:, 0]
@@ -95,8 +96,8 @@ def test_errors_are_as_large_as_the_posterior_says(name):
 @pytest.mark.parametrize(
     ("name", "changes", "n"),
     [
-        ("paper", {"n_points": 999}, 20),
-        ("fixed", {"n_points": 999}, 20),
+        pytest.param("paper", {"n_points": 999}, 20, marks=pytest.mark.full),
+        pytest.param("fixed", {"n_points": 999}, 20, marks=pytest.mark.full),
         ("fixed", {"n_points": 31, "n_bins": 60_000}, 400),
         ("fixed", {"n_points": 31, "n_bins": 2}, 200),
     ],
@@ -127,6 +128,7 @@ def test_a_blind_observer_is_left_with_the_prior():
     assert np.median(found.m1_log_sd[unmoved]) == pytest.approx(np.log(draws).std(), abs=0.05)
 
 
+@pytest.mark.full
 def test_finer_bins_determine_more():
     spreads = [
         mass_posterior(

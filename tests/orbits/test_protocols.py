@@ -321,14 +321,6 @@ def test_another_law_moves_and_labels_the_bodies(name, law):
     assert np.mean(newton["tokens"] != batch["tokens"]) > 0.5
 
 
-def test_newtons_force_is_the_laws():
-    batch = make("fixed")
-    planet = batch["body"] == 1
-    state = batch["state"][planet]
-    expected = laws.get("newton").magnitude(np.hypot(*state[:, :2].T), state[:, 4], state[:, 5])
-    np.testing.assert_allclose(np.hypot(*batch["force"][planet].T), expected, rtol=1e-14)
-
-
 def test_a_law_that_binds_nothing_is_refused():
     with pytest.raises(ValueError, match="inverse_cube' does not bind"):
         protocols.get("identifiable", {"law": "inverse_cube"}).batch(0, "train", [0])

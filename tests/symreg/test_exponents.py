@@ -51,25 +51,6 @@ def test_bootstrap_equals_the_naive_loop(make):
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
-def test_interval_covers_the_truth_about_as_often_as_it_says(make):
-    covered = []
-    for seed in range(120):
-        X, y, groups = sequences(make, seed)
-        fit = fit_exponents(X, y, groups, n_boot=300, seed=seed)
-        truth = {"r": -2.0, "m1": 1.0, "m2": 1.0}
-        covered += [fit.exponents[x][1] <= truth[x] <= fit.exponents[x][2] for x in ("m1", "m2")]
-    # 240 draws at a nominal 0.95: percentile intervals of 40 groups run a little short.
-    assert 0.87 < np.mean(covered) < 0.99
-
-
-def test_resampling_points_instead_of_sequences_would_be_too_narrow(make):
-    X, y, groups = sequences(make, seed=1)
-    by_sequence = fit_exponents(X, y, groups).exponents["m1"]
-    by_point = fit_exponents(X, y, np.arange(len(y))).exponents["m1"]
-    assert by_sequence[0] == pytest.approx(by_point[0], rel=1e-12)
-    assert by_sequence[2] - by_sequence[1] > 1.5 * (by_point[2] - by_point[1])
-
-
 @pytest.mark.parametrize(("n_sequences", "bounded"), [(5, False), (9, False), (10, True)])
 @pytest.mark.parametrize("n_boot", [0, 100])
 def test_few_sequences_give_a_value_without_an_interval(make, n_sequences, bounded, n_boot):
@@ -97,12 +78,6 @@ def test_sequences_without_a_usable_point_do_not_count(make):
     X, y, groups = sequences(make, seed=4, n_sequences=10)
     fit = fit_exponents(X, np.where(groups == 3, np.nan, y), groups)
     assert (fit.n_sequences, fit.exponents["r"][2]) == (9, np.inf)
-
-
-def test_the_seed_decides(make):
-    X, y, groups = sequences(make, seed=2)
-    assert fit_exponents(X, y, groups, seed=1) == fit_exponents(X, y, groups, seed=1)
-    assert fit_exponents(X, y, groups, seed=1) != fit_exponents(X, y, groups, seed=2)
 
 
 def test_points_without_a_logarithm_are_dropped_and_stated(sample):

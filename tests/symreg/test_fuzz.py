@@ -85,6 +85,7 @@ def test_any_text_is_a_formula_or_one_short_line(text):
             assert str(refusal).isprintable()  # noqa: PT017
 
 
+@pytest.mark.full
 @fuzz(max_examples=300)
 @given(text=FORMULAS)
 def test_a_formula_of_the_grammar_is_read_or_refused_for_its_values(text):

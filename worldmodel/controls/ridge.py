@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -11,14 +13,14 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from worldmodel.models.orbit import ForceModel
+from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
+Columns = dict[str, Tensor]
 ALPHAS = np.logspace(-3, 4, 15)
 
 
-@torch.no_grad()
-def ridge_readout(task: ForceModel, labelled: DataLoader, test: DataLoader) -> dict[str, Tensor]:
+def ridge_readout(task: OrbitModel, labelled: DataLoader, test: DataLoader) -> Columns:
     """Fit log force and direction by ridge regression on hidden states and predict the test set.
 
     Args:
@@ -29,18 +31,48 @@ def ridge_readout(task: ForceModel, labelled: DataLoader, test: DataLoader) -> d
     Returns:
         The columns of a prediction file.
     """
+    return fitted_readout(task, labelled)(test)
+
+
+def fitted_readout(task: OrbitModel, labelled: DataLoader) -> Callable[[DataLoader], Columns]:
+    """Return what :func:`ridge_readout` fits, to be asked about any test set."""
     task.eval()
     parts = [_features_and_targets(task, batch) for batch in labelled]
     features, targets, sequences = (np.concatenate(part) for part in zip(*parts, strict=True))
     model = fit_ridge(features, targets, sequences)
-    columns = []
-    for batch in test:
-        found, *_ = _features_and_targets(task, batch)
-        predicted = torch.from_numpy(model.predict(found)).float()
-        magnitude = predicted[:, 0].exp()
-        direction = torch.nn.functional.normalize(predicted[:, 1:], dim=-1)
-        columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * direction))
-    return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
+
+    def predict(test: DataLoader) -> Columns:
+        columns = []
+        for batch in test:
+            found, *_ = _features_and_targets(task, batch)
+            predicted = torch.from_numpy(model.predict(found)).float()
+            magnitude = predicted[:, 0].exp()
+            direction = torch.nn.functional.normalize(predicted[:, 1:], dim=-1)
+            columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * direction))
+        return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
+
+    return predict
+
+
+@torch.no_grad()
+def with_ridge_head(task: ForceModel, labelled: DataLoader) -> None:
+    """Give a force model the head that ridge regression fits to its hidden states.
+
+    Its predictions are then those of :func:`ridge_readout`.
+
+    Args:
+        task: The model; its head is replaced.
+        labelled: Batches of the labelled training sequences.
+    """
+    task.eval()
+    parts = [_features_and_targets(task, batch) for batch in labelled]
+    scaler, ridge = fit_ridge(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    weight = ridge.coef_ / scaler.scale_
+    task.head.target = "log"
+    task.head.readout.weight.copy_(torch.from_numpy(weight))
+    task.head.readout.bias.copy_(torch.from_numpy(ridge.intercept_ - weight @ scaler.mean_))
+    task.head.mean.zero_()
+    task.head.std.fill_(1.0)
 
 
 def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArray) -> Pipeline:
@@ -67,8 +99,9 @@ def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArra
     return make_pipeline(StandardScaler(), Ridge(best)).fit(features, targets)
 
 
+@torch.no_grad()
 def _features_and_targets(
-    task: ForceModel, batch: dict[str, Tensor]
+    task: OrbitModel, batch: dict[str, Tensor]
 ) -> tuple[npt.NDArray, npt.NDArray, npt.NDArray]:
     rows = read_rows(batch)
     force = batch["force"][rows]

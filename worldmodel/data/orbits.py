@@ -131,6 +131,7 @@ class OrbitData(SequenceData):
         super().__init__(**kwargs)
         self.protocol = protocols.get(protocol, protocol_args)
         self.protocol.check_seeds([self.hparams["seed"], self.train_seed])
+        self._check_population(population)
         self.n_train = n_train
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         if images and population != "force":
@@ -146,10 +147,33 @@ class OrbitData(SequenceData):
                 raise ValueError("device_batches has no labels; leave it out for population=force")
             self._device_orbits(torch.device("cpu"))  # refuses what it cannot make
 
+    def _check_population(self, population: str) -> None:
+        known = self.protocol.populations
+        if population not in known:
+            under = f" under shift {shift.name!r}" if (shift := self.protocol.shift) else ""
+            raise ValueError(
+                f"protocol {self.protocol.name!r}{under} has no population {population!r}; set "
+                f"data.population={known[0]}"
+            )
+
+    def setup(self, stage: str) -> None:
+        """Refuse to train or validate on what a shift moves, before anything is written."""
+        if stage in ("fit", "validate"):
+            self.sequences("val", 1)
+
     def sequences(
         self, split: str, length: int, fine_tuning: bool = False, whole: bool = False
     ) -> OrbitSequences:
-        """Return the first ``length`` sequences of a split."""
+        """Return the first ``length`` sequences of a split; under a shift there is one.
+
+        Raises:
+            ValueError: A shift is asked about, and the split is not ``test``.
+        """
+        if (shift := self.protocol.shift) is not None and split != "test":
+            raise ValueError(
+                f"shift {shift.name!r} is asked and never trained or validated on; leave it out of "
+                "data.protocol_args, or take predict or test"
+            )
         seed = self.train_seed if split == "train" else self.hparams["seed"]
         population = self.hparams["population"]
         return OrbitSequences(self.protocol, population, split, seed, length, fine_tuning, whole)

@@ -6,7 +6,9 @@ batches it would have seen, and every rank of a distributed run computes its own
 
 from __future__ import annotations
 
+import atexit
 import functools
+import multiprocessing
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -212,3 +214,15 @@ def leave_to_parent(worker: int) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+
+
+@atexit.register
+def _end_workers() -> None:
+    """End the workers of a loader that a program leaves before its last batch.
+
+    Python ends its children with SIGTERM, which these ignore, and then waits for them.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch would tell of workers that were killed
+    for worker in multiprocessing.active_children():
+        if worker.daemon:
+            worker.kill()

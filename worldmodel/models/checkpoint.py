@@ -38,10 +38,10 @@ PATHS = frozenset(
 """Keys of a ModelCheckpoint's state that name files it would write to or delete."""
 DEEPEST = 20
 """Levels of hyper-parameters; a list in itself has no end."""
+CONFIG = "config.json"
+"""The file by which the folder of an exported model is told."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
-CONFIG = "config.json"
-"""The settings in the folder of an exported model."""
 _NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
 
 
@@ -152,7 +152,7 @@ def _items(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 class NamedCheckpoint(NamedTuple):
-    """A checkpoint file or an exported model's folder; without label and seed they are None."""
+    """A checkpoint or exported model; label and seed are None where only its path was given."""
 
     label: str | None
     seed: int | None

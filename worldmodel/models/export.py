@@ -1,24 +1,28 @@
 """Exported models: weights as safetensors beside their settings and a card, for others to load.
 
 A checkpoint holds the optimiser too and is a pickle; an exported model is a folder of
-``model.safetensors``, ``config.json`` (the settings, plain data) and ``README.md`` (the card).
-:func:`worldmodel.models.load.load_model` takes the folder as it takes a checkpoint.
+``model.safetensors``, ``config.json`` (the settings, plain data, and the sha256 of the weights) and
+``README.md`` (the card). :func:`worldmodel.models.load.load_model` takes the folder as it takes a
+checkpoint; :func:`write_checkpoint` makes one of it for what reads nothing else.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from orbits.runs import artefact
 from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, read_checkpoint
 
 WEIGHTS, CARD = "model.safetensors", "README.md"
-SCHEMA = 1
+SCHEMA = 2
 
 
 def export(
@@ -37,51 +41,146 @@ def export(
         FileExistsError: The folder exists.
         ValueError: It is no checkpoint of a world model.
     """
-    source = read_checkpoint(checkpoint)
     folder = Path(folder)
+    contents = files(checkpoint, folder.name, about, provenance)
     folder.mkdir(parents=True)
-    settings = {
-        name: value
-        for name, value in source["hyper_parameters"].items()
-        if name not in (OWN_CLASS, MAKER, "pretrained")  # the last is a path of one machine
-    }
-    weights = {name: each.contiguous() for name, each in source["state_dict"].items()}
-    size = sum(each.numel() for each in weights.values())
-    config = {"schema": SCHEMA, "settings": settings, "provenance": dict(provenance)}
-    card = (
-        f"# {folder.name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
-        "```python\nfrom worldmodel.models.load import load_model\n\n"
-        f'model = load_model("{folder.name}")\n```\n'
-    )
-    (folder / WEIGHTS).write_bytes(save(weights))
-    (folder / CARD).write_text(card, encoding="utf-8")
-    (folder / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
     return folder
+
+
+def files(
+    checkpoint: str | Path, name: str, about: str, provenance: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """Return the contents of the files of :func:`export`, by name; nothing is written.
+
+    Args:
+        checkpoint: The checkpoint.
+        name: The name of the folder.
+        about: As for :func:`export`.
+        provenance: Likewise.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        ValueError: It is no checkpoint of a world model.
+    """
+    source = read_checkpoint(checkpoint)
+    settings = {
+        key: value
+        for key, value in source["hyper_parameters"].items()
+        if key not in (OWN_CLASS, MAKER, "pretrained")  # the last is a path of one machine
+    }
+    weights = {key: each.contiguous() for key, each in source["state_dict"].items()}
+    size = sum(each.numel() for each in weights.values())
+    saved = save(weights)
+    config = {
+        "schema": SCHEMA,
+        "settings": settings,
+        "sha256": hashlib.sha256(saved).hexdigest(),
+        "provenance": dict(provenance),
+    }
+    card = (
+        f"# {name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
+        "```python\nfrom worldmodel.models.load import load_model\n\n"
+        f'model = load_model("{name}")\n```\n'
+    )
+    return {
+        WEIGHTS: saved,
+        CARD: card.encode(),
+        CONFIG: json.dumps(config, indent=1).encode() + b"\n",
+    }
+
+
+def read_config(folder: str | Path) -> dict[str, Any]:
+    """Return the settings, the sha256 of the weights and the provenance of an exported model.
+
+    Raises:
+        FileNotFoundError: There are none.
+        ValueError: They are damaged, of another schema or no plain data.
+    """
+    path = Path(folder) / CONFIG
+    try:
+        config = json.loads(path.read_bytes())
+        schema = config["schema"]
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{folder}: no {CONFIG} in it; not an exported model") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{path}: not the settings of an exported model") from None
+    if schema != SCHEMA:
+        raise ValueError(f"{path}: schema must be {SCHEMA}, got {schema!r:.40}; export it again")
+    for name, kind in (("settings", dict), ("sha256", str), ("provenance", dict)):
+        if not isinstance(config.get(name), kind):
+            raise ValueError(f"{path}: not the settings of an exported model: no {name}")
+    if "attention" not in config["settings"]:  # else the model would be softmax, unasked
+        raise ValueError(f"{path}: its settings name no attention")
+    check_plain(path, {"hyper_parameters": config["settings"]})
+    return dict(config)
+
+
+def read_model(path: str | Path) -> dict[str, Any]:
+    """Return a checkpoint, or an exported model as if it were one, as plain data.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As :func:`read_export` or :func:`worldmodel.models.checkpoint.read_checkpoint`.
+    """
+    return read_export(path) if Path(path).is_dir() else read_checkpoint(path)
 
 
 def read_export(folder: str | Path) -> dict[str, Any]:
     """Return the settings and weights of an exported model, as a checkpoint holds them.
+
+    Of its data it tells the seed and the number of labelled sequences, if its provenance does.
 
     Raises:
         FileNotFoundError: A file of it is missing.
         ValueError: A file is damaged, or the settings are no plain data of this schema.
     """
     folder = Path(folder)
+    config = read_config(folder)
     try:
-        config = json.loads((folder / CONFIG).read_bytes())
-        settings = dict(config["settings"])
-        schema = config["schema"]
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{folder}: no {CONFIG} in it; not an exported model") from None
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{folder / CONFIG}: not the settings of an exported model") from None
-    if schema != SCHEMA:
-        raise ValueError(f"{folder / CONFIG}: schema must be {SCHEMA}, got {schema!r:.40}")
-    check_plain(folder / CONFIG, {"hyper_parameters": settings})
-    try:
-        weights = load((folder / WEIGHTS).read_bytes())
+        saved = (folder / WEIGHTS).read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder}: no {WEIGHTS} in it; not an exported model") from None
+    if hashlib.sha256(saved).hexdigest() != config["sha256"]:
+        raise ValueError(
+            f"{folder / WEIGHTS}: damaged, its sha256 is not that of {CONFIG}; take another copy"
+        )
+    try:
+        weights = load(saved)
     except SafetensorError as error:
         raise ValueError(f"{folder / WEIGHTS}: {error}") from None
-    return {"hyper_parameters": settings, "state_dict": weights}
+    return {
+        "hyper_parameters": config["settings"],
+        "datamodule_hyper_parameters": _data(config["provenance"]),
+        "state_dict": weights,
+    }
+
+
+def write_checkpoint(folder: str | Path, path: str | Path) -> None:
+    """Write an exported model as a checkpoint.
+
+    It holds settings and weights alone: training starts from it, and none is resumed from it.
+
+    Args:
+        folder: The exported model.
+        path: The checkpoint, which is replaced in one step.
+
+    Raises:
+        FileNotFoundError: A file of the model is missing.
+        ValueError: As :func:`read_export`.
+    """
+    found = read_export(folder)
+    with artefact.replacing(path) as file:
+        torch.save({name: found[name] for name in ("hyper_parameters", "state_dict")}, file)
+
+
+def _data(provenance: Mapping[str, Any]) -> dict[str, int]:
+    """Return the settings of the data that the case of a provenance tells; there may be none."""
+    case = provenance.get("case")
+    if not isinstance(case, Mapping):
+        return {}
+    setting = case.get("setting")
+    labels = setting.get("labels") if isinstance(setting, Mapping) else None
+    told = {"train_seed": case.get("seed"), "n_train": labels}
+    return {name: value for name, value in told.items() if type(value) is int}

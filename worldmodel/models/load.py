@@ -10,8 +10,8 @@ import lightning
 import torch
 
 from worldmodel.models.base import GPTModel
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS, read_checkpoint
-from worldmodel.models.export import read_export
+from worldmodel.models.checkpoint import MAKER, OWN_CLASS
+from worldmodel.models.export import read_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
@@ -38,14 +38,6 @@ def load_model(path: str | Path) -> GPTModel:
     else:
         kind = ForceModel if "head.readout.weight" in checkpoint["state_dict"] else NextTokenModel
     return restored(kind, checkpoint, path)
-
-
-def read_model(path: str | Path) -> dict[str, Any]:
-    """Return a checkpoint's content, or that of an exported model's folder; raises as load_model.
-
-    An exported model tells settings and weights alone.
-    """
-    return read_export(path) if Path(path).is_dir() else read_checkpoint(path)
 
 
 def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path) -> Module:

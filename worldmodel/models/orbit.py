@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from orbits import protocols
 from worldmodel.models.base import SHAPE, GPTModel
-from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.embedding import OrbitEmbedding, OrbitInput
+from worldmodel.models.export import read_model
 from worldmodel.models.heads import ForceHead, NextTokenHead
 from worldmodel.models.predictions import prediction_columns, read_rows
 
@@ -76,7 +76,8 @@ class OrbitModel(GPTModel):
             any_law: Accept one that was trained in the world of another force law.
             with_head: Its head is used too, so that the target must be the same.
         """
-        unseen = {"label_leak"} if with_head else set(LABELLING)
+        # A shift is of what is asked, and of no training.
+        unseen = {"shift", "label_leak"} if with_head else {"shift", *LABELLING}
         if any_law:
             unseen.add("law")
         self._refuse_unlike(path, checkpoint, (*BACKBONE, *SHAPE), partial(_seen, unseen=unseen))
@@ -136,6 +137,8 @@ class ForceModel(OrbitModel):
     def load_backbone(self, path: str | Path, any_law: bool = False) -> None:
         """Take embedding and backbone from a checkpoint of the same variant and shape.
 
+        An exported model serves as a checkpoint does.
+
         The path is then the hyper-parameter ``pretrained``, by which checkpoints tell where their
         backbone comes from.
 
@@ -148,7 +151,7 @@ class ForceModel(OrbitModel):
             ValueError: It is not a checkpoint, holds another variant, protocol or shape, or has
                 seen leaked labels of test sequences that this model is not said to have seen.
         """
-        checkpoint = read_checkpoint(path)
+        checkpoint = read_model(path)
         self.check_backbone(path, checkpoint, any_law)
         if (leak := _learnt_leak(checkpoint)) not in (0, _label_leak(self.hparams)):
             raise ValueError(

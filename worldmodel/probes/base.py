@@ -97,11 +97,11 @@ class Probe(ABC):
         """Return outcomes of the checkpoint, of its controls and of its oracles.
 
         An outcome has ``variant`` (the name of a control; None for the checkpoint's own), ``arm``
-        (``untrained``, ``scratch``, ``untrained + ridge``, ``oracle``, ``ceiling`` or ``control``;
-        None for the checkpoint's own), ``setting`` (plain data that tells the outcomes apart) and
-        ``metrics``: numbers, or (value, low, high) with a 95% interval over held-out sequences
-        unless the setting says over what. Optional are ``details["curves"]`` (lists for figures)
-        and ``files`` (names in ``pieces.folder``, by role).
+        (``untrained``, ``scratch``, ``ridge``, ``untrained + ridge``, ``oracle``, ``ceiling`` or
+        ``control``; None for the checkpoint's own), ``setting`` (plain data that tells the outcomes
+        apart) and ``metrics``: numbers, or (value, low, high) with a 95% interval over held-out
+        sequences unless the setting says over what. Optional are ``details["curves"]`` (lists for
+        figures) and ``files`` (names in ``pieces.folder``, by role).
         """
 
     def parts(self, results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:

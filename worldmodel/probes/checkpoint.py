@@ -17,7 +17,8 @@ from orbits import protocols
 from orbits.runs.cell import digest
 from orbits.runs.result import Case
 from worldmodel.models.base import SHAPE
-from worldmodel.models.load import load_model, read_model
+from worldmodel.models.export import read_model
+from worldmodel.models.load import load_model
 from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
 
 
@@ -29,7 +30,7 @@ class Checkpoint:
         path: Its file, or the folder of an exported model.
         model: Its model, in evaluation mode.
         seed: Seed of its training data, by which trainings of one model are told apart.
-        steps: Optimiser steps it was trained; None for an exported model, which does not tell.
+        steps: Optimiser steps it was trained; None if it does not tell, as exported models.
         law: The force law of the world in which it is evaluated.
         batch_size: Sequences of each step, on all devices; None if it does not tell.
         named: Label and seed that it was given in tables; None for its own.
@@ -77,7 +78,7 @@ class Checkpoint:
             path=Path(path),
             model=model.eval(),
             seed=int(seed if named is None else named[1]),
-            steps=None if Path(path).is_dir() else int(content.get("global_step", 0)),
+            steps=content.get("global_step"),
             batch_size=batch_size and batch_size * _batches_a_step(content),
             law=world.law,
             named=named,
@@ -88,7 +89,7 @@ class Checkpoint:
 
     @property
     def sha256(self) -> str:
-        """The checksum of its file or folder."""
+        """The checksum of its file or files."""
         return digest(self.path)
 
     @cached_property

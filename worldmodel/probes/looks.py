@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from orbits.runs.figure import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
 from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 
 Array = npt.NDArray[np.float64]
 
@@ -59,7 +60,7 @@ class Looks:
             number = self._controls.index(self.model(result))
             marker = CONTROL_MARKERS[number % len(CONTROL_MARKERS)]
             return {"color": CONTROL, "linestyle": ":", "marker": marker}
-        twin, colour = result.case.arm == "untrained", self.colour(result)
+        twin, colour = result.case.arm.startswith("untrained"), self.colour(result)
         return {
             "color": colour,
             "linestyle": "--" if twin else "-",
@@ -93,6 +94,17 @@ def interval(result: Result, metric: str) -> tuple[float, float, float]:
     """Return value, low and high of a metric; three times the value without an interval."""
     measure = result.metrics[metric]
     return measure.interval or (measure.value,) * 3
+
+
+def together(seeds: Sequence[Result], metric: str) -> tuple[float, ...]:
+    """Return mean, low and high of a metric over the seeds of a model; its own where they are few.
+
+    What no training changes has one value for all seeds, and its own interval.
+    """
+    values = [result.metrics[metric].value for result in seeds]
+    if len(values) < MINIMUM_SEEDS or len(set(values)) == 1:
+        return interval(seeds[0], metric)
+    return tuple(over_seeds(values))
 
 
 def world_of(results: Sequence[Result]) -> str:

@@ -7,6 +7,7 @@ The file of a force model that was trained on leaked labels holds sequences of w
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,7 +52,7 @@ class Predictions(Probe):
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without forces to predict."""
-        return FORCE_MAGNITUDE.refusal(checkpoint, settings)
+        return FORCE_MAGNITUDE.refusal(checkpoint, dataclasses.replace(settings, scratch=False))
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
         """Return the training of a head; a force model has its own."""

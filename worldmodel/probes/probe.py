@@ -117,8 +117,6 @@ class Probing(Study):
         for checkpoint in checkpoints:
             for probe in map(probes.get, _names(settings)):
                 reason = probe.refusal(checkpoint, settings)
-                if probe.trains and checkpoint.path.is_dir():
-                    reason = "an exported model is not trained on; take its checkpoint"
                 if reason is None:
                     pairs.append((checkpoint, probe))
                 elif settings.probes == ALL:

@@ -33,7 +33,15 @@ QUANTITIES: Mapping[str, Quantity] = {
     "angular_momentum_drift": Quantity("lower", "share per step", "slope of that, median"),
     # Interventions.
     "agreement": Quantity("higher", "", "1 - SSE / SST of a predicted change, about zero"),
-    "slope": Quantity("none", "", "slope of the predicted against the true change; 1 is perfect"),
+    "slope": Quantity(
+        "none",
+        "",
+        "slope of a predicted change or coefficient; 1 is perfect",
+    ),
+    "agreement_own": Quantity("none", "", "1 - SSE / SST about the model's own change"),
+    "slope_own": Quantity("none", "", "slope against the model's own change"),
+    "slope_place": Quantity("none", "", "slope against what places account for of a change"),
+    "slope_mass": Quantity("none", "", "slope against the rest, for which a mass has to be known"),
     "tokens_changed": Quantity("none", "share", "sequences whose tokens the intervention changes"),
     # Forces.
     "r2": Quantity("higher", "", "R2 of predictions"),

@@ -8,7 +8,7 @@ from orbits.runs.settings import check_at_least
 from orbits.runs.statistics import MINIMUM_SEEDS
 
 LEAST_CELLS = 25
-WHITE_NOISE = ("projection", "random")
+WHITE_NOISE = ("projection", "direction", "random")
 
 
 @dataclass(frozen=True)
@@ -16,16 +16,18 @@ class Settings:
     """Settings of a run of probes.
 
     Attributes:
-        checkpoints: Checkpoint files, or LABEL:SEED=PATH to name one in tables.
+        checkpoints: Checkpoint files or folders of exported models, or LABEL:SEED=PATH to name one
+            in tables.
         probes: Names of probes, or all: those that can be used on the checkpoints.
         n_sequences: Held-out test sequences.
         seeds: Seeds of whatever a probe trains or draws, one or three and more.
         steps: Fine-tuning steps; none for each probe's own number.
         datasets: White-noise datasets of the inductive-bias probe.
         white_noise: Targets of these datasets. projection, a linear function of the state, as Vafa
-            et al. draw in physics; random, a bit per state, as they draw in discrete worlds, where
-            a state has many sequences. States of orbits do not recur, so such bits cannot be
-            extrapolated; they show whether equal states are treated alike.
+            et al. draw in physics, the one of 50 that keeps the order of distances best, which has
+            little of the masses; direction, any one; random, a bit per state, as they draw in
+            discrete worlds, where a state has many sequences. States of orbits do not recur, so
+            such bits cannot be extrapolated; they show whether equal states are treated alike.
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: Force law of the world in which checkpoints are evaluated; none for their own.
@@ -33,6 +35,8 @@ class Settings:
             prediction file, 25 or more; 0 writes none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
             the checkpoint's pre-training and fine-tuning together.
+        stop_heads: Stop force heads, the control from scratch too, where a fifth of the labelled
+            sequences is predicted best that training does not see.
     """
 
     checkpoints: tuple[str, ...] = ()
@@ -47,6 +51,7 @@ class Settings:
     law: str | None = None
     cells: int = 0
     scratch: bool = True
+    stop_heads: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(

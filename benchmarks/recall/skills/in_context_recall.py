@@ -54,8 +54,7 @@ class InContextRecall(Skill):
     noise_fraction: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.seq_len % 2 or self.seq_len < 4:
-            raise ValueError(f"seq_len must be even and at least 4, got {self.seq_len}")
+        self.check_even_length(4)
         if not 0 <= self.noise_fraction < 1:
             raise ValueError(f"noise_fraction must be in [0, 1), got {self.noise_fraction}")
         if self.noise_vocab_size < (self.noise_fraction > 0):

@@ -54,8 +54,7 @@ class Memorization(Skill):
             raise ValueError(
                 f"vocab_size must hold a key, a value and the insert token, got {self.vocab_size}"
             )
-        if self.seq_len % 2 or self.seq_len < 2:
-            raise ValueError(f"seq_len must be even and at least 2, got {self.seq_len}")
+        self.check_even_length(2)
         if self.map_seed < 0:
             raise ValueError(f"map_seed must not be negative, got {self.map_seed}")
 

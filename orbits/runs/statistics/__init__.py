@@ -4,12 +4,20 @@ The convention, :data:`CONVENTION` in words: an interval is over trainings, by S
 there are three or more. All trainings answer on one test set, so it says where the mean of other
 trainings would lie on that set; :func:`over_seeds_and_groups` adds what another set would change,
 where the contributions of each sequence are at hand. A single training, or a control that nothing
-trained, has a bootstrap over sequences, and its row says so. Rows that share seeds are compared by
-their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never by whether two
-intervals overlap.
+trained, has a bootstrap over sequences, and its row says so; where a few sequences make most of a
+mean it covers less than 95% (:func:`bootstrap`), and a median stands beside it. Rows that share
+seeds are compared by their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never
+by whether two intervals overlap.
 """
 
-from orbits.runs.statistics.bootstrap import bootstrap, mean, median, r_squared
+from orbits.runs.statistics.bootstrap import (
+    bootstrap,
+    joint_medians,
+    mean,
+    median,
+    percentiles,
+    r_squared,
+)
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
 from orbits.runs.statistics.paired import LEVEL, Comparison, compare, holm, paired
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
@@ -26,11 +34,13 @@ __all__ = [
     "bootstrap",
     "compare",
     "holm",
+    "joint_medians",
     "mean",
     "median",
     "over_seeds",
     "over_seeds_and_groups",
     "paired",
+    "percentiles",
     "power_law",
     "r_squared",
     "wilson",

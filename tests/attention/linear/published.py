@@ -1,18 +1,16 @@
 """A mixer against the recurrence of its paper, which its test writes with loops."""
 
-import itertools
-
 import pytest
 import torch
 
 from attention import linear
 
-LENGTHS = (1, 5, 33, 64, 100)
+LENGTHS = (1, 33, 100)
 CHUNKS = (1, 7, 16, 64)
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
 
 cases = pytest.mark.parametrize(
-    ("length", "seen"), [*itertools.product(LENGTHS, (0,)), (1, 3), (33, 9), (100, 17)]
+    ("length", "seen"), [(1, 0), (1, 3), (5, 0), (33, 0), (33, 9), (64, 0), (100, 17)]
 )
 """New positions, and positions before them whose state is handed over."""
 

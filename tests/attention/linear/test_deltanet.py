@@ -2,7 +2,6 @@
 
 import torch
 
-from attention import linear
 from tests.attention.linear.published import (
     built,
     cases,
@@ -62,8 +61,3 @@ def test_a_repeated_key_answers_with_its_last_value():
     alone, later = mixer(x), mixer(torch.cat([other, x], dim=1))[:, 60:]
     assert (alone - later)[:, 5].abs().max() > 1e-4
     torch.testing.assert_close(alone[:, -1], later[:, -1], rtol=0, atol=1e-9)
-
-
-def test_state_is_a_matrix_per_head_and_three_inputs_of_each_convolution():
-    size = linear.build("deltanet", n_head=3, head_dim=8).state_size()
-    assert size == 3 * 8 * 8 + 3 * 3 * 24

@@ -75,6 +75,7 @@ def twin_of(name):
     return kernel
 
 
+@pytest.mark.full
 @needs_fla
 @pytest.mark.parametrize(
     ("decays", "wanted"), [(1, "chunk_simple_gla"), (16, "chunk_gla"), (16, "chunk_rwkv6")]

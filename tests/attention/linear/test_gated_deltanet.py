@@ -3,7 +3,6 @@
 import torch
 from torch.nn.functional import silu, softplus
 
-from attention import linear
 from tests.attention.linear.published import (
     built,
     cases,
@@ -51,8 +50,3 @@ def test_decays_near_0_and_1():
         mixer.decay.log_rate.fill_(0.7)
 
     check_extremes(built("gated_deltanet").float(), extreme)
-
-
-def test_state_is_a_matrix_per_head_and_three_inputs_of_each_convolution():
-    size = linear.build("gated_deltanet", n_head=3, head_dim=8).state_size()
-    assert size == 3 * 8 * 16 + 3 * (24 + 24 + 48)

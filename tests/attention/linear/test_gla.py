@@ -44,10 +44,6 @@ def test_gates_near_0_and_1():
     check_extremes(built("gla").float(), extreme)
 
 
-def test_state_is_a_matrix_of_half_as_many_keys_as_values_per_head():
-    assert linear.build("gla", n_head=3, head_dim=8).state_size() == 3 * 4 * 8
-
-
 def test_odd_head_dim_is_refused():
     with pytest.raises(ValueError, match="head_dim / 2 channels: 5 is odd"):
         linear.build("gla", n_head=2, head_dim=5)

@@ -41,10 +41,6 @@ def test_gates_near_0_and_1(lower_bound):
     check_extremes(built("hgrn2", lower_bound=lower_bound).float(), extreme)
 
 
-def test_state_is_a_matrix_per_head():
-    assert linear.build("hgrn2", n_head=3, head_dim=8).state_size() == 3 * 8 * 8
-
-
 @pytest.mark.parametrize("bound", [-0.1, 1.0, float("nan"), "high", True, False])
 def test_bad_lower_bound_is_refused(bound):
     with pytest.raises(ValueError, match=r"lower_bound of hgrn2 must be in \[0, 1\)"):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import attention
-from tests.attention.linear import published
 
 
 def inputs(length, width=8, seed=5):
@@ -44,37 +43,6 @@ def test_both_forms_are_the_definition(base):
         torch.testing.assert_close(run(x).detach(), expected, rtol=0, atol=1e-12)
 
 
-def recurrence(mixer, x):
-    """Return the layer's output by two running sums, one step after the other."""
-    rows = []
-    for sequence in x:
-        q, k, v = (
-            (sequence @ getattr(mixer, name).weight.T).view(len(sequence), 2, 4)
-            for name in ("query", "key", "value")
-        )
-        q, k = (torch.where(z > 0, z + 1, z.exp()) for z in (q, k))
-        state, normaliser, outs = torch.zeros(2, 4, 4).double(), torch.zeros(2, 4).double(), []
-        for t in range(len(sequence)):
-            state = state + k[t, :, :, None] * v[t, :, None, :]
-            normaliser = normaliser + k[t]
-            mixed = (q[t, :, :, None] * state).sum(dim=1)
-            outs.append(mixed / (q[t] * normaliser).sum(dim=-1, keepdim=True))
-        rows.append(torch.stack(outs).reshape(len(sequence), 8) @ mixer.project.weight.T)
-    return torch.stack(rows)
-
-
-@published.cases
-def test_both_forms_are_the_published_recurrence(length, seen):
-    published.check("linear", recurrence, length, seen, rope_base=None)
-
-
-def test_rotated_features_continue_at_their_position():
-    mixer, x = mixer_of(rope_base=50.0, chunk=3), inputs(11)
-    cache = mixer.new_cache()
-    parts = [mixer(part, cache) for part in x.split([4, 1, 6], dim=1)]
-    torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=1e-12)
-
-
 def test_order_matters_with_positions_alone():
     x = inputs(6)
     swapped = x[:, [1, 0, 2, 3, 4, 5]]
@@ -109,15 +77,6 @@ def test_small_features_are_averaged_as_large_ones(logit):
     torch.testing.assert_close(mixer(x), expected, rtol=0, atol=1e-5)
     mixer(x).sum().backward()
     assert x.grad.isfinite().all()
-
-
-def test_equal_values_are_kept():
-    mixer, x = mixer_of(rope_base=None), inputs(9)
-    with torch.no_grad():
-        mixer.value.weight.zero_()[:, 0] = torch.arange(8.0)
-    x[..., 0] = 1
-    expected = mixer.project(torch.arange(8.0).double()).expand_as(x)
-    torch.testing.assert_close(mixer(x), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("base", [0, -1.0, "10", True, float("inf")])

@@ -51,10 +51,6 @@ def test_the_slowest_head_remembers_and_the_first_forgets():
     assert influence[0] < influence[1]
 
 
-def test_state_is_a_matrix_of_twice_as_many_values_as_keys_per_head():
-    assert linear.build("retnet", n_head=3, head_dim=8).state_size() == 3 * 8 * 16
-
-
 def test_odd_head_dim_is_refused():
     with pytest.raises(ValueError, match="rotates pairs of channels: head_dim 5 is odd"):
         linear.build("retnet", n_head=2, head_dim=5)

@@ -3,7 +3,6 @@
 import torch
 from torch.nn.functional import silu
 
-from attention import linear
 from tests.attention.linear.published import built, cases, check, check_extremes
 
 
@@ -60,7 +59,3 @@ def test_decays_of_0_have_a_finite_gradient():
     x = torch.randn(1, 70, 8, requires_grad=True)
     mixer(x).square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-def test_state_is_a_matrix_per_head_and_the_last_input():
-    assert linear.build("rwkv6", n_head=3, head_dim=8).state_size() == 3 * 8 * 8 + 24

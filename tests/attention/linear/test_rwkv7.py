@@ -4,7 +4,6 @@ import math
 
 import torch
 
-from attention import linear
 from tests.attention.linear.published import built, cases, check, check_extremes
 
 
@@ -53,7 +52,3 @@ def test_decays_and_rates_at_their_ends():
         mixer.rate.offset.fill_(-30.0 * sign)
 
     check_extremes(built("rwkv7").float(), extreme)
-
-
-def test_state_is_a_matrix_per_head_and_the_last_input():
-    assert linear.build("rwkv7", n_head=3, head_dim=8).state_size() == 3 * 8 * 8 + 24

@@ -91,24 +91,6 @@ def test_the_published_scan_is_the_same_sum():
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-12)
 
 
-def test_radial_rows_sum_to_zero_and_their_cosines_do_not():
-    mixer, x = mixer_of(), inputs(40)
-    r = mixer.radial_weights(x)
-    assert r.sum(dim=-1).abs().max() < 1e-14
-    assert torch.all((r < 0).any(dim=-1)[..., 1:])
-    q, k, *_ = mixer._parts(x, mixer.new_cache())
-    assert (r * (q @ k.mT)).sum(dim=-1)[..., 1:].abs().mean() > 0.01
-
-
-@pytest.mark.parametrize(
-    ("args", "total"),
-    [({"radial": "softmax"}, 1.0), ({"radial": "none"}, 1.0), ({"gated": False}, 0.0)],
-)
-def test_what_the_rows_of_other_radial_parts_sum_to(args, total):
-    rows = mixer_of(**args).radial_weights(inputs(9)).sum(dim=-1)
-    torch.testing.assert_close(rows, torch.full_like(rows, total), rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("norm", [True, False])
 def test_the_first_output_is_zero_unless_the_zeroth_order_is_restored(dtype, norm):
@@ -126,37 +108,6 @@ def test_the_zeroth_order_is_restored_in_the_first_layer_or_in_all():
         stack = [mixer_of(zeroth=zeroth, layer=layer) for layer in range(3)]
         assert [layer for layer, mixer in enumerate(stack) if mixer.restores] == layers
         assert [m.gates.out_features for m in stack] == [6 if m.restores else 4 for m in stack]
-    gates = heads(stack[0], "gates", inputs(6)[0].numpy())
-    rows = stack[0].radial_weights(inputs(6)[:1])[0].sum(dim=-1).detach().numpy()
-    np.testing.assert_allclose(rows, np.tanh(gates[..., 2]), rtol=0, atol=1e-14)
-    assert rows.min() < 0 < rows.max()  # tanh may remove the average, a sigmoid cannot
-
-
-def test_what_the_first_order_leaves_is_of_second_order():
-    s = inputs(7)[:, None, :, 0]
-    higher = torch.tensor([1.0, -1 / 7, -1 / 7], dtype=torch.float64)  # the last row sees 7 keys
-    sizes = []
-    for scale in (1e-2, 1e-3):
-        epsilon = _zeros_forms.explicit_weights(scale * s, higher.expand(*s.shape, 3))[..., -1, :]
-        sizes.append(epsilon.abs().max())
-    assert float(sizes[0] / sizes[1]) == pytest.approx(100, rel=0.05)
-
-
-def test_gates_reach_what_softmax_less_its_mean_does_not():
-    x, t = inputs(30), torch.arange(1, 31).double()[:, None]
-    ungated = mixer_of(gated=False).radial_weights(x)
-    assert bool((ungated >= -1 / t - 1e-15).all())  # r + 1/t is a softmax
-    assert bool((mixer_of().radial_weights(3 * x) < -1.5 / t).any())
-
-
-@pytest.mark.parametrize("offset", [1, 7, 4096])
-def test_the_cosine_depends_on_the_distance_alone(offset):
-    mixer, x = mixer_of(head_dim=8), inputs(6, width=16)
-    v = mixer._split(mixer.value(x))
-    (q, k), (q_moved, k_moved) = (mixer._angular(x, v, first) for first in (0, offset))
-    torch.testing.assert_close(q_moved @ k_moved.mT, q @ k.mT, rtol=0, atol=1e-11)
-    assert (q_moved @ k.mT - q @ k.mT).abs().max() > 1e-2
-    torch.testing.assert_close(q_moved.norm(dim=-1), torch.ones(2, 2, 6).double())
 
 
 def test_the_norm_leaves_late_positions_their_size():
@@ -176,12 +127,6 @@ def test_a_vector_of_zeros_has_no_direction():
         assert gradient.isfinite().all()
 
 
-def test_the_decay_is_the_root_of_the_length():
-    x, t = inputs(9), torch.arange(1, 10).double()[:, None]
-    plain, decayed = mixer_of().radial_weights(x), mixer_of(decay=True).radial_weights(x)
-    torch.testing.assert_close(decayed * t.sqrt(), plain, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize("args", [a for a in ABLATIONS if a.get("causal", True)], ids=str)
 def test_every_ablation_decodes_what_it_computes_at_once(args):
     mixer, x = mixer_of(chunk=5, **args), inputs(13)
@@ -192,7 +137,7 @@ def test_every_ablation_decodes_what_it_computes_at_once(args):
         torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 16, 100, 128, 299, 500])
+@pytest.mark.parametrize("chunk", [1, 7, 299, 500])
 def test_long_sequences_do_not_depend_on_the_chunk(chunk):
     x = inputs(300)
     expected = mixer_of(chunk=64)(x)
@@ -239,22 +184,6 @@ def test_logits_that_overflow_are_right(size):
     single = mixer.float()
     for run in (single.explicit, single.recurrent, single):
         torch.testing.assert_close(run(x.float()).double(), expected, rtol=0, atol=0.02)
-
-
-def test_equal_logits_mix_nothing():
-    mixer, x = mixer_of(norm=False), inputs(1).expand(2, 12, 8)
-    with torch.no_grad():  # the prior is what every token is, so no token deviates
-        mixer.mu.copy_((x[0, 0] @ mixer.logit.weight.T).view(2, 4))
-    assert mixer(x[:1]).abs().max() < 1e-14
-
-
-def test_equal_values_cancel_without_the_cosine():
-    mixer, x = mixer_of(angular="none", norm=False), inputs(12)
-    with torch.no_grad():
-        mixer.value.weight[:, :7] = 0
-    x[..., 7] = 1
-    assert mixer.radial_weights(x).abs().max() > 0.01
-    assert mixer(x).abs().max() < 1e-14
 
 
 def test_an_encoder_sees_all_positions():

@@ -83,7 +83,6 @@ def test_bad_settings_are_refused_before_anything_is_timed(changes, message, tmp
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["cost", "kernels"])
-def test_a_gpu_preset_without_a_gpu_is_one_line(name, tmp_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["run", name, "--preset", "gpu", "--out", str(tmp_path / "out")])
-    assert "needs 1 CUDA device, found 0" in capsys.readouterr().err
+def test_a_gpu_preset_without_a_gpu_is_one_line(name, tmp_path, refusal):
+    said = refusal(main, ["run", name, "--preset", "gpu", "--out", str(tmp_path / "out")])
+    assert "needs 1 CUDA device, found 0" in said

@@ -185,6 +185,7 @@ def test_backward_alone_is_a_gradient_of_a_graph_that_is_kept(name, monkeypatch)
     assert sum(kept for _, kept in asked) == timing.CPU_REPEATS
 
 
+@pytest.mark.full
 def test_a_compiled_graph_can_be_kept(monkeypatch):
     plain = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(torch, "compile", plain)

@@ -242,6 +242,7 @@ def test_a_run_without_a_network_reports_what_it_skipped(
     assert "skipped: " in (out / "report.html").read_text()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_trained_models_are_evaluated(local_tasks, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "reachable", lambda address: False)

@@ -33,13 +33,8 @@ def runs(tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=pytest.mark.heavy if n == "passkey" else pytest.mark.full)
-        for n in STUDIES
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", STUDIES)
 def test_the_smallest_run_ends_in_a_report(name, runs):
     found, out = STUDIES[name], runs(name)
     results, manifest = folder.load(out)
@@ -150,12 +145,7 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
         (["sink", "--attention", "lazy", "--exponents", "3"], "--exponents needs a re-weighted"),
     ],
 )
-def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, capsys):
+def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, refusal):
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as stopped:
-        main(["run", *arguments, "--out", str(out)])
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2
-    assert message in said
-    assert len(said.splitlines()) == 1
+    assert message in refusal(main, ["run", *arguments, "--out", str(out)])
     assert not out.exists()

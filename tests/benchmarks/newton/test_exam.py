@@ -1,5 +1,7 @@
 """The exam: errors in units of the ceiling's, the score, its rows and its report."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from benchmarks.newton import exam, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
 from benchmarks.newton.exam_rows import CAUSAL, exam_rows
 from benchmarks.newton.headline import headline
+from benchmarks.newton.medians import absolute_errors
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.statistics import over_seeds
 
@@ -78,13 +81,36 @@ def test_errors_are_summed_by_sequence():
     assert each.counts.tolist() == [2, 0, 1]
 
 
+def test_medians_are_of_typical_sequences():
+    wild = columns(0.2)
+    wild["force_predicted"][: 3 * POINTS] *= 50  # three sequences of forty
+    asked = {BOX: columns(0.3), "heavier": wild, "closer": columns(0.45)}
+    found = measure(asked, ceiling(0.1, 0.1, 0.1), {})
+    assert found["times_ceiling@heavier"].value > 10
+    for name, error in (("", 0.3), ("@heavier", 0.2), ("@closer", 0.45)):
+        assert found[f"median_log_error{name}"] == pytest.approx([error] * 3)
+    assert found["median_exam"] == pytest.approx([0.3] * 3)
+    assert (
+        measure({BOX: columns(0.0)}, ceiling(0.1, 0.1, 0.1), {}).keys() & {"median_exam"} == set()
+    )
+
+
+def test_absolute_errors_stand_in_rows_of_their_sequences():
+    sequence = np.array([2, 0, 2, 0, 0, 1])
+    predicted = np.exp([1.0, -2.0, 3.0, 4.0, -5.0, 0.0])
+    predicted[5] = -1.0
+    table = absolute_errors(sequence, predicted, np.ones(6), 4)
+    nan = np.nan
+    np.testing.assert_allclose(table, [[2, 4, 5], [nan, nan, nan], [1, 3, nan], [nan, nan, nan]])
+
+
 def test_errors_are_read_as_they_were_written(tmp_path):
     exam.save(tmp_path / "errors.npz", ceiling(0.1, 0.2, 0.3), {})
     read = exam.load(tmp_path / "errors.npz")
     assert read["closer"].squares == pytest.approx(np.full(N, POINTS * 0.09))
 
 
-def results(variant, scores, arm="pretrained", labels=300):
+def results(variant, scores, arm="pretrained", labels=300, median=None):
     return [
         Result(
             Case(
@@ -96,6 +122,15 @@ def results(variant, scores, arm="pretrained", labels=300):
                 "times_ceiling@heavier": Metric(score),
                 "exponent@heavier": Metric(0.5),
                 "law_exponent@heavier": Metric(1.0),
+                **(
+                    {
+                        "median_exam": Metric(median),
+                        "median_log_error": Metric(median / 3),
+                        "median_log_error@heavier": Metric(median),
+                    }
+                    if median
+                    else {}
+                ),
             },
         )
         for seed, score in enumerate(scores)
@@ -135,6 +170,37 @@ def test_a_failed_exam_stays_a_row_and_a_missing_score_is_last():
     assert [row.variant for row in rows] == ["softmax", "sigmoid"]
     assert rows[1].trainings == "-, 1 failed"
     assert rows[1].score is None
+
+
+def test_medians_are_in_units_of_the_causal_ceilings(tmp_path):
+    models = results("softmax", [30, 40, 50], median=0.6)
+    ceiling_row = results("ceiling, causal", [1], "control", None, median=0.2)
+    kept = results("lssar", [31, 40, 50])  # kept lines of before there were medians
+    rows = exam_rows([*models, *ceiling_row, *kept])
+    (table,) = exam_report.medians(rows)
+    assert [column.heading for column in table.columns[4:]] == [
+        "median exam",
+        "in the box",
+        "heavier",
+    ]
+    found = {row[0].text: [value.text for value in row[4:]] for row in table.rows}
+    assert found == {"softmax": ["3"] * 3, "ceiling, causal": ["1"] * 3, "lssar": ["-"] * 3}
+    assert exam_report.medians(exam_rows([*models, *kept])) == []
+    (section,) = exam_report.section(rows, tmp_path)
+    assert exam_report.MEDIANS_TITLE in [each.title for each in section.tables]
+    assert exam_report.ITSELF in section.sentences
+
+
+def test_a_baseline_is_as_many_fits_as_it_has_sets_of_labels():
+    fits = results("log-linear filter", [10, 12, 14], "control", 1000)
+    fits[0] = dataclasses.replace(fits[0], case=dataclasses.replace(fits[0].case, seed=None))
+    (row,) = exam_rows(fits)
+    assert row.seeds == 3
+    assert row.score == pytest.approx(np.exp(over_seeds(np.log([10, 12, 14]))))
+    ((_, trained, *_),) = headline([row], []).rows
+    assert trained.text == "control, 3 label sets"
+    ((_, once, *_),) = headline(exam_rows(fits[:1]), []).rows
+    assert once.text == "control"
 
 
 def test_the_report_names_the_best_and_draws_every_shift(tmp_path):

@@ -24,7 +24,7 @@ def test_every_model_stands_beside_its_controls():
             assert {(model, arm, 300), (model, arm, "unlimited")} <= rows
         assert (model, "untrained + ridge", 4000) in rows
     names = {model for model, arm, _ in rows if arm == "control"}
-    assert names == {"true force", "ceiling", "power law", *settings().baselines}
+    assert names == {*controls.KNOWING, *settings().baselines}
 
 
 def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
@@ -115,11 +115,45 @@ def test_an_exam_has_the_shifts_that_are_asked_for_and_those_of_a_file(tmp_path)
     assert not [cell for cell in cells(protocol="paper") if cell.case.kind == "exam"]
 
 
+def test_all_shifts_are_those_that_can_be_made_and_a_file_is_there_to_be_used(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("- {name: tiny_star, redraw: {star_mass: [0.02, 0.1]}, exponent: m2}\n")
+    names = {tuple(c.arguments["shifts"]) for c in cells(shift_file=str(file)) if "shifts" in
+             c.arguments}  # fmt: skip
+    assert names == {(*shifts.names(), "tiny_star")}
+    with pytest.raises(ValueError, match="'paper' has no single planet"):
+        cells(shift_file=str(file), protocol="paper")
+    file.write_text("- {name: far, dt_octaves: 5, redraw: {semi_major_axis: [5, 6]}}\n")
+    with pytest.raises(ValueError, match="time step of system 0 cannot be moved by \\+5 octaves"):
+        cells(shift_file=str(file))
+
+
+def test_baselines_are_fitted_to_the_label_sets_of_models():
+    seeds = (0, 1, 2)
+    grid = cells(seeds=seeds, baseline_seeds=seeds, labels=(300,))
+    alone = {cell.key for cell in cells(seeds=seeds, labels=(300,))}
+    added = [cell for cell in grid if cell.key not in alone]
+    assert alone <= {cell.key for cell in grid}, "what is there keeps its address"
+    baselines = settings().baselines
+    assert {(c.case.kind, c.case.variant, c.case.seed) for c in added} == {
+        (kind, name, seed) for kind in ("forces", "exam") for name in baselines for seed in (1, 2)
+    }
+    models = {c.case.seed: job["data"] for c, job in jobs(seeds=seeds, labels=(300,))
+              if c.case.kind == "forces"}  # fmt: skip
+    for cell in added:
+        fitted = cell.arguments["arguments"]
+        assert fitted["seed"] == cell.case.seed
+        assert fitted["labelled"] == models[cell.case.seed]
+    searched = {c.case.seed for c in cells(baseline_seeds=(5, 6, 0)) if c.case.kind == "search"
+                and c.case.variant in baselines}  # fmt: skip
+    assert searched == {5}, "one set of predictions per baseline is searched"
+
+
 def test_searches_can_be_kept_to_some_budgets():
     rows = [row(cell) for cell in cells(law_labels=(300,)) if cell.case.kind == "search"]
     assert {labels for _, arm, labels in rows if arm != "control"} == {300}
     names = {model for model, arm, _ in rows if arm == "control"}
-    assert names == {"true force", "ceiling", "power law", *settings().baselines}
+    assert names == {*controls.KNOWING, *settings().baselines}
 
 
 @pytest.mark.parametrize("labels", [(300, "unlimited"), ("unlimited", 300)])
@@ -157,6 +191,15 @@ def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
         fitted = {x: found[f"exponent_{x}"].value for x in ("r", "m1", "m2")}
         assert fitted == pytest.approx(dict(truth.exponents), abs=tolerance)
         assert found["constant"].value == pytest.approx(39.4784, rel=tolerance)
+
+
+def test_the_causal_ceiling_is_a_row_by_the_law_of_its_world(tmp_path):
+    grid = cells("tiny", law="power_2_5", n_test=60)
+    row = next(c for c in grid if (c.case.kind, c.case.variant) == ("forces", "ceiling, causal"))
+    found = row.function(**row.arguments, folder=tmp_path).metrics
+    assert found["exponent_r"].value == pytest.approx(-2.5, abs=0.1)
+    assert found["r2_log"] > 0.9
+    assert not [c for c in cells(shifts=()) if c.case.variant == "ceiling, causal"]
 
 
 def test_a_cell_refuses_a_world_or_an_engine_that_is_not_that_of_its_address(tmp_path):
@@ -206,6 +249,9 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--label-leak", "1"], "label_leak must be 0 or 2, got 1"),
         (["newton", "--label-leak", "2"], "add --no-images"),
         (["newton", "--seeds", "0,1"], "needs at least 3 of them, got 2"),
+        (["newton", "--baseline-seeds", "0,1"], "interval over baseline_seeds needs at least 3"),
+        (["newton", "--baseline-seeds", "-1"], "baseline_seeds must be at most 4294966295 and at"),
+        (["newton", "--baseline-seeds", ""], "baseline_seeds must not be empty"),
         (["newton", "--protocol", "nbody"], "'nbody' has no labelled forces"),
         (["newton", "--seeds", "4294967000"], "seeds must be at most 4294966295"),
         (["newton", "--protocol", "paper", "--seeds", "600000000"], "seed must be at most"),

@@ -1,6 +1,7 @@
 """Kept models: they load in one line, and a head gives the numbers of its kept line."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from benchmarks.training_options import Training
 from orbits.runs import folder
 from symreg.exponents import prediction_metrics
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.export import CONFIG
+from worldmodel.models.export import CONFIG, read_config, read_export
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 
@@ -25,11 +26,44 @@ def test_they_are_small():
     assert sum(file.stat().st_size for model in MODELS for file in model.iterdir()) <= MOST
 
 
+def test_they_are_intact_and_of_the_kept_lines():
+    lines = {line.cell: line.case for line in folder.load(RUN)[0]}
+    checkpoints = {x for line in folder.load(RUN)[0] for x in line.manifest["inputs"].values()}
+    for path in MODELS:
+        provenance = read_config(path)["provenance"]
+        assert provenance["case"] == lines[provenance["cell"]].to_json()
+        assert provenance["checkpoint"] in checkpoints, "another line names it as what it read"
+        read_export(path)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.name)
 def test_every_one_loads(path):
     kind = ForceModel if "-head-" in path.name else NextTokenModel
     assert type(load_model(path)) is kind
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_layer": 3}, "n_layer is 3, its weights are of 2 blocks"),
+        ({"head_dim": 16}, "has shape"),
+        ({"protocol": "paper"}, "embedding.time_step.weight has shape"),
+        ({"protocol": "papr"}, "choose from identifiable"),
+        ({"protocol_args": {"n_bins": 64}}, "not a checkpoint of a NextTokenModel"),
+        ({"input": "tokens"}, "not a checkpoint of a NextTokenModel"),
+        ({"attention": "softmx"}, "unknown attention 'softmx'"),
+    ],
+    ids=str,
+)
+def test_weights_of_other_settings_are_refused_in_one_line(tmp_path, changed, message):
+    model = shutil.copytree(RUN / "models/softmax-world-model-0", tmp_path / "model")
+    config = json.loads((model / CONFIG).read_text())
+    config["settings"] |= changed
+    (model / CONFIG).write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=message) as refused:
+        load_model(model)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.full

@@ -26,8 +26,9 @@ from worldmodel.models.load import load_model
 
 ROOT = Path(__file__).parents[3]
 SHIFTS = ("planet_lighter",)
-TINY = ("run", "newton", "--preset", "tiny", "--engine", "powerlaw", "--shifts", *SHIFTS)
-"""A search takes seconds a row; the closed form goes the same way."""
+TINY = ("run", "newton", "--preset", "tiny", "--attention", "softmax")
+TINY += ("--engine", "powerlaw", "--shifts", *SHIFTS)
+"""Of one variant; a search takes seconds a row, and the closed form goes the same way."""
 RESUME = Existing(resume=True)
 
 
@@ -90,7 +91,15 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert exams["causal ceiling", "control"].value("rms_log_error") < 0.5
     assert exams["true force", "control"].value("exam") < 1e-5
     assert exams["softmax", "scratch"].value("exam") > 2
+    causal = exams["ceiling, causal", "control"]
+    assert causal.metrics["exam"].interval == pytest.approx([1] * 3, rel=1e-5), "it is the unit"
+    assert 0.5 < causal.value("exponent@planet_lighter") < 1.1
+    assert causal.value("median_exam") < exams["softmax", "scratch"].value("median_exam")
+    (line,) = [x for x in table.splitlines() if x.startswith("| ceiling, causal | control | - | 1")]
+    assert "| of 1 |" not in line
+    assert "The exam by medians" in shown
     forces = by_row(results, "forces")
+    assert forces["ceiling, causal", "control"].value("r2_log") > 0.9
     truth = forces["true force", "control"]
     assert truth.value("r2_log") == pytest.approx(1.0)
     assert truth.value("constant") == pytest.approx(39.4784, rel=1e-4)
@@ -109,15 +118,12 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
 @pytest.mark.heavy
 def test_models_of_a_run_are_exported_and_answer_as_they_did(tiny, tmp_path):
     main(["export", str(tiny), "--out", str(tmp_path)])
-    assert {path.name for path in tmp_path.iterdir()} == {
-        f"{model}-{part}-0"
-        for model in ("softmax", "lssar-p-15")
-        for part in ("world-model", "head")
-    }
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"softmax-world-model-0", "softmax-head-0"}
     heads = [
         x for x in folder.load(tiny)[0] if (x.case.kind, x.case.arm) == ("forces", "pretrained")
     ]
-    (made,) = [x for x in heads if x.case.variant == "softmax"]
+    (made,) = heads
     ours = load_model(tmp_path / "softmax-head-0").state_dict()
     theirs = load_model(tiny / CELLS / made.cell / "last.ckpt").state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
@@ -133,7 +139,7 @@ def test_world_models_stand_beside_references(tiny):
     assert rows["softmax"][2].order < 9.0
     errors = {name: row[3].order for name, row in rows.items()}
     assert errors["orbit fit"] == min(errors.values())
-    assert len(errors) == 5, "two models and three references"
+    assert len(errors) == 4, "a model and three references"
     assert "| softmax | 1 | " in table.to_markdown()
 
 
@@ -173,7 +179,7 @@ def test_a_report_needs_a_finished_run(tmp_path, capsys, content):
 
 @pytest.mark.full
 def test_a_world_with_models_from_elsewhere(copy, capsys):
-    run(copy, "--law", "power_1_5", "--elsewhere", "newton", "--attention", "softmax", "--resume")
+    run(copy, "--law", "power_1_5", "--elsewhere", "newton", "--resume")
     text, table, shown = report(copy, capsys)
     assert "softmax, pretrained on newton, unlimited labels (one training)" in text
     assert "softmax, trained on newton, 0 labels (one training)" in text
@@ -187,8 +193,7 @@ def test_a_world_with_models_from_elsewhere(copy, capsys):
 
 @pytest.mark.full
 def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(copy, capsys):
-    asked = ("--label-leak", "2", "--labels", "30", "--attention", "softmax", "--resume")
-    run(copy, *asked)
+    run(copy, "--label-leak", "2", "--labels", "30", "--resume")
     results, manifest = folder.load(copy)
     assert all(result.ok for result in results)
     assert manifest["config"]["label_leak"] == 2
@@ -250,7 +255,7 @@ def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
     for name in (folder.LINES, f"{folder.LINES}.json"):
         (copy / name).unlink()
     finished = len(list(copy.glob("cells/*/cell.json")))
-    command = [*TINY, "--attention", "softmax", "--resume", "--workers", "1", "--out", str(copy)]
+    command = [*TINY, "--resume", "--workers", "1", "--out", str(copy)]
     with subprocess.Popen(
         [sys.executable, "-m", "benchmarks", *command],
         cwd=ROOT,
@@ -267,7 +272,7 @@ def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
     chosen = settings("tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS)
     wanted = {cell.key for cell in study.all_cells(STUDY, chosen)}
     assert wanted - {path.parent.name for path in done}, "it was killed before the end"
-    run(copy, "--attention", "softmax", "--resume")
+    run(copy, "--resume")
     assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
     again = measured(copy)
     cells = {line[0] for line in again}

@@ -73,6 +73,15 @@ def test_results_of_several_trainings_of_one_world_model_are_told(role):
     assert said.startswith("The results of lssa are of more than one training")
 
 
+def test_a_restored_world_model_is_the_training_that_it_comes_from():
+    trained = {"pretrained/last.ckpt": "a"}
+    restored = {"pretrained/last.ckpt": "b", "pretrained/last.ckpt, origin": "a"}
+    found = [
+        result(arm="pretrained", manifest={"inputs": inputs}) for inputs in (trained, restored)
+    ]
+    assert not sentences.mixed_backbones(found)
+
+
 def test_the_cosine_is_in_the_table():
     found = [
         x for c, seed in ((0.98, 0), (0.99, 1)) for x in trained(seeds=(seed,), cosine=Metric(c))

@@ -43,8 +43,8 @@ def test_the_default_is_zoologys():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rows": (5, 2)}, "must be equally many, got 3, 3 and 2"),
-        ({"rows": (5, 0, 3)}, "rows must be at least 1 each, got 0"),
+        ({"rows": (5, 2)}, "n_pairs, rows must be equally many, got \\[3, 3, 2\\]"),
+        ({"rows": (5, 0, 3)}, "rows must be at least 1, got 0"),
         ({"n_pairs": (1, 2, 5)}, "seq_len must be even and at least"),
     ],
 )

@@ -8,7 +8,6 @@ from benchmarks.recall.measures import (
     batch_macro_accuracy,
     macro_accuracy,
     micro_accuracy,
-    random_answers,
     right_by_row,
     whole_by_row,
 )
@@ -79,11 +78,3 @@ def test_bad_input():
     ):
         with pytest.raises(ValueError, match="ask for nothing"):
             measure(ANSWERS[2:], TARGETS[2:])
-
-
-def test_random_answers_are_uniform_and_repeatable():
-    answers = random_answers(np.zeros((100, 100), int), 10, seed=3)
-    np.testing.assert_array_equal(answers, random_answers(np.ones((100, 100), int), 10, seed=3))
-    counts = np.bincount(answers.reshape(-1), minlength=10)
-    assert len(counts) == 10
-    assert abs(counts - 1000).max() < 5 * np.sqrt(1000)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.language.passkey_prompts import is_right, prompt, prompts
-from benchmarks.recall.measures import IGNORE, random_answers, right_by_row, whole_by_row
+from benchmarks.recall.measures import IGNORE, right_by_row, whole_by_row
 from benchmarks.recall.passkey_short import Passkey
 
 SENTENCES = (
@@ -169,12 +169,6 @@ def test_digits_and_depths_of_the_short_form_are_uniform():
     before = np.argmax(made.tokens == ord("\n"), axis=1)
     n_garbage = 128 + 1 - len("\nThe pass key is 12345.\n\nThe pass key is 12345")
     assert stats.chisquare(np.bincount(before, minlength=n_garbage + 1)).pvalue > 1e-3
-
-
-def test_random_bytes_are_at_chance():
-    made = Passkey(seq_len=64).examples("test", 0, np.arange(2000))
-    score = right_by_row(random_answers(made.targets, 256), made.targets).mean()
-    assert abs(score - 1 / 256) < 4 * np.sqrt(1 / 256 / 10_000)
 
 
 def test_bad_settings():

@@ -225,21 +225,12 @@ LONG = 10**12
         lambda index: {"bytes": 10**15},
     ],
 )
-def test_an_index_that_claims_what_its_files_cannot_hold_is_refused(made, lie, capsys):
+def test_an_index_that_claims_what_its_files_cannot_hold_is_refused(made, lie, refusal):
     claims(made, **lie(read_index(made)))
     (problem,) = verify(made, progress=False)
     assert "dataset.json: its files cannot hold the sequences that it claims" in problem
-    for command in (
-        ["plot", str(made)],
-        ["info", str(made)],
-        ["export", str(made), "--out", "x.h5"],
-    ):
-        with pytest.raises(SystemExit) as refused:
-            main(command)
-        assert refused.value.code == 2
-        said = capsys.readouterr().err
-        assert "dataset.json: its files cannot hold" in said
-        assert said.count("\n") == 1
+    for command in (["plot", str(made)], ["export", str(made), "--out", "x.h5"]):
+        assert "dataset.json: its files cannot hold" in refusal(main, command)
 
 
 def test_a_shard_of_another_shape_than_the_index_claims_is_refused(made):

@@ -8,10 +8,10 @@ import pytest
 
 from orbits.runs import folder
 from orbits.runs.artefact import CorruptArtefact
-from orbits.runs.cell import CELLS, RECORD, Cell, Outcome, compute
+from orbits.runs.cell import CELLS, ORIGIN, RECORD, Adopted, Cell, Outcome, compute
 from orbits.runs.folder import Existing
 from orbits.runs.result import Case, Metric, Result
-from orbits.runs.reuse import check, take
+from orbits.runs.reuse import check, plan
 
 CONFIG = {"study": "squares"}
 CASE = Case("squares", "square")
@@ -33,6 +33,13 @@ def broken(n, folder):
 
 CELL = Cell(square, CASE, {"n": 3})
 CUBE = Cell(cube, CASE, {"n": 3}, needs={"square": CELL})
+
+
+def take(cells, sources, out, restore=lambda cell, kept: None):
+    """Take what can be taken and return how many cells that were."""
+    found = plan(cells, sources, out, restore)
+    found.carry_out()
+    return len(found.taken)
 
 
 @pytest.fixture
@@ -231,6 +238,63 @@ def test_a_taken_result_is_computed_after_all_where_a_later_run_reads_its_files(
     compute(CELL, out)
     take([CELL, CUBE, again], [], out)
     assert CELL.record(out)
+
+
+def restore(cell, kept):
+    """Make the file of a square of what lies beside the lines, for readers of a ``square``."""
+    path = kept.folder / "squares.txt"
+    if cell.function is not square or not path.is_file():
+        return None
+    if not path.read_text().isdecimal():
+        raise ValueError(f"{path}: no square")
+
+    def write(folder):
+        (folder / "value.txt").write_text(path.read_text())
+
+    return Adopted(kept.results[cell.key], {"square"}, write, {"value.txt": "ab12"})
+
+
+def test_a_study_makes_files_of_what_is_kept(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    (source / "squares.txt").write_text("9")
+    assert take([CELL, CUBE], [source], out, restore) == 1
+    assert CELL.record(out)["sha256"].keys() == {"value.txt"}
+    inputs = compute(CUBE, out)["results"][0]["manifest"]["inputs"]
+    assert inputs[f"square/value.txt{ORIGIN}"] == "ab12"
+    assert inputs["square/value.txt"] == CELL.record(out)["sha256"]["value.txt"]
+    assert squares(CUBE, out) == [9]
+    assert take([CELL, CUBE], [source], out, restore) == 0, "a run again finds all of it"
+    (CELL.folder(out) / "value.txt").write_text("10")
+    assert take([CELL], [source], out, restore) == 1, "a damaged file is made again"
+
+
+def test_a_file_that_is_made_does_for_its_readers_alone(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    (source / "squares.txt").write_text("9")
+    by_another_name = dataclasses.replace(CUBE, needs={"root": CELL})
+    assert take([CELL, by_another_name], [source], out, restore) == 0
+    assert take([CELL, CUBE], [source], out, restore) == 1
+    assert take([CELL, by_another_name], [], out) == 0
+    assert CELL.record(out) is None, "its file is not that of this reader, so it is computed"
+
+
+def test_what_cannot_be_made_is_refused_before_anything_is_written(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    keep([CELL], source)
+    (source / "squares.txt").write_text("nine")
+    with pytest.raises(ValueError, match=r"squares\.txt: no square"):
+        plan([CELL, CUBE], [source], out, restore)
+    assert not out.exists()
+
+
+def test_what_is_to_be_discarded_does_not_count(folders):
+    source, out = folders
+    for place in folders:
+        compute(CELL, place)
+    assert not plan([CELL], [source], out).taken
+    assert len(plan([CELL], [source], out, fresh=True).taken) == 1
 
 
 @pytest.mark.parametrize("resume", [False, True])

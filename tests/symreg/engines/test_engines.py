@@ -196,6 +196,7 @@ def test_an_unknown_argument_is_one_line_on_every_engine(engine):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.full
 def test_operon_configured_shows_in_the_settings_of_the_front(make):
     points = make(1, n=60)
     symbols = "add,mul,constant,variable"

@@ -12,6 +12,7 @@ NAMES = ("r", "m1", "m2")
 SMALL = {"population_size": 300, "generations": 8}
 
 
+@pytest.mark.full
 def test_it_finds_newton_although_it_cannot_fit_a_constant(make):
     points = make(0, n=200)
     y = points.noisy(points.newton, 0.02)
@@ -22,6 +23,7 @@ def test_it_finds_newton_although_it_cannot_fit_a_constant(make):
     assert front.settings["population_size"] == 300
 
 
+@pytest.mark.full
 def test_the_formulas_are_what_gplearn_computed(make):
     """gplearn's own log is that of |x|, which would let ``log(a*r - b*m1)`` in here."""
     points = make(2, n=100)

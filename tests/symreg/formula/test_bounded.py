@@ -30,6 +30,7 @@ def test_an_error_comes_back():
         bounded.call(refuse)
 
 
+@pytest.mark.full
 def test_time_is_limited():
     with pytest.raises(bounded.OutOfLimits, match="more than 1 s"):
         bounded.call(forever, seconds=1.0)

@@ -89,6 +89,7 @@ def test_only_the_right_dimensions_are_a_yes():
     assert consistent(parse("0"), newton) == "no"
 
 
+@pytest.mark.full
 def test_a_row_snaps_fitted_exponents_first(sample):
     fitted = "39.4*m1**0.9998*m2/r**2.0003"
     noisy = sample.noisy(sample.newton, 0.05)

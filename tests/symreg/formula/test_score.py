@@ -309,7 +309,7 @@ def test_one_point_is_refused():
         score("r", X=np.ones((1, 3)), y=np.ones(1))
 
 
-@pytest.mark.parametrize("name", laws.names())
+@pytest.mark.parametrize("name", ["newton", "yukawa", "mond"])
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 @pytest.mark.filterwarnings("error")
 def test_extreme_points_give_a_verdict_in_plain_json(name, scale):

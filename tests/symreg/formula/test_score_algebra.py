@@ -38,6 +38,7 @@ def test_a_verdict_needs_no_algebra(sample):
     json.dumps(result.record(), allow_nan=False)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("one_second")
 @pytest.mark.parametrize(
     "factor",

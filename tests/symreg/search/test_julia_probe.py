@@ -100,6 +100,7 @@ def test_no_julia(ask):
     assert reason.endswith('or have pysr do so: python -c "import pysr"')
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("environment", "state", "said"),
     [
@@ -140,6 +141,7 @@ def test_a_julia_that_is_too_old_is_no_julia(ask, isolated):
     assert "1.10.3" in reason
 
 
+@pytest.mark.full
 def test_a_resolved_julia_is_ready(ask, isolated):
     """As juliapkg leaves it, with its own writer: what a real ``import pysr`` does at its end."""
     julia = str(install_julia(isolated / "bin"))
@@ -176,6 +178,7 @@ def test_the_probe_imports_nothing_that_starts_julia(isolated):
     assert not {"juliacall", "pysr"} & modules
 
 
+@pytest.mark.full
 def test_the_command_line_answers_without_julia_and_in_one_line(isolated, make):
     points = make(0, n=100)
     path = isolated / "p.csv"

@@ -1,5 +1,8 @@
 """OrbitData: batches are a pure function of the step."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -152,6 +155,22 @@ def test_a_backbone_that_learnt_leaked_labels_is_no_honest_one(tmp_path):
         tasks[0].load_backbone(tmp_path / "2.ckpt")
 
 
+def test_a_shift_is_asked_and_never_trained_on():
+    data = OrbitData(protocol_args={"shift": "closer"}, population="force", n_train=8, n_test=3)
+    (batch,) = data.test_dataloader()
+    assert len(batch["tokens"]) == 3
+    for refused in (
+        data.labelled_dataloader,
+        data.train_dataloader,
+        data.val_dataloader,
+        lambda: data.setup("fit"),
+    ):
+        with pytest.raises(ValueError, match="'closer' is asked and never trained"):
+            refused()
+    data.setup("predict")
+
+
+@pytest.mark.full
 def test_another_law_moves_the_bodies():
     one, other = (OrbitData(protocol_args={"law": law}, n_test=5) for law in ("newton", "harmonic"))
     a, b = (next(iter(d.test_dataloader()))["tokens"] for d in (one, other))
@@ -171,6 +190,12 @@ def test_another_law_moves_the_bodies():
         ({"protocol_args": {"bins": 3}}, "n_bins"),
         ({"protocol_args": {"law": "newtn"}}, "yukawa"),
         ({"protocol_args": {"label_leak": 1}}, "label_leak"),
+        (
+            {"protocol_args": {"shift": "closer"}},
+            "'identifiable' under shift 'closer' has no population 'pretrain'; set data.population="
+            "force",
+        ),
+        ({"protocol": "nbody", "population": "force"}, "'nbody' has no population 'force'"),
         ({"protocol": "paper", "train_seed": 40}, "seeds 0 and 40 share trajectories"),
         ({"protocol": "paper", "train_seed": 600_000_000}, "seed must be at most"),
     ],
@@ -178,3 +203,16 @@ def test_another_law_moves_the_bodies():
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         OrbitData(**arguments)
+
+
+@pytest.mark.full
+def test_a_program_that_leaves_a_loader_before_its_last_batch_ends():
+    code = (
+        "from worldmodel.data.orbits import OrbitData\n"
+        "batches = iter(OrbitData(batch_size=2, num_workers=1).train_dataloader())\n"
+        "print(len(next(batches)['tokens']))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2\n", "")

@@ -1,5 +1,6 @@
 """Exported models: the same answers as the checkpoint's, and refusals of what is none."""
 
+import hashlib
 import json
 
 import pytest
@@ -7,7 +8,8 @@ import torch
 
 from tests.worldmodel.trainings import save
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export
+from worldmodel.models.checkpoint import check_resumable, read_checkpoint
+from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export, read_model, write_checkpoint
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 
@@ -35,6 +37,21 @@ def test_an_exported_model_answers_as_its_checkpoint(tmp_path, kind):
     assert torch.equal(loaded, original)
 
 
+def test_a_checkpoint_of_an_exported_model_holds_the_same(head, tmp_path):
+    folder = export(head, tmp_path / "model", "A test.", {})
+    write_checkpoint(folder, tmp_path / "again.ckpt")
+    again, before = (read_checkpoint(path) for path in (tmp_path / "again.ckpt", head))
+    settings = {name: x for name, x in before["hyper_parameters"].items() if name != "pretrained"}
+    assert again["hyper_parameters"] == settings
+    assert again["state_dict"].keys() == before["state_dict"].keys()
+    for name, weights in before["state_dict"].items():
+        assert torch.equal(again["state_dict"][name], weights)
+        assert again["state_dict"][name].dtype == weights.dtype
+    assert again.keys() == {"hyper_parameters", "state_dict"}
+    with pytest.raises(ValueError, match="no optimizer_states"):
+        check_resumable(tmp_path / "again.ckpt", again)
+
+
 def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_path):
     folder = export(head, tmp_path / "softmax-0", "Trained on orbits of a test.", {"seed": 0})
     card = (folder / CARD).read_text()
@@ -48,9 +65,39 @@ def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_pat
         export(head, folder, "Again.", {})
 
 
+@pytest.mark.parametrize(
+    ("provenance", "told"),
+    [
+        ({"case": {"seed": 3, "setting": {"labels": 1000}}}, {"train_seed": 3, "n_train": 1000}),
+        ({"case": {"seed": 3, "setting": {"labels": "unlimited"}}}, {"train_seed": 3}),
+        ({"case": {"seed": True, "setting": "many"}}, {}),
+        ({"case": [1]}, {}),
+        ({}, {}),
+    ],
+)
+def test_the_data_are_what_the_provenance_tells(head, tmp_path, provenance, told):
+    folder = export(head, tmp_path / "one", "Orbits.", provenance)
+    assert read_model(folder)["datamodule_hyper_parameters"] == told
+    assert read_model(head)["hyper_parameters"]["attention"] == "lssar"
+
+
 def edited(folder, **changes):
     config = json.loads((folder / CONFIG).read_text())
     config["settings"] |= changes
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
+def without_attention(folder):
+    config = json.loads((folder / CONFIG).read_text())
+    del config["settings"]["attention"]
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
+def signed(folder, weights):
+    """Put other bytes in place of the weights, with their sha256."""
+    (folder / WEIGHTS).write_bytes(weights)
+    config = json.loads((folder / CONFIG).read_text())
+    config["sha256"] = hashlib.sha256(weights).hexdigest()
     (folder / CONFIG).write_text(json.dumps(config))
 
 
@@ -60,10 +107,14 @@ def edited(folder, **changes):
         (lambda f: (f / CONFIG).unlink(), "not an exported model"),
         (lambda f: (f / WEIGHTS).unlink(), "no model.safetensors"),
         (lambda f: (f / CONFIG).write_text("{"), "not the settings"),
-        (lambda f: (f / CONFIG).write_text('{"settings": {}, "schema": 9}'), "schema must be 1"),
-        (lambda f: (f / WEIGHTS).write_bytes(b"nothing"), "model.safetensors"),
+        (lambda f: (f / CONFIG).write_text('{"settings": {}, "schema": 9}'), "schema must be 2"),
+        (lambda f: (f / CONFIG).write_text('{"settings": {}, "schema": 2}'), "no sha256"),
+        (lambda f: (f / CONFIG).write_text("[" * 10**5), "not the settings"),
+        (lambda f: (f / WEIGHTS).write_bytes(b"nothing"), "model.safetensors: damaged"),
+        (lambda f: signed(f, b"nothing"), "model.safetensors"),
         (lambda f: edited(f, n_layer=2), "n_layer is 2, its weights are of 1 blocks"),
         (lambda f: edited(f, head_dim=16), "has shape"),
+        (without_attention, "settings name no attention"),
         (lambda f: edited(f, attention_args={"class_path": "os.system"}), "names a class"),
     ],
 )

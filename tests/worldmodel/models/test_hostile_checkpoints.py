@@ -135,6 +135,7 @@ def _benchmarks(arguments, monkeypatch):
     benchmarks()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("attack", attacks())
 def test_a_backbone_or_a_force_model_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
     monkeypatch.chdir(tmp_path)

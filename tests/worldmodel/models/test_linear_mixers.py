@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import attention
+from tests.tiers import corners
 from tests.worldmodel.trainings import trainer
 from worldmodel.data.orbits import OrbitData
 from worldmodel.maps import attention_maps, layer_states, layer_weights
@@ -30,7 +31,7 @@ def trained(folder, name, callbacks=()):
     return task.eval(), next(iter(data.test_dataloader()))
 
 
-@pytest.mark.parametrize("name", attention.linear.names())
+@pytest.mark.parametrize("name", corners(attention.linear.names(), "zeros", "mamba2", "rwkv7"))
 def test_a_trained_one_is_reloaded_as_it_was(name, tmp_path):
     task, batch = trained(tmp_path, name)
     again = load_model(tmp_path / "model.ckpt").eval()

@@ -89,12 +89,10 @@ def test_predictions_are_those_of_the_renamed_files(earlier):
     }
 
 
-def test_an_earlier_name_on_the_command_line_is_told_its_present_one(capsys):
-    with pytest.raises(SystemExit) as refused:
-        main(["fit", "--model=worldmodel.tasks.ForceTask"])
-    assert refused.value.code == 2
+def test_an_earlier_name_on_the_command_line_is_told_its_present_one(refusal):
+    said = refusal(main, ["fit", "--model=worldmodel.tasks.ForceTask"], alone=False)
     message = "unknown model class 'worldmodel.tasks.ForceTask'; it is now "
-    assert message + "worldmodel.models.orbit.ForceModel" in capsys.readouterr().err
+    assert message + "worldmodel.models.orbit.ForceModel" in said
 
 
 @pytest.mark.full

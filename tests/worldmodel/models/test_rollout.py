@@ -6,6 +6,7 @@ import torch
 
 import attention
 from orbits import protocols
+from tests.tiers import corners
 from worldmodel.data.orbits import OrbitSequences
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.models.rollout import rollout
@@ -56,7 +57,10 @@ def test_every_row_is_the_likeliest_after_all_before_it(kind, use_cache):
 
 @pytest.mark.parametrize(
     "name",
-    ["softmax", "lssar", "alibi", "sliding_window", "lazy", "raw", *attention.linear.names()],
+    [
+        *("softmax", "lssar", "alibi", "sliding_window", "lazy"),
+        *corners(["raw", *attention.linear.names()], "zeros", "mamba2", "rwkv7"),
+    ],
 )
 def test_the_cache_changes_no_answer(name):
     known = attention.arguments(name)
@@ -78,6 +82,7 @@ def test_exact_coordinates_are_read_in_the_prompt_alone():
     torch.testing.assert_close(rollout(tokens, start, 6), rollout(tokens, moved, 6))
 
 
+@pytest.mark.full
 def test_samples_follow_the_models_distribution():
     task, n = model(), 20_000
     start = {name: value[:1].expand(n, -1, -1) for name, value in prompt(1).items()}

@@ -56,6 +56,7 @@ def test_it_answers_in_physical_units_at_every_row_of_the_planet():
     np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.full
 def test_it_learns_the_state():
     task = StateModel(warmup_steps=5, **SMALL)
     few = data(n_train=16, batch_size=16)

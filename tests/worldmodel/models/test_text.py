@@ -76,7 +76,7 @@ def test_a_checkpoint_alone_gives_the_same_logits(tmp_path, name):
         ForceModel(**SMALL).load_backbone(tmp_path / "model.ckpt")
 
 
-def test_weights_of_another_variant_or_tokeniser_are_not_taken(tmp_path, file, capsys):
+def test_weights_of_another_variant_or_tokeniser_are_not_taken(tmp_path, file, refusal):
     args = {"p": 3.0}
     save(TextModel(attention="lssar", attention_args=args, **SMALL), tmp_path / "model.ckpt")
     held = read_checkpoint(tmp_path / "model.ckpt")
@@ -91,10 +91,8 @@ def test_weights_of_another_variant_or_tokeniser_are_not_taken(tmp_path, file, c
         TextModel(attention="lssar", attention_args=args, **SMALL).check_checkpoint("x", held)
     asked = ["--ckpt_path", str(tmp_path / "model.ckpt"), "--data.path", str(file)]
     size = ["--model.n_layer=1", "--model.head_dim=8", "--trainer.logger=false"]
-    with pytest.raises(SystemExit) as refused:
-        main(["validate", "-c", str(CONFIG), *asked, *size, "--data.seq_len=32"])
-    assert refused.value.code == 2
-    assert "trained with attention='lssar'" in capsys.readouterr().err
+    given = ["validate", "-c", str(CONFIG), *asked, *size, "--data.seq_len=32"]
+    assert "trained with attention='lssar'" in refusal(main, given, alone=False)
 
 
 def test_logits_never_see_the_future_and_the_loss_is_theirs():
@@ -122,6 +120,7 @@ def test_muon_leaves_the_tied_embedding_to_adamw():
     assert len(muon) + len(adamw) == len(list(task.parameters()))
 
 
+@pytest.mark.full
 def test_a_few_steps_learn_what_a_text_repeats(tmp_path):
     text = b"the cat sat on the mat. " * 100
     (tmp_path / "cat.txt").write_bytes(text)
@@ -156,6 +155,7 @@ def run(command, file, out, *more):
     main([command, "-c", str(CONFIG), *arguments, *more])
 
 
+@pytest.mark.full
 def test_the_command_line_trains_tests_and_draws_the_sentence_of_the_paper(
     tmp_path, file, monkeypatch, capsys
 ):
@@ -187,23 +187,17 @@ def test_the_command_line_trains_tests_and_draws_the_sentence_of_the_paper(
         ("--model=worldmodel.models.orbit.NextTokenModel", "NextTokenModel does not read TextData"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, file, capsys, argument, choice):
-    with pytest.raises(SystemExit) as refused:
-        run("fit", file, tmp_path / "out", argument)
-    assert refused.value.code == 2
-    errors = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error")]
-    assert len(errors) == 1
-    assert choice in errors[0]
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, file, refusal, argument, choice):
+    assert choice in refusal(run, "fit", file, tmp_path / "out", argument, alone=False)
     assert not (tmp_path / "out").exists()
 
 
-def test_predict_is_for_forces(tmp_path, file, capsys):
-    with pytest.raises(SystemExit) as refused:
-        run("predict", file, tmp_path)
-    assert refused.value.code == 2
-    assert "predict writes the forces of a ForceModel, got TextModel" in capsys.readouterr().err
+def test_predict_is_for_forces(tmp_path, file, refusal):
+    said = refusal(run, "predict", file, tmp_path, alone=False)
+    assert "predict writes the forces of a ForceModel, got TextModel" in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", ["def f():\n\treturn '$a$ é'", "x" * 60, "a"])
 def test_any_text_can_be_drawn(tmp_path, text):
     save(TextModel(**SMALL), tmp_path / "model.ckpt")

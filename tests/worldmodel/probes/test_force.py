@@ -18,7 +18,7 @@ from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.probes.bias.white_noise import WhiteNoiseModel
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.force import force_vector, head
+from worldmodel.probes.force import force_vector, head, stopping
 from worldmodel.probes.force.head import (
     ROWS,
     Draws,
@@ -112,6 +112,45 @@ def test_scratch_takes_the_steps_of_both_trainings_and_random_weights(load, monk
     assert (max(total), loaded) == (4 + 14, [checkpoint.path]), "as many, in batches of 64"
 
 
+def test_a_stopped_head_ends_with_the_weights_that_predict_held_out_labels_best(load):
+    checkpoint = load()
+    data = labelled(checkpoint, SETTINGS, 0, 0)
+    batch = stopping.held_out(data, 12)
+    assert batch["sequence_id"].tolist() == [10, 11]
+    assert len(data.training_sequences()) == 10
+    steps = 60
+    model = ForceModel(lr=0.02, warmup_steps=1, **head.shape(checkpoint.model))
+    stop = stopping.BestOnHeldOut(batch, steps)
+    quiet_trainer(steps, callbacks=[stop]).fit(model, datamodule=data)
+    assert len(stop.losses) == 20
+    with torch.no_grad():
+        left = float(model.eval()._loss(batch))
+    assert left == pytest.approx(min(stop.losses), rel=1e-5)
+    assert min(stop.losses) < stop.losses[-1], "a rate at which it overfits"
+
+
+def test_only_stopped_heads_have_an_address_of_their_own(load):
+    plain, stopped = (
+        MAGNITUDE.needs(load(), dataclasses.replace(SETTINGS, stop_heads=x)) for x in (False, True)
+    )
+    assert "stop_heads" not in plain["head_0_0"].arguments["settings"]
+    assert stopped["head_0_0"].arguments["settings"]["stop_heads"] is True
+    assert not {x.key for x in plain.values()} & {x.key for x in stopped.values()}
+
+
+@pytest.mark.full
+def test_the_leak_is_probed_at_many_bins_and_points_with_stopped_heads(tmp_path, trained):
+    path = trained("paper", protocol_args={"n_points": 128, "n_bins": 7000, "target": "log"})
+    few = dataclasses.replace(SETTINGS, scratch=False, stop_heads=True, n_sequences=12)
+    results = evaluate("force_magnitude", path, few, tmp_path)
+    heads = [x for x in results if x.case.arm == "pretrained"]
+    assert {x.case.setting["heads"] for x in heads} == {"stopped on held-out labels"}
+    assert {x.case.arm for x in results} >= {"pretrained", "ridge", "untrained + ridge"}
+    for result in results:
+        if result.case.arm in ("pretrained", "ridge"):
+            assert {"exponent_m1", "exponent_m2", "exponent_r", "r2_log"} <= set(result.metrics)
+
+
 def by_case(results):
     return {(x.case.arm, x.case.setting.get("leak"), x.case.setting["rows"]): x for x in results}
 
@@ -124,7 +163,8 @@ def test_magnitudes_of_an_identifiable_world(tmp_path, trained):
         *(("pretrained", 0, rows) for rows in ROWS[::2]),
         *(("pretrained", 2, rows) for rows in ROWS),
         *(("scratch", 0, rows) for rows in ROWS[::2]),
-        *(("untrained + ridge", 0, rows) for rows in ROWS[::2]),
+        *((arm, 0, rows) for arm in ("ridge", "untrained + ridge") for rows in ROWS[::2]),
+        *((arm, 2, rows) for arm in ("ridge", "untrained + ridge") for rows in ROWS),
         *(("oracle", 0, rows) for rows in ROWS[::2]),
         *(("oracle", 2, rows) for rows in ROWS),
         *(("ceiling", None, rows) for rows in ROWS[::2]),
@@ -166,7 +206,7 @@ def test_a_force_model_predicts_by_itself_and_its_fresh_sequences_never_leaked(t
     path = trained(kind=ForceModel, protocol_args={"label_leak": 2}, n_train=12, n_test=30)
     results = evaluate("force_magnitude", path, SETTINGS, tmp_path)
     found, arm = by_case(results), "force head, scratch"
-    assert {arm for arm, *_ in found} == {arm, "untrained + ridge", "oracle", "ceiling"}
+    assert {arm for arm, *_ in found} == {arm, "ridge", "untrained + ridge", "oracle", "ceiling"}
     setting = found[arm, 2, "leaked labels"].case.setting
     assert (setting["labels"], setting["leak"]) == (12, 2)
     assert "steps" not in setting
@@ -235,6 +275,7 @@ def test_the_vector_loss_is_the_mean_square_over_drawn_sequences(load):
         torch.testing.assert_close(model._loss(drawn), (error**2).mean())
 
 
+@pytest.mark.full
 def test_fine_tuning_learns_the_labelled_vectors(load):
     checkpoint = load("paper")
     solar = force_vector.SolarForces(checkpoint.protocol)

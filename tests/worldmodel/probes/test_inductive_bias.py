@@ -16,7 +16,7 @@ from worldmodel import probes
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.state import StateModel
-from worldmodel.probes.bias import inductive_bias, white_noise
+from worldmodel.probes.bias import components, inductive_bias, white_noise
 from worldmodel.probes.bias.histories import histories
 from worldmodel.probes.bias.measures import BINS, Calibration, extrapolation, state_bias
 from worldmodel.probes.checkpoint import Checkpoint
@@ -46,9 +46,9 @@ def protocol(law="newton", name="identifiable"):
 )
 def test_two_histories_reach_the_same_states(law, name):
     """What both see at the paired rows, and at the star's, differs by a constant alone."""
-    made = histories(protocol(law, name), seed=3, n_systems=12)
+    made = histories(protocol(law, name), seed=3, n_systems=12, n_fresh=48)
     n, k = 12, len(made.rows)
-    assert made.batch["tokens"].shape == (24, 17, 2)
+    assert made.batch["tokens"].shape == (72, 17, 2)
     assert made.shift.min() >= 1
     assert made.shift.max() <= k // 2
     seen = made.batch["coordinates"].double().numpy()
@@ -71,7 +71,7 @@ def test_two_histories_reach_the_same_states(law, name):
 
 
 def test_states_are_true_and_standardised_over_the_labelled_sequences():
-    made = histories(protocol("newton", "paper"), seed=0, n_systems=30)
+    made = histories(protocol("newton", "paper"), seed=0, n_systems=30, n_fresh=0)
     np.testing.assert_allclose(made.states[:30].mean(axis=(0, 1)), 0, atol=1e-9)
     np.testing.assert_allclose(made.states[:30].std(axis=(0, 1)), 1, atol=1e-9)
     # The published states of "paper" have neither the right place nor the right velocity.
@@ -111,6 +111,20 @@ def test_projections_are_linear_and_keep_the_order_of_distances():
     assert agreement(targets) > np.quantile(others, 0.8)
 
 
+def test_any_direction_has_as_much_of_each_component_and_the_chosen_one_has_not():
+    made = histories(protocol(), seed=0, n_systems=60, n_fresh=0)
+    rng, states = np.random.default_rng(0), made.states[:60]
+    everywhere = np.ones((8, *states.shape[:2]), bool)
+    shares = {}
+    for kind in ("direction", "projection"):
+        targets = np.stack([white_noise.draw_targets(kind, states, rng) for _ in range(8)])
+        np.testing.assert_allclose(targets.std(axis=(1, 2)), 1, atol=1e-9)
+        squares = components.coefficients(states, targets, everywhere) ** 2
+        shares[kind] = (squares / squares.sum(axis=1, keepdims=True)).mean(axis=0)[4:].sum()
+    assert 0.15 < shares["direction"] < 0.55
+    assert shares["projection"] < 0.5 * shares["direction"]
+
+
 def test_random_targets_are_bits_and_labels_are_two_rows_of_each_sequence():
     rng = np.random.default_rng(0)
     targets = white_noise.draw_targets("random", np.zeros((50, 40, 6)), rng)
@@ -123,6 +137,7 @@ def test_random_targets_are_bits_and_labels_are_two_rows_of_each_sequence():
     assert there.any(axis=0).mean() > 0.8
 
 
+@pytest.mark.full
 def test_oracles_extrapolate_by_the_state_and_the_mlp_beyond_lines():
     rng = np.random.default_rng(0)
     states = rng.standard_normal((60, 10, 6))
@@ -187,14 +202,70 @@ def test_extrapolation_counts_unlabelled_points_alone():
     assert extrapolation(outputs, targets, free)[0] == pytest.approx(1 - 2 / 9)
 
 
+def test_a_component_that_an_output_leaves_out_has_slope_zero_and_its_proxy_nothing_more():
+    """Velocity goes with place on these states; an output of the place alone is told apart."""
+    rng = np.random.default_rng(0)
+    states = rng.standard_normal((60, 10, 6))
+    states[..., 3] += 2 * states[..., 0]
+    true = rng.standard_normal((5, 6))
+    half = true * [1, 1, 0, 0, 0.5, 0]
+    outputs = np.einsum("nkc,dc->dnk", states, half) + 3
+    counts = rng.random(outputs.shape) < 0.7
+    outputs[~counts] = np.nan
+    found = components.coefficients(states, outputs, counts)
+    np.testing.assert_allclose(found, half, atol=1e-9)
+    measured = components.by_component(true, found)
+    for name, slope, r2 in (
+        ("position", 1, 1),
+        ("velocity", 0, 0),
+        ("log m1", 0.5, 0.75),
+        ("log m2", 0, 0),
+    ):
+        np.testing.assert_allclose(measured[name]["slope"], slope, atol=1e-9)
+        np.testing.assert_allclose(measured[name]["r2"], r2, atol=1e-9)
+
+
+def test_a_memory_of_sequences_has_their_masses_and_those_of_no_other_system():
+    """What answers by the sequence looks as if it had the mass, until it is asked elsewhere."""
+    made = histories(protocol(), seed=0, n_systems=40, n_fresh=160)
+    labelled = made.states[:40, :, 4]
+    remembered = np.repeat(labelled[:, :1], len(made.rows), axis=1)
+    np.testing.assert_allclose(remembered, labelled)
+    assert made.states[made.fresh].shape == (160, len(made.rows), 6)
+    seen = {tuple(row) for row in made.states[:80, 0, 4:].round(9)}
+    assert not seen & {tuple(row) for row in made.states[made.fresh][:, 0, 4:].round(9)}
+
+
+def test_the_linear_filter_sees_no_row_after_the_one_it_answers():
+    made = histories(protocol(), seed=0, n_systems=12, n_fresh=48)
+    labels = np.full((12, len(made.rows)), np.nan)
+    labels[:, 2:4] = made.states[:12, 2:4, 0]
+    before = white_noise.linear_filter(made, labels)
+    assert np.corrcoef(before[24:, 2:].ravel(), made.states[24:, 2:, 0].ravel())[0, 1] > 0.99
+    row = made.rows[5]
+    made.batch["coordinates"][:, row + 1 :] += 0.3
+    after = white_noise.linear_filter(made, labels)
+    np.testing.assert_array_equal(before[:, :6], after[:, :6])
+    assert not np.allclose(before[:, 6:], after[:, 6:])
+
+
+def test_the_look_up_table_answers_with_the_two_nearest_labels():
+    states = np.arange(12.0).reshape(3, 4, 1)
+    labels = np.full((2, 4), np.nan)
+    labels[0, 0], labels[0, 3], labels[1, 3] = 1.0, 5.0, 9.0
+    found = white_noise.nearest(states, labels)
+    assert found.tolist() == [[3] * 4, [7] * 4, [7] * 4]
+
+
 @pytest.fixture(scope="module")
 def noise():
-    made = histories(protocol(), seed=0, n_systems=6)
+    made = histories(protocol(), seed=0, n_systems=6, n_fresh=24)
     rng = np.random.default_rng(1)
     targets = white_noise.draw_targets("projection", made.states[:6], rng)
     return made, white_noise.draw_labels(targets, rng)
 
 
+@pytest.mark.full
 def test_fine_tuning_starts_from_the_checkpoint_and_moves_all_weights(load, noise):
     made, labels = noise
     start = load().model
@@ -224,7 +295,7 @@ def test_fine_tuning_starts_from_the_checkpoint_and_moves_all_weights(load, nois
     np.testing.assert_array_equal(outputs[0], outputs[1])
     assert not np.array_equal(outputs[0], outputs[2])
     there = np.isfinite(labels)
-    assert outputs[0].shape == (12, len(made.rows))
+    assert outputs[0].shape == (36, len(made.rows))
     untuned = white_noise.extrapolate(start, made, labels, 1, 0)
     errors = [np.mean((x[:6][there] - labels[there]) ** 2) for x in (untuned, outputs[0])]
     assert errors[1] < 0.5 * errors[0]
@@ -243,18 +314,28 @@ def test_results_of_every_model(untrained, tmp_path, kind, law, target):
     path = untrained(kind, protocol_args=ARGS)
     settings = Settings(n_sequences=6, datasets=2, steps=2, white_noise=target, law=law)
     results = evaluate("inductive_bias", path, settings, tmp_path)
-    assert [(x.case.variant, x.case.arm) for x in results] == [
+    names = [
         ("softmax", Checkpoint.load(path).arm),
         ("softmax", "untrained"),
         ("linear oracle", "oracle"),
         ("MLP oracle", "oracle"),
+        ("2-NN on the true state", "control"),
+        ("linear filter", "control"),
     ]
-    for result in results:
+    pooled, single = results[:6], results[6:]
+    # Of bits there are no components; of sums the four of each kind of sequence, and all of them.
+    assert [(x.case.variant, x.case.arm) for x in single] == names * 9 * (target == "projection")
+    for result in single:
+        assert result.case.setting["sequences"] in ("labelled", "fresh")
+    for result in (x for x in single if x.case.variant == "linear oracle"):
+        assert interval(result, "r2") == pytest.approx((1, 1, 1))
+    assert [(x.case.variant, x.case.arm) for x in pooled] == names
+    for result in pooled:
         assert result.case.setting["interval"] == "over 2 datasets"
         for name in ("r_ib", "d_ib", "mae_linear", "mae_mlp", "r2"):
             value, low, high = interval(result, name)
             assert low <= value <= high
-    for result in results[2:]:
+    for result in results[2:5]:
         assert interval(result, "r_ib") == (1, 1, 1)  # functions of the state
     assert interval(results[2], "mae_linear") == (0, 0, 0)
     for picture in PROBE.draw(results, tmp_path):
@@ -341,8 +422,9 @@ def test_a_model_that_knows_the_state_is_between_the_oracle_and_its_untrained_tw
         "inductive_bias", path, Settings(n_sequences=40, datasets=4), tmp_path / "out"
     )
     names = {"state-trained": "softmax", "untrained": "softmax", "oracle": "linear oracle"}
+    pooled = [result for result in results if "r_ib" in result.metrics]
     state, untrained, oracle = (
-        find(results, arm=arm, variant=name).metrics for arm, name in names.items()
+        find(pooled, arm=arm, variant=name).metrics for arm, name in names.items()
     )
     assert oracle["r_ib"].value == 1
     assert state["r_ib"].low > untrained["r_ib"].high

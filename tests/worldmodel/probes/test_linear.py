@@ -86,6 +86,7 @@ def test_layers_are_the_embedding_the_blocks_and_the_norm(path):
     assert not any(module._forward_hooks for module in model.modules())
 
 
+@pytest.mark.full
 def test_a_planted_state_is_read_and_noise_and_shuffled_labels_are_not(path, monkeypatch):
     generator = torch.Generator().manual_seed(0)
 

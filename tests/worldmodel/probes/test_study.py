@@ -19,9 +19,12 @@ from tests.worldmodel.probes.conftest import SMALL
 from tests.worldmodel.probes.evaluation import HERE, save
 from worldmodel import probes
 from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.export import CONFIG, export
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.probes.base import Probe
 from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.force import head
+from worldmodel.probes.force.force_magnitude import PROBE as FORCE_MAGNITUDE
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.report import table
 from worldmodel.probes.settings import Settings
@@ -168,7 +171,10 @@ def test_a_probe_that_cannot_be_used_says_why(checkpoint, counting, tmp_path):
         ({"datasets": 0}, "datasets must be at least 2"),
         ({"labels": 9}, "labels must be at least 10"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"white_noise": "pink"}, "unknown white noise 'pink'; choose from projection, random"),
+        (
+            {"white_noise": "pink"},
+            "unknown white noise 'pink'; choose from projection, direction, random",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(changes, message):
@@ -188,7 +194,7 @@ def test_impossible_settings_are_refused(changes, message):
         (["CKPT", "--law", "newtons"], "newtons"),
         (["CKPT", "--seeds", "0,1"], "at least 3 seeds"),
         (["README.md", "--seeds", "a"], "seeds"),
-        (["CKPT", "--white-noise", "pink"], "choose from projection, random"),
+        (["CKPT", "--white-noise", "pink"], "choose from projection, direction, random"),
         (["README.md", "--frobnicate"], "nrecognized arguments: --frobnicate"),
         (["README.md", "--jobs", "2"], "use --workers"),
     ],
@@ -244,6 +250,27 @@ def test_a_result_that_names_a_file_elsewhere_is_refused(checkpoint, counting, t
     artefact.save_lines(tmp_path / folder.LINES, lines, manifest)
     with pytest.raises(artefact.CorruptArtefact, match=r"'\.\./kept\.npz' names no file below"):
         study.report(STUDY, tmp_path)
+
+
+def test_an_exported_model_is_probed_as_its_checkpoint(checkpoint, counting, tmp_path):
+    case = {"seed": 4, "setting": {"labels": None}}
+    exported = export(checkpoint, tmp_path / "one", "A test.", {"case": case})
+    (result,) = probe([exported], tmp_path / "out")
+    own, first = Checkpoint.load(exported), Checkpoint.load(checkpoint)
+    assert {**own.row, "steps": 0} == first.row, "it does not tell its steps"
+    assert own.steps is None
+    assert result.manifest["inputs"] == {"checkpoint": own.sha256}
+    # A head on it starts from its weights, and a control of unknown length is refused.
+    model = ForceModel(**head.shape(own.model))
+    model.load_backbone(own.path)
+    for name, value in own.model.gpt.state_dict().items():
+        assert model.gpt.state_dict()[name].equal(value)
+    assert "--no-scratch" in FORCE_MAGNITUDE.refusal(own, Settings())
+    assert FORCE_MAGNITUDE.refusal(own, Settings(scratch=False)) is None
+    assert FORCE_MAGNITUDE.refusal(first, Settings()) is None
+    (exported / CONFIG).unlink()
+    with pytest.raises(FileNotFoundError, match=r"one: no config.json in it"):
+        probe([exported], tmp_path / "again")
 
 
 def test_settings_that_a_probe_does_not_use_leave_its_results(checkpoint, counting, tmp_path):

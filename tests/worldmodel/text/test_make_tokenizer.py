@@ -81,7 +81,7 @@ def test_a_vocabulary_that_cannot_be_made_is_refused(vocab_size, message):
         train(TEXTS, vocab_size)
 
 
-def test_the_command_trains_on_the_training_split_and_overwrites_nothing(tmp_path, capsys):
+def test_the_command_trains_on_the_training_split_and_overwrites_nothing(tmp_path, capsys, refusal):
     folder, out = tmp_path / "texts", tmp_path / "tokenizer.json"
     folder.mkdir()
     # By the rule of split_of, which test_text checks, 7.txt of these is held out from training.
@@ -96,41 +96,28 @@ def test_the_command_trains_on_the_training_split_and_overwrites_nothing(tmp_pat
     assert out.read_text("utf-8") == train(training, 280)
     assert "280 tokens from texts" in capsys.readouterr().out
     out.write_text("mine", "utf-8")
-    with pytest.raises(SystemExit) as refused:
-        main(arguments)
-    assert refused.value.code == 2
-    assert "exists; choose another --out or add --overwrite" in capsys.readouterr().err
+    assert "exists; choose another --out or add --overwrite" in refusal(main, arguments)
     assert out.read_text("utf-8") == "mine"
     main([*arguments, "--overwrite"])
     assert out.read_text("utf-8") == train(training, 280)
 
 
-def refusal(arguments, tmp_path, capsys):
-    """Return the one line on stderr that arguments are refused with."""
-    with pytest.raises(SystemExit) as refused:
-        main([*arguments, f"--out={tmp_path / 'x.json'}"])
-    assert refused.value.code == 2
-    assert not (tmp_path / "x.json").exists()
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
-
-
-def test_bad_input_is_one_line(tmp_path, capsys):
-    error = refusal(["--path=nowhere"], tmp_path, capsys)
-    assert error == (
+def test_bad_input_is_one_line(tmp_path, refusal):
+    out = f"--out={tmp_path / 'x.json'}"
+    assert refusal(main, ["--path=nowhere", out]) == (
         "error: corpus 'nowhere': no such file or folder; give a text that is there, leave it out "
         "for the standard library, or name a published corpus: fineweb, fineweb_edu, lambada, "
-        "openwebtext2, wikitext103\n"
+        "openwebtext2, wikitext103"
     )
-    error = refusal(["--size=3"], tmp_path, capsys)
-    assert error == "error: unrecognized arguments: --size=3\n"
+    assert refusal(main, ["--size=3", out]) == "error: unrecognized arguments: --size=3"
+    assert not (tmp_path / "x.json").exists()
 
 
-def test_what_cannot_be_trained_is_refused_before_a_corpus_is_read(tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_trained_is_refused_before_a_corpus_is_read(tmp_path, refusal, monkeypatch):
+    out = f"--out={tmp_path / 'x.json'}"
     read = "worldmodel.text.make_tokenizer.read_corpus"
     monkeypatch.setattr(read, lambda *_: pytest.fail("the corpus was read"))
-    error = refusal(["--vocab-size=10"], tmp_path, capsys)
-    assert error == "error: vocab_size must be at least 257, got 10\n"
+    said = refusal(main, ["--vocab-size=10", out])
+    assert said == "error: vocab_size must be at least 257, got 10"
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    assert "needs the package tokenizers: pip install" in refusal([], tmp_path, capsys)
+    assert "needs the package tokenizers: pip install" in refusal(main, [out])

@@ -69,6 +69,7 @@ def test_a_stopped_training_goes_on_as_if_nothing_had_happened(
     assert all(torch.equal(again[name], whole[name]) for name in whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["validate", "predict"])
 def test_an_answer_that_was_stopped_is_no_success(tmp_path, monkeypatch, capsys, command):
     run("finetune", "force.yaml", tmp_path, "--data.n_train=8")
@@ -123,6 +124,7 @@ def test_memory_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
     assert line == "error: out of memory: Unable to allocate 59.6 GiB"
 
 
+@pytest.mark.full
 def test_a_killed_loader_is_one_line(tmp_path, monkeypatch, capsys):
     def killed(self, indices):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -143,6 +145,7 @@ def test_another_error_of_the_program_keeps_its_traceback(tmp_path, monkeypatch)
               f"--trainer.logger.init_args.save_dir={tmp_path}"])  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_next_start_removes_what_a_killed_training_left(tmp_path):
     folder = tmp_path / "pretrain" / "version_0" / "checkpoints"
     folder.mkdir(parents=True)

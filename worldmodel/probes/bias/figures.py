@@ -9,9 +9,22 @@ import numpy as np
 
 from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.result import Result
-from worldmodel.probes.looks import Looks, bars, interval, once, without_repeats, world_of
+from worldmodel.probes.bias.components import PARTS
+from worldmodel.probes.looks import (
+    Looks,
+    bars,
+    interval,
+    once,
+    together,
+    without_repeats,
+    world_of,
+)
 
 PANELS = {"linear": "linear oracle", "mlp": "MLP oracle"}
+SEQUENCES = {
+    "labelled": "other rows of labelled sequences",
+    "fresh": "systems without labels",
+}
 
 
 def calibration(results: Sequence[Result], path: Path) -> Path:
@@ -49,5 +62,30 @@ def state_bias_plane(results: Sequence[Result], path: Path) -> Path:
         axis.set_ylabel("R-IB (same state: 1 is always)")
         low, high = axis.get_xlim()
         axis.set_xlim(min(low, 0.95), max(high, 1.02))  # no magnified noise
+        legend(figure, world_of(results))
+        return save_figure(figure, path)
+
+
+def carried(results: Sequence[Result], path: Path) -> Path:
+    """Draw the slope of each component, at labelled sequences and at systems without labels."""
+    looks = Looks(results)
+    names = list(dict.fromkeys(looks.name(result) for result in results))
+    with canvas(10.4, 4.8, ncols=2, sharey=True) as (figure, axes):
+        for axis, (where, title) in zip(axes, SEQUENCES.items(), strict=True):
+            for place, part in enumerate(PARTS):
+                wanted = {"component": part, "sequences": where}
+                here = [x for x in results if wanted.items() <= x.case.setting.items()]
+                for number, name in enumerate(names):
+                    alike = [x for x in here if looks.name(x) == name]
+                    shift = 0.7 * (number + 0.5) / len(names) - 0.35
+                    span = np.array([together(alike, "slope")])
+                    look = {**looks.style(alike[0]), "linestyle": "none", "ms": 5, "capsize": 2}
+                    axis.errorbar(place + shift, span[:, 0], bars(span), label=name, **look)
+            for height in (0, 1):
+                axis.axhline(height, color=TRUTH if height else "#999999", lw=0.8, ls=":")
+            axis.set_xticks(range(len(PARTS)), list(PARTS))
+            axis.set_title(title, fontsize=10)
+            axis.set_ylim(-1, 2.6)  # of few datasets one may have next to none of a component
+        axes[0].set_ylabel("slope of the coefficients (1: carried)")
         legend(figure, world_of(results))
         return save_figure(figure, path)

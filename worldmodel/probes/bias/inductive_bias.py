@@ -9,13 +9,17 @@ Here every dataset labels the same 100 sequences, at rows and by a function of i
 draws new sequences as well, and then averages the distances of pairs that have nothing but their
 number in common; the definition averages over functions for given inputs.
 
+The state is places, velocities and masses, and of these the places are what a model is shown. So a
+pooled figure hides what was learnt: each component is reported by itself too, at other rows of the
+labelled sequences and at systems without labels (:mod:`worldmodel.probes.bias.components`).
+
 Checkpoints of one world share the datasets, and those of one shape and seed the untrained twin:
 both are cells of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +34,8 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Case, Result
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe, device
-from worldmodel.probes.bias.figures import calibration, state_bias_plane
+from worldmodel.probes.bias.components import TOGETHER, by_component, coefficients
+from worldmodel.probes.bias.figures import calibration, carried, state_bias_plane
 from worldmodel.probes.bias.histories import Array, Histories, histories
 from worldmodel.probes.bias.measures import Calibration, extrapolation, state_bias
 from worldmodel.probes.bias.white_noise import (
@@ -38,15 +43,28 @@ from worldmodel.probes.bias.white_noise import (
     draw_labels,
     draw_targets,
     extrapolate,
+    linear_filter,
     linear_oracle,
     mlp_oracle,
+    nearest,
 )
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.settings import Settings
 
 SEQUENCES, POINTS = 100, 2000
+FRESH_SYSTEMS = 4
+"""Systems without labels for each that has some: they cost no training."""
 ORACLES = ("linear", "mlp")
-PREDICTORS = ("checkpoint", "untrained", *ORACLES)
+REFERENCES = {
+    "linear": ("linear oracle", "oracle"),
+    "mlp": ("MLP oracle", "oracle"),
+    "nearest": ("2-NN on the true state", "control"),
+    "filter": ("linear filter", "control"),
+}
+"""Variant and arm of what is no model, by its name in the file of the datasets."""
+PREDICTORS = ("checkpoint", "untrained", *REFERENCES)
+LABELLED, FRESH = "labelled", "fresh"
+"""Sequences with labels at two rows, of which the other rows count; sequences without any."""
 NOISE, OUTPUTS = "noise.npz", "outputs.npz"
 CAPTIONS = {
     "calibration": (
@@ -61,6 +79,14 @@ CAPTIONS = {
         "and another history (1: always, 0: chance). D-IB: how badly it predicts those at "
         "other states (1: chance, 0: the output is constant). A function of the state is at "
         "the top right. Bars: 95% over datasets."
+    ),
+    "components": (
+        "How much of each component of the state is in a model's new functions: the slope of its "
+        "coefficients on those of the targets (1: the function is carried, 0: the model "
+        "knows nothing of the component). Left: other rows of the sequences whose labels it saw, "
+        "where a mass can be remembered with the sequence. Right: systems without labels. Bars: "
+        "95% over trainings where there are three, else over datasets. Controls: random weights, a "
+        "look-up table of the true state, a linear filter of the last places."
     ),
 }
 
@@ -92,7 +118,7 @@ class InductiveBias(Probe):
         steps = settings.steps or STEPS
         noise = pieces.needed("noise", NOISE)
         outputs = {
-            **{oracle: noise[oracle] for oracle in ORACLES},
+            **{name: noise[name] for name in REFERENCES},
             "untrained": pieces.needed("untrained", OUTPUTS)["output"],
             "checkpoint": tuned([checkpoint.model], systems, noise["labels"], steps, pieces),
         }
@@ -101,27 +127,33 @@ class InductiveBias(Probe):
             "steps": steps,
             "interval": f"over {settings.datasets} datasets",
         }
-        names = (
-            (None, None),
-            (None, "untrained"),
-            ("linear oracle", "oracle"),
-            ("MLP oracle", "oracle"),
-        )
+        names = {"checkpoint": (None, None), "untrained": (None, "untrained"), **REFERENCES}
         measured = _measured(systems, noise["targets"], noise["labels"], outputs)
-        return [
+        outcomes = [
             Outcome(metrics, {"curves": curves}, variant=variant, arm=arm, setting=setting)
-            for (variant, arm), (metrics, curves) in zip(names, measured, strict=True)
+            for (variant, arm), (metrics, curves) in zip(names.values(), measured, strict=True)
         ]
+        if settings.white_noise != "random":  # bits are no sum over components
+            for part, where in _by_component(systems, noise["targets"], noise["labels"], outputs):
+                outcomes += [
+                    Outcome(where[name], variant=variant, arm=arm, setting={**setting, **part})
+                    for name, (variant, arm) in names.items()
+                ]
+        return outcomes
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw the calibration curves and the plane of R-IB and D-IB."""
-        figures: dict[str, Callable[..., Path]] = {
-            "calibration": calibration,
-            "state_bias": state_bias_plane,
+        """Draw the calibration curves, the plane of R-IB and D-IB, and the components."""
+        pooled = [result for result in results if "r_ib" in result.metrics]
+        single = [result for result in results if "slope" in result.metrics]
+        figures: dict[str, tuple[Callable[..., Path], list[Result]]] = {
+            "calibration": (calibration, pooled),
+            "state_bias": (state_bias_plane, pooled),
+            "components": (carried, single),
         }
         return [
-            Picture(CAPTIONS[name], [figure(results, out / "figures" / f"{self.name}_{name}.png")])
-            for name, figure in figures.items()
+            Picture(CAPTIONS[name], [figure(shown, out / "figures" / f"{self.name}_{name}.png")])
+            for name, (figure, shown) in figures.items()
+            if shown
         ]
 
 
@@ -149,7 +181,7 @@ def draw_noise(
     scratch: Path,
     progress: Progress,
 ) -> Outcome:
-    """Write targets and labels [D, N, K], and the oracles' outputs [D, 2 N, K]; see the cell."""
+    """Write targets and labels [D, N, K], and the references' outputs [D, M, K]; see the cell."""
     systems = histories(_protocol(world), **sequences)
     pieces = Pieces(folder, scratch, progress)
     noise = [
@@ -192,7 +224,7 @@ def tune_twins(
     scratch: Path,
     progress: Progress,
 ) -> Outcome:
-    """Write the outputs [D, 2 N, K] of untrained models, which take turns; see the cell."""
+    """Write the outputs [D, M, K] of untrained models, which take turns; see the cell."""
     systems = histories(_protocol(world), **sequences)
     labels = artefact.load_arrays(noise / NOISE)[0]["labels"]
     starts = [untrained(architecture, seed) for seed in seeds]
@@ -210,7 +242,7 @@ def untrained(architecture: Mapping[str, Any], seed: int) -> OrbitModel:
 def tuned(
     starts: Sequence[OrbitModel], systems: Histories, labels: Array, steps: int, pieces: Pieces
 ) -> Array:
-    """Return outputs [D, 2 N, K] after fine-tuning on each dataset; starts take turns.
+    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns.
 
     Args:
         starts: The models to start from.
@@ -232,7 +264,8 @@ def tuned(
 
 
 def _sequences_arguments(settings: Settings) -> dict[str, int]:
-    return {"seed": settings.data_seed, "n_systems": min(SEQUENCES, settings.n_sequences)}
+    n = min(SEQUENCES, settings.n_sequences)
+    return {"seed": settings.data_seed, "n_systems": n, "n_fresh": FRESH_SYSTEMS * n}
 
 
 def _sequences(checkpoint: Checkpoint, settings: Settings) -> dict[str, Any]:
@@ -248,7 +281,7 @@ def _stacked(datasets: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
 
 
 def _noise(systems: Histories, white_noise: str, seed: int, number: int) -> dict[str, Array]:
-    """Return the labels of a dataset and the oracles' outputs."""
+    """Return the labels of a dataset and the references' outputs."""
     rng = np.random.default_rng((seed, number))
     targets = draw_targets(white_noise, systems.states[: systems.n_systems], rng)
     labels = draw_labels(targets, rng)
@@ -257,6 +290,8 @@ def _noise(systems: Histories, white_noise: str, seed: int, number: int) -> dict
         "labels": labels,
         "linear": linear_oracle(systems.states, labels),
         "mlp": mlp_oracle(systems.states, labels, seed=number),
+        "nearest": nearest(systems.states, labels),
+        "filter": linear_filter(systems, labels),
     }
 
 
@@ -270,7 +305,8 @@ def _measured(
     scales = {oracle: Calibration(samples[oracle]) for oracle in ORACLES}
     measured = []
     for name in PREDICTORS:
-        metrics, curves = state_bias(list(outputs[name]), same), {}
+        twice = [output[systems.twice] for output in outputs[name]]
+        metrics, curves = state_bias(twice, same), {}
         for oracle, scale in scales.items():
             metrics[f"mae_{oracle}"], curves[oracle] = scale.of(samples[name])
         metrics["r2"] = extrapolation(
@@ -278,6 +314,39 @@ def _measured(
         )
         measured.append((metrics, curves))
     return measured
+
+
+def _by_component(
+    systems: Histories, targets: Array, labels: Array, outputs: Mapping[str, Array]
+) -> Iterator[tuple[dict[str, str], dict[str, dict[str, Any]]]]:
+    """Yield components and sequences, as part of a setting, with the metrics of all predictors.
+
+    Beside the components there is the R2 of outputs, all components together.
+    """
+    n = systems.n_systems
+    everywhere = np.ones(targets.shape, bool)
+    true = coefficients(systems.states[:n], targets, everywhere)
+    middle = targets.mean(axis=(1, 2), keepdims=True)  # standardised states have mean 0
+    fresh = np.einsum("nkc,dc->dnk", systems.states[systems.fresh], true) + middle
+    places = {
+        LABELLED: (slice(0, n), targets, np.isnan(labels)),
+        FRESH: (systems.fresh, fresh, np.ones(fresh.shape, bool)),
+    }
+    for where, (rows, wanted, counts) in places.items():
+        found = {name: np.asarray(outputs[name])[:, rows] for name in PREDICTORS}
+        pooled = {
+            name: {"r2": extrapolation(list(output), list(wanted), list(counts))}
+            for name, output in found.items()
+        }
+        parts = {
+            name: by_component(true, coefficients(systems.states[rows], output, counts))
+            for name, output in found.items()
+        }
+        if where == FRESH:  # elsewhere it is in the first outcomes
+            yield {"component": TOGETHER, "sequences": where}, pooled
+        for part in next(iter(parts.values())):
+            metrics = {name: parts[name][part] for name in PREDICTORS}
+            yield {"component": part, "sequences": where}, metrics
 
 
 PROBE = InductiveBias()

@@ -1,4 +1,4 @@
-"""White noise: functions of the state to fit, a model that is fine-tuned on them, and oracles.
+"""White noise: functions of the state to fit, a model that is fine-tuned on them, and references.
 
 Vafa et al. (2025), section 2, and their code (keyonvafa/inductive-bias-probes at 69d294f).
 """
@@ -11,11 +11,15 @@ import numpy as np
 import torch
 from scipy.spatial.distance import pdist
 from scipy.stats import rankdata
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, RidgeCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
+from worldmodel.controls.ridge import ALPHAS
 from worldmodel.models import optim
 from worldmodel.models.base import SHAPE
 from worldmodel.models.orbit import BACKBONE, OrbitModel
@@ -27,6 +31,9 @@ LABELS = 2
 STEPS = 100
 """Fine-tuning steps, each on all labelled sequences: their batch of 128 is larger than the set."""
 
+FILTERED = 3
+"""Time steps that the linear filter looks back at."""
+
 _PROJECTIONS, _RANKED_POINTS = 50, 300
 _PREDICT_AT_ONCE = 50
 
@@ -37,6 +44,7 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
     Args:
         kind: ``projection``: a random direction of the state space, of 50 the one whose distances
             rank most like those of the states (Spearman; on 300 points, theirs on 1000).
+            ``direction``: any random direction, in which every component has its share.
             ``random``: a random bit, -1 or 1, per state. In the discrete worlds of the paper many
             sequences share a state and its bit; here it says nothing about another state.
         states: Standardised states, [N, K, 6].
@@ -48,6 +56,8 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
     if kind == "random":
         return rng.choice([-1.0, 1.0], states.shape[:2])
     points = states.reshape(-1, states.shape[-1])
+    if kind == "direction":
+        return _standardised(states @ rng.standard_normal(points.shape[-1]))
     some = rng.choice(points, min(_RANKED_POINTS, len(points)), replace=False)
     ranks = rankdata(pdist(some))
 
@@ -55,7 +65,10 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
         return float(np.corrcoef(ranks, rankdata(pdist(some @ direction[:, None])))[0, 1])
 
     best = max(rng.standard_normal((_PROJECTIONS, points.shape[-1])), key=spearman)
-    values = states @ best
+    return _standardised(states @ best)
+
+
+def _standardised(values: Array) -> Array:
     return (values - values.mean()) / values.std()
 
 
@@ -99,6 +112,36 @@ def mlp_oracle(states: Array, labels: Array, seed: int, epochs: int = 1000) -> A
         optimizer.step()
     with torch.no_grad():
         return mlp(torch.from_numpy(states).float())[..., 0].double().numpy()
+
+
+def nearest(states: Array, labels: Array) -> Array:
+    """Extrapolate labels by those of the two nearest labelled states; as the linear oracle."""
+    inputs, values = _labelled(states, labels)
+    table = KNeighborsRegressor(2).fit(inputs, values)
+    return table.predict(states.reshape(-1, states.shape[-1])).reshape(states.shape[:2])
+
+
+def linear_filter(systems: Histories, labels: Array) -> Array:
+    """Extrapolate labels by ridge regression on the last places of both bodies.
+
+    They are those that a model has seen at the row, of three time steps, the planet's relative to
+    the star's last one: no mass, no time step and nothing that is not linear.
+    """
+    seen = systems.batch["coordinates"].double().numpy()
+    planet = seen[:, systems.rows]
+    star = np.zeros_like(planet)
+    star[:, 1:] = seen[:, systems.rows[1:] - 1]  # the star of a step comes after its planet
+    origin = star
+    inputs = [planet - origin]
+    for lag in range(1, FILTERED):
+        for body in (planet, star):
+            before = np.zeros_like(body)
+            before[:, lag:] = body[:, :-lag] - origin[:, lag:]
+            inputs.append(before)
+    places = np.concatenate(inputs, axis=-1)
+    known, values = _labelled(places, labels)
+    fitted = make_pipeline(StandardScaler(), RidgeCV(ALPHAS)).fit(known, values)
+    return fitted.predict(places.reshape(-1, places.shape[-1])).reshape(places.shape[:2])
 
 
 def _labelled(states: Array, labels: Array) -> tuple[Array, Array]:
@@ -147,7 +190,7 @@ class WhiteNoiseModel(OrbitModel):
 def extrapolate(
     model: OrbitModel, systems: Histories, labels: Array, steps: int, seed: int
 ) -> Array:
-    """Fine-tune a model on labels of the first N sequences and return its output on all.
+    """Fine-tune a model on labels of the first N sequences and return its output on all M.
 
     Args:
         model: The model to start from; it is left as it is.
@@ -157,7 +200,7 @@ def extrapolate(
         seed: Seed of the fresh head.
 
     Returns:
-        The output at the planet's rows, [2 N, K].
+        The output at the planet's rows, [M, K].
     """
     n, length = systems.n_systems, systems.batch["tokens"].shape[1]
     target = torch.full((n, length), torch.nan)
@@ -168,7 +211,7 @@ def extrapolate(
     trainer.fit(tuned, train_dataloaders=_batches([training] * steps))
     pieces = [
         {name: value[start : start + _PREDICT_AT_ONCE] for name, value in systems.batch.items()}
-        for start in range(0, 2 * n, _PREDICT_AT_ONCE)
+        for start in range(0, len(systems.states), _PREDICT_AT_ONCE)
     ]
     outputs: Any = trainer.predict(tuned, dataloaders=_batches(pieces))
     return torch.cat(outputs)[:, systems.rows].double().numpy()

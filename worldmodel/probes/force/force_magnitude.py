@@ -4,6 +4,9 @@ As published, fine-tuning sees two labels of every test sequence, in dozens of p
 planet's mass is invisible, a model that remembers which label belongs to which sequence then
 seems to know it. So heads are trained without and with this leak, and evaluated at rows of the
 same sequences that have no label, at the leaked labels, and on sequences that never leaked.
+
+A head that fine-tunes too long knows less than the features it started from: a ridge read-out of
+the checkpoint and one of random weights stand beside it, and ``stop_heads`` stops it in time.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ CAPTION = (
     "many were left out, and figures of different shares are of different points. What is "
     "known at the circle but not at the square was remembered. Bars: 95% over sequences; "
     "dotted: the law. Controls: a model trained from scratch with the steps of both "
-    "trainings, a ridge read-out of an untrained model, k-NN on the "
+    "trainings, ridge read-outs of the model and of an untrained one, k-NN on the "
     "true state, and what the observations allow at best."
 )
 
@@ -72,13 +75,16 @@ class ForceMagnitude(Probe):
 
     name = "force_magnitude"
     about = "does a fine-tuned force head infer the masses, or remember leaked labels?"
-    uses = (*HEAD_SETTINGS, "seeds", "scratch")
+    uses = (*HEAD_SETTINGS, "seeds", "scratch", "stop_heads")
     trains = True
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
-        """Refuse a world without labelled two-body systems."""
+        """Refuse a world without labelled two-body systems, and a control of unknown length."""
         if "force" not in checkpoint.protocol.populations:
             return f"protocol {checkpoint.protocol.name!r} has no labelled forces; take fixed"
+        trains = not isinstance(checkpoint.model, ForceModel)
+        if checkpoint.steps is None and settings.scratch and trains:
+            return "it does not tell its steps, which the control from scratch takes; --no-scratch"
         return None
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
@@ -135,21 +141,25 @@ def _predictors(checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> I
     else:
         leaks, steps = LEAKS, settings.steps or STEPS
         for leak in leaks:
-            setting = {"leak": leak, "labels": labels, "steps": steps}
+            setting = {"leak": leak, "labels": labels, "steps": steps, **_stopped(settings)}
             roles = [f"head_{leak}_{seed}" for seed in seeds]
             heads: list[Any] = [partial(pieces.needed, role, PREDICTIONS) for role in roles]
             yield _Predictor(None, None, setting, heads)
         if settings.scratch:
-            setting = {"leak": 0, "labels": labels, "steps": scratch_steps(checkpoint, steps)}
+            total = scratch_steps(checkpoint, steps)
+            setting = {"leak": 0, "labels": labels, "steps": total, **_stopped(settings)}
             heads = [partial(pieces.needed, f"scratch_{seed}", PREDICTIONS) for seed in seeds]
             yield _Predictor(None, "scratch", setting, heads)
     control = partial(_control, checkpoint, settings, pieces)
-    setting = {"leak": leaks[0], "labels": labels}
-    read_outs: list[Any] = [
-        partial(control, "ridge", leaks[0], seed, partial(_ridge, checkpoint, seed))
-        for seed in seeds
-    ]
-    yield _Predictor(None, "untrained + ridge", setting, read_outs)
+    for leak in leaks:
+        setting = {"leak": leak, "labels": labels}
+        read_outs: list[tuple[str, str, Callable[..., Any]]] = [
+            ("ridge", "own ridge", lambda seed: partial(_own_ridge, checkpoint)),
+            ("untrained + ridge", "ridge", lambda seed: partial(_ridge, checkpoint, seed)),
+        ]
+        for arm, name, fit in read_outs:
+            trainings: list[Any] = [partial(control, name, leak, x, fit(x)) for x in seeds]
+            yield _Predictor(None, arm, setting, trainings)
     for leak in leaks:
         nearest = partial(control, KNN, leak, seeds[0], _nearest)
         yield _Predictor(KNN, "oracle", {"leak": leak, "labels": labels}, [nearest])
@@ -172,6 +182,14 @@ def _control(
         return predictions(HeldOut(data, settings.n_sequences), partial(predict, data))
 
     return pieces.arrays({"control": name, "leak": leak, "seed": seed}, compute)
+
+
+def _stopped(settings: Settings) -> dict[str, str]:
+    return {"heads": "stopped on held-out labels"} if settings.stop_heads else {}
+
+
+def _own_ridge(checkpoint: Checkpoint, data: OrbitData, test: DataLoader) -> dict[str, Tensor]:
+    return ridge_readout(checkpoint.model, data.labelled_dataloader(), test)
 
 
 def _ridge(

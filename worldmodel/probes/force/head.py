@@ -24,12 +24,13 @@ from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.base import SHAPE
-from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.export import read_model
 from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
 from worldmodel.models.predictions import read_rows
 from worldmodel.probes.base import device
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.force.measures import Columns
+from worldmodel.probes.force.stopping import BestOnHeldOut, held_out
 from worldmodel.probes.settings import Settings
 from worldmodel.training.trainer import quiet_trainer
 
@@ -103,7 +104,7 @@ def own_data(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the data settings in a force model's checkpoint; none for other models."""
     if not isinstance(checkpoint.model, ForceModel):
         return {}
-    return read_checkpoint(checkpoint.path).get("datamodule_hyper_parameters", {})
+    return read_model(checkpoint.path).get("datamodule_hyper_parameters", {})
 
 
 def labelled(checkpoint: Checkpoint, settings: Settings, leak: int, seed: int) -> OrbitData:
@@ -144,7 +145,7 @@ def head_cell(
     case = checkpoint.case("training", leak=leak, steps=total, head_seed=seed)
     arguments = {
         **checkpoint.arguments,
-        "settings": {name: getattr(settings, name) for name in HEAD_SETTINGS},
+        "settings": {name: getattr(settings, name) for name in _head_settings(settings)},
         "leak": leak,
         "seed": seed,
         "from_scratch": from_scratch,
@@ -152,6 +153,11 @@ def head_cell(
     if from_scratch:
         case = dataclasses.replace(case, arm="scratch")
     return Cell(train_head, case, arguments, inputs={"checkpoint": checkpoint.path})
+
+
+def _head_settings(settings: Settings) -> tuple[str, ...]:
+    """Return the settings that a head's address holds: heads that do not stop have an older one."""
+    return (*HEAD_SETTINGS, "stop_heads") if settings.stop_heads else HEAD_SETTINGS
 
 
 def train_head(
@@ -183,7 +189,11 @@ def trained_head(
     model = ForceModel(lr=lr, warmup_steps=warmup(total), **shape(checkpoint.model))
     if not from_scratch:
         model.load_backbone(checkpoint.path)
-    quiet_trainer(total).fit(model, datamodule=data)
+    if settings.stop_heads:
+        stop = BestOnHeldOut(held_out(data, settings.labels), total)
+        quiet_trainer(total, callbacks=[stop]).fit(model, datamodule=data)
+    else:
+        quiet_trainer(total).fit(model, datamodule=data)
     return predictions(HeldOut(data, settings.n_sequences), partial(predicted, model))
 
 
@@ -192,7 +202,8 @@ def scratch_steps(checkpoint: Checkpoint, steps: int) -> int:
 
     A checkpoint that does not tell its batch is taken to have had this one.
     """
-    return steps + math.ceil((checkpoint.steps or 0) * (checkpoint.batch_size or BATCH) / BATCH)
+    assert checkpoint.steps is not None  # as the probe made sure
+    return steps + math.ceil(checkpoint.steps * (checkpoint.batch_size or BATCH) / BATCH)
 
 
 def own_predictions(checkpoint: Checkpoint, settings: Settings) -> Columns:

@@ -37,6 +37,7 @@ class Recorder(TextScorer):
         return self.summaries
 
 
+@pytest.mark.full
 def test_rouge_1_by_hand():
     # 4 of the 5 predicted words and of the 6 in the reference: P = 4/5, R = 4/6, F1 = 8/11.
     assert summscreen.rouge1("The cat sat quietly today.", ["the cat sat today on mats"]) == (

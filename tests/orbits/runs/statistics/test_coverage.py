@@ -11,6 +11,8 @@ from orbits.runs.statistics import (
     median,
     over_seeds,
     over_seeds_and_groups,
+    paired,
+    percentiles,
     power_law,
     wilson,
     within_slope,
@@ -54,6 +56,32 @@ def test_students_t_is_over_trainings_on_their_test_set(n):
     assert 92 < coverage(lambda rng: over_seeds(rng.normal(2, 0.1, n)), 2, 1000) < 98
 
 
+@pytest.mark.parametrize("n", [3, 5])
+def test_paired_differences_hold_the_difference_of_their_trainings(n):
+    """A seed brings its labels with it, which both rows share; each training errs by itself."""
+
+    def interval(rng):
+        shared = rng.normal(0, 1, n)
+        rows = [dict(enumerate(x + shared + rng.normal(0, 0.3, n))) for x in (2.5, 2)]
+        return paired(*rows).difference
+
+    assert 92 < coverage(interval, 0.5, 800) < 98
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("n", [3, 5])
+def test_percentiles_of_a_hierarchical_bootstrap_are_too_narrow(n):
+    """Which is why trainings enter by Student's t (:func:`over_seeds_and_groups`)."""
+
+    def interval(rng):
+        values = shared_test_set(rng, n, *SPREADS[0], 0)
+        trainings, groups = (rng.integers(k, size=(200, k)) for k in values.shape)
+        means = [values[np.ix_(a, b)].mean() for a, b in zip(trainings, groups, strict=True)]
+        return percentiles(values.mean(), np.array(means))
+
+    assert coverage(interval, 0, 500) < 91
+
+
 @pytest.mark.parametrize(
     ("n", "spread", "shared", "times"),
     [
@@ -88,6 +116,7 @@ def test_one_training_has_the_bootstrap_over_groups_and_two_have_nothing():
         over_seeds_and_groups(sums[0], mean_of)
 
 
+@pytest.mark.full
 def test_means_over_groups_of_different_sizes():
     def interval(rng):
         sizes = rng.integers(1, 9, 200)
@@ -104,6 +133,22 @@ def test_shares_of_variance():
         return bootstrap(sums, lambda s: 1 - s[..., 0] / s[..., 1], n_boot=200)
 
     assert 92 < coverage(interval, 0.9, 400) < 98
+
+
+@pytest.mark.full
+def test_where_one_percent_make_half_of_a_sum_means_are_too_narrow_and_medians_are_not():
+    """As in the causal ceiling's squared error outside the box: see :func:`bootstrap`."""
+    spread = 2.3  # of ln square: the largest 1% make Phi(2.3 - 2.33) of the sum
+
+    def squares(rng):
+        return np.exp(rng.normal(0, spread, (1000, 1)))
+
+    def rms(rng):
+        sums = np.concatenate([squares(rng), np.ones((1000, 1))], axis=1)
+        return bootstrap(sums, lambda s: np.sqrt(mean_of(s)), n_boot=200)
+
+    assert coverage(rms, np.exp(spread**2 / 4), 200) < 91
+    assert 92 < coverage(lambda rng: median(squares(rng), 100), 1, 200) < 98
 
 
 @pytest.mark.full

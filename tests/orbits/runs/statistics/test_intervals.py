@@ -91,6 +91,7 @@ def test_over_seeds_needs_three():
         over_seeds([1.0, 2.0])
 
 
+@pytest.mark.full
 def test_a_median_has_the_interval_of_resampled_sequences():
     rng = np.random.default_rng(0)
     found = [median(rng.normal(3, 1, (60, 2)), seed=n) for n in range(100)]

@@ -1,0 +1,1 @@
+"""Why fine-tuning on few labels fails for some backbones: one study."""

@@ -1,0 +1,59 @@
+"""Which language models extrapolate differently: paired by seed, corrected for their number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from benchmarks.language.base import measured
+from orbits.runs.result import Result
+from orbits.runs.statistics import LEVEL, Comparison, compare
+from orbits.runs.table import NOTHING, Column, Table, Value, by_seed
+
+BASELINE = "softmax"
+METRICS = ("loss@1x", "rise@8x", "loss@8x")
+"""What is compared: where training ended, and at the longest length of the papers."""
+STATES = {"off": False, "on": True}
+CAPTION = (
+    "Mean difference over the seeds that a pair shares [95% by Student's t, of this pair alone]; "
+    "its p value, and that after Holm's correction for the {} pairs of a column. A difference is "
+    f"claimed where the corrected one is below {LEVEL:g}."
+)
+
+
+def differences(results: Sequence[Result], ntk: str) -> Table:
+    """Compare each variant with softmax, and one that was switched on late with itself throughout.
+
+    Args:
+        results: Measurements; the others are left out.
+        ntk: Dynamic NTK, ``on`` or ``off``.
+    """
+    found = measured(results, ntk=STATES[ntk])
+    variants = list(dict.fromkeys(result.case.variant for result in found))
+    pairs = [(one, BASELINE) for one in variants if one != BASELINE and BASELINE in variants]
+    for one in variants:
+        always = re.sub(r", off to step \d+$", "", one)
+        pairs += [(one, always)] if always != one and always in variants else []
+    families = {}
+    for metric in METRICS:
+        values = {key[0]: seeds for key, seeds in by_seed(found, metric, "variant").items()}
+        known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
+        families[metric] = compare(known)
+    body = [
+        [
+            Value(f"{one} - {other}", kind="name"),
+            *(_value(family.get((one, other))) for family in families.values()),
+        ]
+        for one, other in pairs
+        if any((one, other) in family for family in families.values())
+    ]
+    columns = [Column("pair"), *(Column(metric) for metric in METRICS)]
+    caption = CAPTION.format(max(map(len, families.values())))
+    return Table(f"Differences, seed by seed, dynamic NTK {ntk}", columns, body, caption)
+
+
+def _value(found: Comparison | None) -> Value:
+    if found is None:
+        return NOTHING
+    mean, low, high = (f"{x:+.3f}" for x in found.difference)
+    return Value(mean, f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}")

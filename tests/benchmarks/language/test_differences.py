@@ -1,0 +1,64 @@
+"""Which language models extrapolate differently: pairs, signs, and the correction for them."""
+
+from benchmarks.language.differences import differences
+from benchmarks.language.extrapolation import STUDY
+from orbits.runs.result import Case, Metric, Result
+
+LATE = "lssar p=15, off to step 150"
+RISES = {  # of three seeds: far lower than softmax, as softmax, and in between
+    "softmax": (0.40, 0.50, 0.60),
+    "alibi": (0.01, 0.12, 0.20),
+    "lazy": (0.55, 0.45, 0.50),
+    "lssar p=15": (0.10, 0.20, 0.31),
+    LATE: (0.39, 0.52, 0.61),
+}
+
+
+def results(seeds=3):
+    return [
+        Result(
+            Case("extrapolation", "measurement", name, seed=seed, setting={"ntk": ntk}),
+            metrics={"rise@8x": Metric(rise + ntk * seed, n=1), "loss@1x": Metric(2.0, n=1)},
+        )
+        for name, rises in RISES.items()
+        for seed, rise in enumerate(rises[:seeds])
+        for ntk in (False, True)
+        if not (ntk and name == "alibi")
+    ]
+
+
+def boxes(table):
+    return {row[0].text: [f"{box.text} {box.detail}" for box in row[1:]] for row in table.rows}
+
+
+def test_models_are_compared_with_softmax_and_late_ones_with_themselves():
+    table = differences(results(), "off")
+    assert [column.heading for column in table.columns] == ["pair", "loss@1x", "rise@8x", "loss@8x"]
+    found = boxes(table)
+    assert list(found) == [
+        "alibi - softmax",
+        "lazy - softmax",
+        "lssar p=15 - softmax",
+        f"{LATE} - softmax",
+        f"{LATE} - lssar p=15",
+    ]
+    assert "the 5 pairs of a column" in table.caption
+    same, rise, none = found["alibi - softmax"]
+    assert same.startswith("+0.000 [+0.000, +0.000], p 1")
+    assert none == "- "
+    assert rise.startswith("-0.390 [")  # the mean of -0.39, -0.38 and -0.40
+    p, corrected = (float(each.split()[-1]) for each in rise.split(",")[-2:])
+    assert p < 0.001
+    assert corrected > 3 * p, "Holm: times the number of pairs that are not smaller"
+
+
+def test_each_state_is_its_own_family():
+    table = differences(results(), "on")
+    assert "alibi - softmax" not in boxes(table)
+    assert "the 4 pairs of a column" in table.caption
+
+
+def test_two_seeds_are_not_compared():
+    assert differences(results(seeds=2), "off").rows == []
+    titles = [table.title for table in STUDY.tables(results(seeds=2))]
+    assert not [title for title in titles if title.startswith("Differences")]

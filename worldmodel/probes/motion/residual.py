@@ -1,0 +1,86 @@
+"""The exchange of a model's residual stream between two sequences, at some rows of one block.
+
+The model's own forward pass runs on: what a stage hands to the next is replaced by what the same
+stage made of another sequence, and all that follows is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from orbits.observation import STAR
+from worldmodel.models.orbit import OrbitModel
+from worldmodel.probes.linear import layer_names, layers
+
+STARS, PLANETS, EVERY = "star", "planet", "every"
+ROWS = (STARS, PLANETS, EVERY)
+"""Rows that are exchanged."""
+CHANGED, OTHER, RANDOM = "changed system", "another system", "random direction"
+DONORS = (CHANGED, OTHER, RANDOM)
+"""What takes the place of the residual: that of the same system with another mass, or a control. A
+random direction is a step from the residual as long as
+that to the changed system's."""
+
+
+def stages(model: OrbitModel) -> dict[str, nn.Module]:
+    """Return the modules after which the residual stream is exchanged, by name."""
+    names = layer_names(model)[:-1]  # the final norm is no stage: nothing but the head follows it
+    return dict(zip(names, [model.embedding, *model.gpt.blocks], strict=True))
+
+
+def rows_of(body: npt.NDArray, rows: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of rows, [N, T], from body numbers [N, T]."""
+    if rows == EVERY:
+        return np.ones(body.shape, bool)
+    return body == STAR if rows == STARS else body > STAR
+
+
+def donors(
+    model: OrbitModel, batches: Mapping[str, dict[str, Tensor]], generator: torch.Generator
+) -> dict[str, dict[str, Tensor]]:
+    """Return what is put in after each stage, each [B, T, width].
+
+    Args:
+        model: The model.
+        batches: Its inputs: ``own``, and those of the donors ``CHANGED`` and ``OTHER``.
+        generator: What random directions are drawn from.
+
+    Returns:
+        Tensors by stage and donor.
+    """
+    streams = {name: layers(model, batch)[:-1] for name, batch in batches.items()}
+    given: dict[str, dict[str, Tensor]] = {}
+    for number, stage in enumerate(stages(model)):
+        own, changed = streams["own"][number], streams[CHANGED][number]
+        noise = torch.randn(own.shape, generator=generator).to(own)
+        step = (changed - own).norm(dim=-1, keepdim=True)
+        random = own + step * nn.functional.normalize(noise, dim=-1)
+        given[stage] = {CHANGED: changed, OTHER: streams[OTHER][number], RANDOM: random}
+    return given
+
+
+@contextmanager
+def exchanged(model: OrbitModel, stage: str, donor: Tensor, rows: Tensor) -> Iterator[None]:
+    """Replace the residual stream after a stage at some rows, as long as the context lasts.
+
+    Args:
+        model: The model, which is asked inside of the context.
+        stage: Of :func:`stages`.
+        donor: What takes its place, [B, T, width].
+        rows: Where, [B, T].
+    """
+
+    def replace(_: nn.Module, __: object, output: Tensor) -> Tensor:
+        return torch.where(rows[..., None], donor, output)
+
+    hook = stages(model)[stage].register_forward_hook(replace)
+    try:
+        yield
+    finally:
+        hook.remove()
