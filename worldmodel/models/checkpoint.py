@@ -72,14 +72,6 @@ def check_file(path: str | Path) -> None:
         raise ValueError(f"{path}: not a checkpoint of a world model")
 
 
-def check_model(path: str | Path) -> None:
-    """Refuse what is neither a checkpoint's file nor the folder of an exported model."""
-    if not Path(path).is_dir():
-        check_file(path)
-    elif not (Path(path) / CONFIG).is_file():
-        raise FileNotFoundError(f"{path}: no {CONFIG} in it; not an exported model")
-
-
 def check_archive(path: str | Path) -> None:
     """Compare each member of a checkpoint with the checksum that was written with it."""
     check_file(path)
@@ -163,7 +155,10 @@ def named_checkpoint(text: str | Path) -> NamedCheckpoint:
     """Read ``PATH`` or ``LABEL:SEED=PATH``."""
     match = _NAMED.fullmatch(str(text))
     path = Path(match["path"] if match else text)
-    if not path.exists():
+    if path.is_dir():
+        if not (path / CONFIG).is_file():
+            raise FileNotFoundError(f"{path}: no {CONFIG} in it; not an exported model")
+    elif not path.is_file():
         hint = "; a named checkpoint is LABEL:SEED=PATH" if "=" in str(text) and not match else ""
         raise FileNotFoundError(f"{path}: no such file{hint}")
     if not match:

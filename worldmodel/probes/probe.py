@@ -21,7 +21,7 @@ from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
-from worldmodel.models.checkpoint import check_model, named_checkpoint
+from worldmodel.models.checkpoint import check_file, named_checkpoint
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
 from worldmodel.training.allocator import keep_freed_memory
@@ -68,7 +68,8 @@ class Probing(Study):
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
         for text in settings.checkpoints:
-            check_model(named_checkpoint(text).path)
+            if (path := named_checkpoint(text).path).is_file():
+                check_file(path)
         if settings.law is not None:
             laws.get(settings.law)
 

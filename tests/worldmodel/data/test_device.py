@@ -163,7 +163,7 @@ def test_a_resumed_run_sees_the_batches_it_would_have_seen(tmp_path, device):
     [
         ({"protocol": "paper"}, "'paper'.*leave device_batches out"),
         ({"protocol_args": {"law": "yukawa"}}, "'yukawa'.*leave device_batches out"),
-        ({"protocol_args": {"shift": "closer"}}, "'identifiable'.*leave device_batches out"),
+        ({"protocol_args": {"shift": "closer"}}, "'closer' has no population 'pretrain'"),
         ({"population": "force"}, "no labels"),
         ({"seed": -1}, "-1"),
     ],

@@ -114,6 +114,7 @@ def test_a_planted_state_is_read_and_noise_and_shuffled_labels_are_not(path, mon
     assert 0.1 < r2(False, "state", "log_force") < 0.999  # not linear in the state
 
 
+@pytest.mark.full
 def test_results_controls_and_figure(path, tmp_path):
     settings = Settings(n_sequences=30, labels=60, law="power_1_5")
     results = evaluate("linear", path, settings, tmp_path)
