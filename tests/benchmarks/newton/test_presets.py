@@ -52,6 +52,7 @@ def test_gpu_makes_batches_on_the_device_where_it_can():
     assert made_on_device(law="harmonic") == {"pretrain": None, "force": None}
 
 
+@pytest.mark.full
 def test_paper_is_the_published_recipe():
     assert settings("paper").protocol == "paper"
     width, vocabulary, logits = 768, 7002, 2 * 7000

@@ -111,6 +111,7 @@ def test_projections_are_linear_and_keep_the_order_of_distances():
     assert agreement(targets) > np.quantile(others, 0.8)
 
 
+@pytest.mark.full
 def test_any_direction_has_as_much_of_each_component_and_the_chosen_one_has_not():
     made = histories(protocol(), seed=0, n_systems=60, n_fresh=0)
     rng, states = np.random.default_rng(0), made.states[:60]
