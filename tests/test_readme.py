@@ -1,5 +1,6 @@
-"""The commands of README.md: each is there, and so are its flags and configurations."""
+"""The READMEs: their commands, flags and configurations are there, and their Python runs."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -8,11 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from orbits import protocols
+from orbits.dataset import generate
+
 ROOT = Path(__file__).parents[1]
-BLOCKS = re.findall(r"```bash\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+OURS = ("orbits", "attention", "worldmodel", "symreg", "benchmarks")
+PAGES = [ROOT / "README.md", *(ROOT / package / "README.md" for package in OURS)]
+TEXTS = {page: page.read_text("utf-8") for page in PAGES}
+
+
+def blocks(language):
+    """Return the examples in a language, each with its page."""
+    return [
+        (page, block)
+        for page, text in TEXTS.items()
+        for block in re.findall(rf"```{language}\n(.*?)```", text, re.S)
+    ]
+
+
+BLOCKS = [block for _, block in blocks("bash")]
 LINES = "\n".join(BLOCKS).replace("\\\n", " ").splitlines()
 COMMANDS = [shlex.split(x, comments=True)[2:] for x in LINES if x.startswith("python -m ")]
-OURS = ("orbits", "attention", "worldmodel", "symreg", "benchmarks")
 
 
 def subject(words):
@@ -26,6 +43,22 @@ SUBJECTS = sorted({subject(words) for words in COMMANDS if words[0] in OURS})
 def test_every_package_has_commands_in_the_readme():
     assert {words[0] for words in SUBJECTS} == {*OURS}
     assert len(COMMANDS) > 30
+
+
+def test_the_first_page_is_short():
+    assert len(TEXTS[ROOT / "README.md"].split()) < 1500
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("number", range(len(blocks("python"))))
+def test_python_examples_run_as_they_are_written(number, tmp_path):
+    generate(tmp_path / "data/orbits", protocols.get("identifiable"), {"train": 100})
+    _, code = blocks("python")[number]
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.full

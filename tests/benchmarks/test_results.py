@@ -1,4 +1,4 @@
-"""RESULTS.md: its marked tables and the numbers of its text stand in the kept reports.
+"""RESULTS.md, README.md: marked tables and the numbers of the text stand in the kept reports.
 
 The reports are remade from their lines by ``test_kept.py``, so what is in them comes from lines.
 
@@ -21,12 +21,22 @@ import pytest
 
 from benchmarks.excerpts import KEPT, MARKER, filled, parsed
 
-TEXT = (Path(__file__).parents[2] / "RESULTS.md").read_text(encoding="utf-8")
-PARTS = [part for part in re.split(r"^(?=#+ )", TEXT, flags=re.M) if part]
-SECTIONS = {part.splitlines()[0].strip("# "): part for part in PARTS}
+ROOT = Path(__file__).parents[2]
+TEXT, README = ((ROOT / x).read_text(encoding="utf-8") for x in ("RESULTS.md", "README.md"))
+FOUND = "What was found"
+
+
+def parts(text):
+    """Return the sections of a document by their headings."""
+    found = [part for part in re.split(r"^(?=#+ )", text, flags=re.M) if part]
+    return {part.splitlines()[0].strip("# "): part for part in found}
+
+
+SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"58 of 60": "sum of the column within 0.05 over the four rows of models"},
+    FOUND: {"58 of 60": "as in Results"},
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
         "4 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
@@ -128,6 +138,7 @@ def source_of(name):
 def test_marked_tables_are_those_of_the_reports():
     assert len(MARKER.findall(TEXT)) > 15
     assert filled(TEXT) == TEXT, "run python -m benchmarks.excerpts RESULTS.md"
+    assert filled(README) == README, "run python -m benchmarks.excerpts README.md"
 
 
 @pytest.mark.parametrize("name", [name for name, part in SECTIONS.items() if runs_of(part)])

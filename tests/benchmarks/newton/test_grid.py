@@ -230,7 +230,7 @@ def test_every_preset_describes_a_run(preset, protocol):
     ("arguments", "message"),
     [
         (["nwton"], "newton"),
-        (["newton", "--preset", "large"], "tiny, small, gpu, paper"),
+        (["newton", "--preset", "large"], "tiny, small, demo, gpu, paper"),
         (["newton", "--protocol", "fixd"], "identifiable, free_step"),
         (["newton", "--attention", "softmax,linnear"], "linnear"),
         (["newton", "--engine", "eureqa"], "operon"),
