@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from orbits import laws, motion
 from orbits.arithmetic import PI, TURN
+from orbits.disturbed_fit import DisturbedOrbits
 from orbits.elements import Elements
 from orbits.observation import times
 from orbits.protocols import Protocol
@@ -61,7 +62,8 @@ def typical_systems(protocol: Protocol) -> Systems:
     shift they are those of the unshifted protocol: an observer knows the population that a model
     was trained on, and not that it is asked about another.
     """
-    return protocol.unshifted.systems(0, "train", range(_PRIOR_SYSTEMS), "force")
+    population = protocol.unshifted.populations[-1]
+    return protocol.unshifted.systems(0, "train", range(_PRIOR_SYSTEMS), population)
 
 
 def implied_force(protocol: Protocol, found: Fit) -> Array:
@@ -86,7 +88,7 @@ def fit(
     e sin M, w + k M, x0, y0), started at the truth so that it cannot fail by a bad start: an upper
     bound, not a method. No fit ends worse than its start. With k the turns of the angle per radial
     turn of a nearly circular orbit (1 for Newton's law), no parameter becomes undetermined as e
-    goes to zero.
+    goes to zero. Under a disturbance, :mod:`orbits.disturbed_fit` says what else is fitted.
 
     Args:
         protocol: What observes.
@@ -106,7 +108,7 @@ def fit(
     tokens = protocol.observe(world)["tokens"]
     observed = protocol.tokens.decode(tokens[:, 1 : 1 + n_seen])
     when = times(world, protocol.dts, protocol.n_points, n_planets=1)
-    whole = _Orbits(laws.get(protocol.law), when, protocol.n_points, world.mean_anomaly[:, 0])
+    whole = _orbits(protocol, world, when)
     seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
     theta = whole.parameters(world)
     typical = theta if population is None else whole.parameters(population)
@@ -120,8 +122,17 @@ def fit(
     return Fit(m1, m2, points, relative, converged)
 
 
+def _orbits(protocol: Protocol, world: Systems, when: Array) -> _Orbits | DisturbedOrbits:
+    """Return the orbits of a protocol's systems at times [N, steps]."""
+    anomaly = world.mean_anomaly[:, 0]
+    if protocol.disturbance is None:
+        return _Orbits(laws.get(protocol.law), when, protocol.n_points, anomaly)
+    assert world.coupling is not None  # the sampler of disturbed systems sets it
+    return DisturbedOrbits(protocol.disturbance, when, protocol.n_points, anomaly, world.coupling)
+
+
 def _minimum(
-    orbits: _Orbits,
+    orbits: _Orbits | DisturbedOrbits,
     observed: Array,
     theta: Array,
     prior_mean: Array,
@@ -138,7 +149,7 @@ def _minimum(
     converged = np.zeros(len(theta), np.bool_)
     left = np.arange(len(theta))
 
-    def cost(some: _Orbits, of: Array, seen: Array) -> tuple[Array, Array]:
+    def cost(some: _Orbits | DisturbedOrbits, of: Array, seen: Array) -> tuple[Array, Array]:
         points, _ = some.observe(of)
         residual = (seen - points).reshape(len(of), -1)
         prior = np.sum((prior_mean - of) ** 2 / prior_variance, axis=1)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from orbits import motion
+from orbits import disturbed, motion
 from orbits.arithmetic import Array
+from orbits.disturbed import Disturbance
 from orbits.systems import Systems
 from orbits.tokens import interleave
 
@@ -18,13 +19,18 @@ DT_ROW, STAR = -1, 0
 
 
 def observe(
-    world: Systems, dts: tuple[float, ...], n_points: int, law: str, interacting: bool = False
+    world: Systems,
+    dts: tuple[float, ...],
+    n_points: int,
+    law: str,
+    interacting: bool = False,
+    disturbance: Disturbance | None = None,
 ) -> tuple[Array, npt.NDArray[np.int8]]:
     """Return the coordinates [N, 1 + n_points, 2] in AU and the body numbers [N, 1 + n_points].
 
     Row 0 is the time-step row; its coordinates are zero. Unless they are ``interacting``, planets
-    move independently of each other: one planet and its star about their centre of mass; several
-    about a star at rest (Vafa et al. 2025).
+    move independently of each other: one planet and its star about their centre of mass, with or
+    without a ``disturbance``; several about a star at rest (Vafa et al. 2025).
     """
     coordinates = np.zeros((len(world.star_mass), 1 + n_points, 2))
     body = np.full(coordinates.shape[:2], DT_ROW, np.int8)
@@ -34,6 +40,8 @@ def observe(
         when = times(alike, dts, n_points, int(n))
         if interacting:
             points = _interacting(alike, int(n), when)
+        elif disturbance is not None:
+            points = disturbed.trajectories(disturbance, alike, when).place[:, :, :2]
         else:
             points = _points(alike, int(n), when, law)
         coordinates[rows, 1:] = interleave(points, n_points)

@@ -12,6 +12,9 @@ fixed          The same distributions without the defects: independent draws of 
 identifiable   Binaries whose two masses can be read from what is observed.
 free_step      The same binaries with a time step that is drawn apart from the period.
 nbody          Hill-stable systems whose planets pull on each other; no labels.
+drag, changing_g, hidden_body, kinds
+               The binaries of ``identifiable``, moved by more than their attraction
+               (:mod:`orbits.disturbed`); no labels.
 =============  =============================================================================
 
 A protocol of binaries can be shifted (:mod:`orbits.shifts`): what is asked of a model then lies
@@ -29,7 +32,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orbits import labels, laws, motion, observation, paper, shifted, shifts, systems
+from orbits import disturbed, labels, laws, motion, observation, paper, shifted, shifts, systems
+from orbits.disturbed import Disturbance
 from orbits.observation import DT_ROW, STAR
 from orbits.systems import POPULATIONS, SPLITS, Systems
 from orbits.tokens import TokenLayout
@@ -52,6 +56,7 @@ _SAMPLERS: dict[str, Callable[..., Systems]] = {
     "exoplanets": systems.exoplanets,
     "published": paper.published,
     "hill_stable": _hill_stable,
+    "disturbed": systems.identifiable,
 }
 
 
@@ -61,7 +66,7 @@ class Protocol:
 
     Attributes:
         name: The name used in configs and result rows.
-        sampler: identifiable, free_step, exoplanets, published or hill_stable.
+        sampler: identifiable, free_step, exoplanets, published, hill_stable or disturbed.
         max_planets: Most planets of a system in the population ``pretrain``.
         n_points: Observed points per sequence, after the time-step row.
         low: Left edge of the box in AU.
@@ -77,6 +82,8 @@ class Protocol:
             Newton's law, and has the population ``pretrain`` alone.
         shift: How systems differ from those of the unshifted protocol, or None. A shifted
             protocol is asked and never trained on: population ``force``, split ``test``.
+        disturbance: What moves binaries beside their attraction, or None. Such a world obeys
+            Newton's law between any two bodies, and has the population ``pretrain`` alone.
     """
 
     name: str
@@ -93,6 +100,7 @@ class Protocol:
     as_published: bool = False
     interacting: bool = False
     shift: shifts.Shift | None = None
+    disturbance: Disturbance | None = None
 
     def __post_init__(self) -> None:
         if self.n_points < 2:
@@ -102,7 +110,7 @@ class Protocol:
         if self.label_leak not in LABEL_LEAKS:
             raise ValueError(f"label_leak must be 0 or 2, got {self.label_leak}")
         laws.get(self.law)  # refuses an unknown law
-        if self.interacting and self.law != motion.NEWTON:
+        if not self.is_two_body and self.law != motion.NEWTON:
             raise ValueError(f"protocol {self.name!r} knows Newton's law only, got {self.law!r}")
         _ = self.tokens  # refuses an impossible vocabulary
         if self.shift is not None:
@@ -115,15 +123,20 @@ class Protocol:
 
     @property
     def populations(self) -> tuple[str, ...]:
-        """Names of the populations: interacting bodies have no ``force``, shifted no other."""
+        """Names of the populations: only two-body motion has ``force``, shifted no other."""
         if self.shift is not None:
             return POPULATIONS[1:]
-        return POPULATIONS[:1] if self.interacting else POPULATIONS
+        return POPULATIONS if self.is_two_body else POPULATIONS[:1]
+
+    @property
+    def is_two_body(self) -> bool:
+        """Whether nothing moves a planet but the attraction between it and its star."""
+        return not self.interacting and self.disturbance is None
 
     @property
     def is_compiled(self) -> bool:
         """Whether ``orbits.kernel`` serves this world: Newton's law, planet by planet, no shift."""
-        return self.law == motion.NEWTON and not self.interacting and self.shift is None
+        return self.law == motion.NEWTON and self.is_two_body and self.shift is None
 
     @property
     def unshifted(self) -> Protocol:
@@ -133,11 +146,15 @@ class Protocol:
     def config(self) -> dict[str, Any]:
         """Return all settings that determine the data, as plain JSON values.
 
-        Without a shift there is no key ``shift``.
+        Without a shift there is no key ``shift``, without a disturbance none of that name.
         """
         config = dataclasses.asdict(self.unshifted) | {"dts": list(self.dts)}
-        del config["shift"]
-        return config if self.shift is None else {**config, "shift": self.shift.as_plain()}
+        del config["shift"], config["disturbance"]
+        if self.shift is not None:
+            config["shift"] = self.shift.as_plain()
+        if self.disturbance is not None:
+            config["disturbance"] = self.disturbance.as_plain()
+        return config
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
         """Refuse seeds whose data are not independent of each other.
@@ -213,7 +230,7 @@ class Protocol:
               :func:`orbits.labels.force_and_state`.
         """
         coordinates, body = observation.observe(
-            world, self.dts, self.n_points, self.law, self.interacting
+            world, self.dts, self.n_points, self.law, self.interacting, self.disturbance
         )
         tokens = np.empty(coordinates.shape, np.uint16)
         tokens[:, 0] = self.tokens.dt_token(world.dt_index)[:, None]
@@ -261,6 +278,8 @@ class Protocol:
                     f"population force, split test, not {population}, {split}"
                 )
             sampler = functools.partial(shifted.binaries, self.shift, self.sampler)
+        if self.disturbance is not None:
+            sampler = functools.partial(disturbed.binaries, self.disturbance)
         if population not in self.populations:
             raise ValueError(
                 f"protocol {self.name!r} has no labelled population; take fixed or identifiable"
@@ -318,6 +337,17 @@ _CATALOGUE = {
             n_bins=7000,
             dts=tuple(2.0**k for k in range(-7, -2)),
             interacting=True,
+        ),
+        *(
+            dataclasses.replace(_BINARIES, name=name, sampler="disturbed", disturbance=disturbance)
+            for name, disturbance in {
+                "drag": Disturbance(drag_rate=0.1),
+                "changing_g": Disturbance(g_rate=-0.04),
+                "hidden_body": Disturbance(hidden_body=True),
+                # Two kinds of bodies: two of the first, one of each either way round, two of the
+                # second.
+                "kinds": Disturbance(couplings=(1.0, 0.5, 0.5, 2.0)),
+            }.items()
         ),
     )
 }

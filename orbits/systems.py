@@ -53,6 +53,7 @@ class Systems(NamedTuple):
         pinned_planet: With several planets the star rests where this planet's reflex motion
             puts it, [N].
         pinned_anomaly: The mean anomaly at which it does, radians, [N].
+        coupling: Factor of the attraction between star and planet, [N]; None where it is the law's.
     """
 
     star_mass: Array
@@ -66,6 +67,7 @@ class Systems(NamedTuple):
     dt_index: npt.NDArray[np.int64]
     pinned_planet: npt.NDArray[np.int64]
     pinned_anomaly: Array
+    coupling: Array | None = None
 
     @classmethod
     def zeros(cls, n: int, max_planets: int) -> Systems:
@@ -86,7 +88,8 @@ class Systems(NamedTuple):
 
     def rows(self, rows: npt.NDArray) -> Systems:
         """Return the systems of some rows."""
-        return Systems(*(field[rows] for field in self))
+        taken = {name: x[rows] for name, x in self._asdict().items() if x is not None}
+        return Systems(**taken)
 
     def orbits(self, k: int) -> Elements:
         """Return the orbits of planet ``k`` = 0, 1, ... about its star, [N]."""
@@ -208,6 +211,13 @@ def coarsest_step(
         law,
         *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
     )
+    return coarsest(periods, points, dts)
+
+
+def coarsest(
+    periods: Array, points: npt.ArrayLike, dts: tuple[float, ...]
+) -> npt.NDArray[np.int64]:
+    """Return the number of the coarsest of ``dts`` that gives ``points`` per period, [N]."""
     fine_enough = is_well_sampled(
         np.asarray(dts)[None], periods[:, None], np.asarray(points)[..., None]
     )

@@ -18,7 +18,10 @@ every_world = pytest.mark.parametrize(("name", "population"), WORLDS)
 
 @pytest.mark.parametrize(
     ("name", "population"),
-    [pytest.param(*w, marks=pytest.mark.full if w[0] == "nbody" else ()) for w in WORLDS],
+    [
+        pytest.param(*w, marks=() if protocols.get(w[0]).is_two_body else pytest.mark.full)
+        for w in WORLDS
+    ],
 )
 def test_tokens_equal_those_of_the_numpy_path(name, population):
     protocol, indices = protocols.get(name), np.r_[0:150, 2**20]

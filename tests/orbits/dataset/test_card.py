@@ -30,7 +30,9 @@ def test_every_protocol_has_a_card(name):
 @pytest.mark.parametrize(
     ("name", "population"),
     [
-        pytest.param(name, each, marks=[pytest.mark.full] if name == "nbody" else [])
+        pytest.param(
+            name, each, marks=[] if protocols.get(name).is_two_body else [pytest.mark.full]
+        )
         for name in protocols.names()
         for each in protocols.get(name).populations
     ],

@@ -80,6 +80,11 @@ class Causal(Probe):
                 f"planets of protocol {protocol.name!r} pull on each other and were sampled to "
                 "keep their distance at their own masses; take fixed or identifiable"
             )
+        if not protocol.is_two_body:
+            return (
+                f"bodies of protocol {protocol.name!r} are moved by more than their attraction, "
+                "which alone is changed here; take identifiable"
+            )
         least = 4 * (protocol.max_planets + 1)
         if protocol.n_points < least:
             return (

@@ -174,7 +174,7 @@ def _free(test: HeldOutSystems, points: Array, conserves: bool, **case: Any) -> 
             for h in range(1, 1 + test.most_steps)
         ]
         curves[f"{body}_error"] = curve(np.stack(by_step, axis=1))
-    if conserves and not test.protocol.interacting:
+    if conserves and test.protocol.is_two_body:
         missed = references.deviations(
             test.protocol, test.world, points, test.batch["body"], test.n_prompt
         )
