@@ -46,9 +46,9 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
                 line = [value.value for x in ends if (value := each.at(x)) is not None]
                 axis.plot(ends, line, color="black", lw=0.8, label=f"{variant}, best of widths")
         for number, (name, result) in enumerate(controls(results).items()):
-            style = LINES[(number + 1) % len(LINES)]
+            dashes = LINES[(number + 1) % len(LINES)]
             level = result.metrics["missed"].value
-            axis.axhline(level, color=CONTROL, lw=0.9, ls=style, label=name)
+            axis.axhline(level, color=CONTROL, lw=0.9, ls=dashes, label=name)
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel("FLOPs of the training")
