@@ -1,0 +1,1 @@
+"""What more steps, width and data buy a world model: one study."""

@@ -1,0 +1,117 @@
+"""What a world model of the curve is measured by; what needs no training beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.training import CHECKPOINT
+from orbits import protocols, shifts
+from orbits.implied.one_step import OneStep
+from orbits.protocols import Protocol
+from orbits.runs.cell import Outcome
+from orbits.runs.statistics import Interval
+from worldmodel.models.load import load_model
+from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.implied import references
+from worldmodel.probes.implied.asked import Prompts
+from worldmodel.probes.implied.medians import medians
+from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.motion.rollout import next_point
+
+CLOSER = "closer"
+FITTED = 100
+"""Sequences whose orbits are fitted, which takes long."""
+
+Plain = Mapping[str, Any]
+
+
+def measure(question: Plain, world: Plain, flops: float, pretrained: Path) -> Outcome:
+    """Measure a world model one step ahead and by its own continuations.
+
+    Args:
+        question: Protocol, its overrides, seed and number of the sequences.
+        world: The protocol's full configuration, which is part of the cell's address.
+        flops: Of the training.
+        pretrained: The folder of the world model.
+    """
+    model = load_model(pretrained / CHECKPOINT).eval()
+    assert isinstance(model, NextTokenModel)
+    box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
+    steps, test = OneStep(box.test.protocol, box.test.world, box.first), box.test
+    inside = box.measured(box.continued(model))
+    outside = closer.measured(closer.continued(model))
+    metrics: dict[str, float | Interval] = {
+        "missed": steps.measured(medians(model, test), test.batch["coordinates"])["missed"],
+        "nll": next_point(model, test.protocol, test.world)["nll"],
+        "exponent_within": inside["exponent_within"],
+        "exponent_closer": outside["exponent_within"],
+        "flops": flops,
+        "parameters": float(sum(p.numel() for p in model.parameters())),
+    }
+    return Outcome(metrics)
+
+
+def controls(question: Plain, world: Plain) -> list[Outcome]:
+    """Measure an orbit fit and what continues orbits without a law."""
+    box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
+    test, found = box.test, []
+    true = test.batch["coordinates"]
+    some = HeldOutSystems(test.protocol, test.world.rows(np.arange(min(FITTED, len(true)))))
+    outside = {
+        name: closer.measured(points)["exponent_within"]
+        for name, _, points in references.continuations(closer.test, test.protocol)
+    }
+    inside = {
+        name: box.measured(points)["exponent_within"]
+        for name, _, points in references.continuations(test, test.protocol)
+    }
+    for name, arm, points in references.next_points(test, some):
+        n = len(points)
+        asked = OneStep(test.protocol, test.world.rows(np.arange(n)), box.first)
+        metrics = {
+            "missed": asked.measured(points, true[:n])["missed"],
+            "exponent_within": inside[name],
+            "exponent_closer": outside[name],
+        }
+        found.append(Outcome(metrics, variant=name, arm=arm))
+    return found
+
+
+def planned(flops: float, parameters: int) -> Outcome:
+    """Return what the training of a preset takes, to which a curve is extrapolated."""
+    return Outcome({"flops": flops, "parameters": parameters})
+
+
+def _prompts(question: Plain, world: Plain, shift: str | None) -> Prompts:
+    """Return the prompts of the test sequences, of the training box or shifted.
+
+    Raises:
+        ValueError: The protocol has changed since the cell's address was made.
+    """
+    protocol = protocols.get(question["protocol"], question["protocol_args"])
+    if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
+        raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
+    population, there = "pretrain", protocol
+    if shift is not None:
+        population = "force"
+        there = protocols.get(
+            question["protocol"],
+            {**question["protocol_args"], "shift": shifts.get(shift).as_plain()},
+        )
+    systems = there.systems(question["seed"], "test", np.arange(question["n_test"]), population)
+    law = protocol.law
+    return Prompts(law, law, law, HeldOutSystems(there, systems), systems.dt_index, shift)
+
+
+def check(protocol: Protocol) -> None:
+    """Refuse a protocol whose orbits cannot be closer.
+
+    Raises:
+        ValueError: It cannot be shifted, or has several planets.
+    """
+    protocols.get(protocol.name, {"shift": shifts.get(CLOSER).as_plain()})

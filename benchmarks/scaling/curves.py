@@ -1,0 +1,178 @@
+"""Curves of a run: what is measured at each point, and the power laws through it.
+
+A power law is fitted to the logarithms of each seed's points by least squares, and the seeds'
+exponents are the sample, since the points of one seed share its sequences. The coefficient of the
+squared logarithm says whether a curve bends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+
+CURVE, PLAN, EXAM = "curve", "plan", "exam"
+LEAST = 3
+"""Points of a curve through which a power law is fitted."""
+AXES = ("steps", "heads", "sequences")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One training.
+
+    Attributes:
+        variant: The attention.
+        seed: Of the training.
+        steps: Of pre-training.
+        heads: Per block.
+        sequences: Different ones; 0 where every step has new ones.
+        metrics: What was measured, by name.
+    """
+
+    variant: str
+    seed: int
+    steps: int
+    heads: int
+    sequences: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A power law of one quantity in another, over seeds.
+
+    Attributes:
+        exponents: One for each seed.
+        constants: ln of the value where the other quantity is 1, for each seed.
+        bends: The coefficient of the squared logarithm in a parabola, for each seed with four
+            points or more.
+        span: Decades of the other quantity.
+    """
+
+    exponents: tuple[float, ...]
+    constants: tuple[float, ...]
+    bends: tuple[float, ...]
+    span: float
+
+    @property
+    def exponent(self) -> Interval | None:
+        """The exponent with its interval over seeds; None of fewer than three."""
+        return over_seeds(self.exponents) if len(self.exponents) >= MINIMUM_SEEDS else None
+
+    def at(self, x: float) -> Interval | None:
+        """Return the value at ``x``, inside the span or beyond, with its interval over seeds."""
+        logs = [c + n * math.log(x) for c, n in zip(self.constants, self.exponents, strict=True)]
+        if len(logs) < MINIMUM_SEEDS:
+            return None
+        return Interval(*(math.exp(end) for end in over_seeds(logs)))
+
+
+def points(results: Iterable[Result]) -> list[Point]:
+    """Return the trainings of a run, with the exam of their heads where there is one."""
+    exams: dict[Any, float] = {}
+    found: list[Point] = []
+    for result in results:
+        case = result.case
+        if result.ok and case.kind == EXAM and case.arm == "pretrained":
+            exams[_key(result)] = result.metrics["exam"].value
+    for result in results:
+        if result.ok and result.case.kind == CURVE and result.case.arm == "pretraining":
+            metrics = {name: metric.value for name, metric in result.metrics.items()}
+            if (score := exams.get(_key(result))) is not None:
+                metrics["exam"] = score
+            found.append(Point(*_key(result), metrics))
+    return found
+
+
+def fits(found: Sequence[Point], x: str, y: str) -> dict[tuple[Any, ...], Fit]:
+    """Return the power laws of ``y`` in ``x``, by variant and by what else is held fixed.
+
+    Args:
+        found: The trainings.
+        x: One of :data:`AXES`; sequences without a bound are left out.
+        y: A positive metric.
+    """
+    curves: dict[tuple[Any, ...], dict[int, list[tuple[float, float]]]] = {}
+    for point in found:
+        value, at = point.metrics.get(y), getattr(point, x)
+        if value is not None and value > 0 and at:
+            fixed = tuple(getattr(point, axis) for axis in AXES if axis != x)
+            seeds = curves.setdefault((point.variant, *fixed), {})
+            seeds.setdefault(point.seed, []).append((at, value))
+    made = {key: fit(list(seeds.values())) for key, seeds in curves.items()}
+    return {key: each for key, each in made.items() if each is not None}
+
+
+def fit(seeds: Sequence[Sequence[tuple[float, float]]]) -> Fit | None:
+    """Return the power law through the points (x, y) of each seed; None of too few points."""
+    exponents, constants, bends, ends = [], [], [], [math.inf, -math.inf]
+    for pairs in seeds:
+        x, y = np.log(np.array(sorted(pairs))).T
+        if len(np.unique(x)) < LEAST:
+            continue
+        slope, level = np.polyfit(x, y, 1)
+        exponents.append(float(slope))
+        constants.append(float(level))
+        if len(np.unique(x)) > LEAST:
+            bends.append(float(np.polyfit(x, y, 2)[0]))
+        ends = [min(ends[0], x[0]), max(ends[1], x[-1])]
+    if not exponents:
+        return None
+    span = float((ends[1] - ends[0]) / math.log(10))
+    return Fit(tuple(exponents), tuple(constants), tuple(bends), span)
+
+
+def frontier(found: Sequence[Point], y: str) -> dict[str, Fit]:
+    """Return the compute-optimal line of each variant: ``y`` in FLOPs, of the best widths.
+
+    Of each seed only trainings count that no cheaper one undercuts. Where the best of a few noisy
+    trainings is taken the line lies a little low.
+    """
+    variants = dict.fromkeys(point.variant for point in found if point.sequences == 0)
+    made = {variant: fit(list(best(found, variant, y).values())) for variant in variants}
+    return {variant: each for variant, each in made.items() if each is not None}
+
+
+def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[float, float]]]:
+    """Return the (FLOPs, y) of a variant's trainings that no cheaper one undercuts, by seed."""
+    seeds: dict[int, list[tuple[float, float]]] = {}
+    for point in found:
+        if point.variant == variant and point.sequences == 0 and y in point.metrics:
+            pair = point.metrics["flops"], point.metrics[y]
+            seeds.setdefault(point.seed, []).append(pair)
+    kept: dict[int, list[tuple[float, float]]] = {}
+    for seed, pairs in seeds.items():
+        least = math.inf
+        for flops, value in sorted(pairs):
+            if value < least:
+                kept.setdefault(seed, []).append((flops, value))
+                least = value
+    return kept
+
+
+def plan(results: Iterable[Result]) -> Result | None:
+    """Return the preset that the curve is extrapolated to."""
+    return next((result for result in results if result.ok and result.case.kind == PLAN), None)
+
+
+def controls(results: Iterable[Result]) -> dict[str, Result]:
+    """Return what was measured without a training, by name."""
+    return {
+        result.case.variant: result
+        for result in results
+        if result.ok and result.case.kind == CURVE and result.case.arm != "pretraining"
+    }
+
+
+def _key(result: Result) -> tuple[str, int, int, int, int]:
+    case = result.case
+    assert case.seed is not None
+    steps, heads, sequences = (int(case.setting[axis]) for axis in AXES)
+    return case.variant, case.seed, steps, heads, sequences

@@ -1,0 +1,135 @@
+"""The cells: the flagship's world models at each point, each measured, and their heads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import torch
+
+from benchmarks import learners
+from benchmarks.newton import flops, newton
+from benchmarks.newton import worlds as newton_worlds
+from benchmarks.newton.grid import Grid
+from benchmarks.scaling import cells as functions
+from benchmarks.scaling.scaling import Scaling
+from orbits.runs.cell import Cell
+from orbits.runs.result import Case
+from orbits.runs.study import Study
+
+NAME, CURVE, PLAN = "scaling", "curve", "plan"
+
+
+def cells(study: Study, settings: Scaling) -> list[Cell]:
+    """Return every cell of a run, each after those it needs.
+
+    Raises:
+        ValueError: The flagship refuses what it is asked for, or its world cannot be shifted.
+    """
+    found: list[Cell] = []
+    for steps, heads, sequences in product(settings.steps, settings.heads, settings.sequences):
+        grid = _grid(settings, steps, heads, sequences)
+        point = {"steps": steps, "heads": heads, "sequences": sequences}
+        if not found:
+            functions.check(newton_worlds.world(grid.settings))
+            found.append(_controls(grid, settings))
+        found += _point(grid, settings, point)
+    return [*found, _plan(settings)]
+
+
+def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
+    """Return the flagship's grid of one point."""
+    return Grid(
+        newton.STUDY.settings(
+            settings.recipe,
+            attention=settings.attention,
+            exponents=settings.exponents,
+            seeds=settings.seeds,
+            pretrain_steps=steps,
+            n_head=heads,
+            n_pretrain=sequences or None,
+            labels=settings.labels or (100,),  # without heads, none is asked for
+            baselines=(),
+            engine=("powerlaw",),  # always there; nothing is searched
+            shifts=("all",) if settings.labels else (),
+        )
+    )
+
+
+def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cell]:
+    """Yield the world models of a point, what they are measured by, and their heads' exams."""
+    asked = _asked(grid, settings)
+    for (_, variant, seed), cell in grid.world_models.items():
+        model = _as_flagship(cell)
+        yield model
+        case = _case(grid, CURVE, variant.label, "pretraining", seed, point)
+        arguments = {**asked, "flops": flops.of_cell(cell).flops}
+        yield Cell(functions.measure, case, arguments, needs={"pretrained": model})
+    if not settings.labels:
+        return
+    heads = [cell for cell in grid.models() if cell.case.arm == "pretrained"]
+    ceiling, *exams = map(_as_flagship, grid.exams(heads))
+    yield from (*map(_as_flagship, heads), ceiling)
+    for cell in exams:
+        # The flagship's cases do not say of which point they are.
+        case = dataclasses.replace(cell.case, study=NAME, setting={**cell.case.setting, **point})
+        yield dataclasses.replace(cell, case=case)
+
+
+def _controls(grid: Grid, settings: Scaling) -> Cell:
+    return Cell(
+        functions.controls,
+        _case(grid, CURVE, "controls", "control", None, {}),
+        _asked(grid, settings),
+    )
+
+
+def _plan(settings: Scaling) -> Cell:
+    """Return what the world model of the preset that is extrapolated to takes."""
+    grid = Grid(
+        newton.STUDY.settings(
+            settings.predict,
+            attention=settings.attention[:1],
+            exponents=(),
+            seeds=(0,),
+            baselines=(),
+            engine=("powerlaw",),
+            shifts=(),
+        )
+    )
+    ((_, variant, _), cell), *_ = grid.world_models.items()
+    with torch.device("meta"):  # shapes alone
+        model = learners.build(cell.arguments["job"])
+    arguments = {
+        "flops": flops.of_cell(cell).flops,
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
+    case = Case(NAME, PLAN, variant.label, settings.predict, law=grid.settings.law)
+    return Cell(functions.planned, case, arguments)
+
+
+def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:
+    """Return what every measurement is about."""
+    world = newton_worlds.world(grid.settings)
+    question = {
+        "protocol": grid.settings.protocol,
+        "protocol_args": newton_worlds.world_arguments(grid.settings),
+        "seed": 0,
+        "n_test": settings.n_test,
+    }
+    return {"question": question, "world": world.config()}
+
+
+def _as_flagship(cell: Cell) -> Cell:
+    """Return a cell of the flagship at the version, and so at the address, that it has there."""
+    needs = {role: _as_flagship(needed) for role, needed in cell.needs.items()}
+    return dataclasses.replace(cell, version=newton.STUDY.version, needs=needs)
+
+
+def _case(
+    grid: Grid, kind: str, variant: str, arm: str, seed: int | None, setting: dict[str, int]
+) -> Case:
+    settings = grid.settings
+    return Case(NAME, kind, variant, arm, seed, settings.law, settings.protocol, setting)

@@ -1,0 +1,103 @@
+"""Sentences: how fast errors fall, whether the curve bends, and what it says of a larger preset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier, plan, points
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.study import Study
+from worldmodel.probes.implied.references import FIT
+
+MISSED = "missed"
+
+
+def sentences(study: Study, results: Sequence[Result]) -> list[str]:
+    """Return what steps and compute buy, and what a power law through them predicts."""
+    found = points(results)
+    said = [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
+    for variant, each in frontier(found, MISSED).items():
+        said += _compute(variant, each, found, results)
+    return [*said, *_law(found)]
+
+
+def _steps(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
+    variant, heads, sequences = key
+    mine = [
+        point
+        for point in found
+        if (point.variant, point.heads, point.sequences) == (variant, heads, sequences)
+    ]
+    first, last = min(point.steps for point in mine), max(point.steps for point in mine)
+    ends = [fmean(p.metrics[MISSED] for p in mine if p.steps == steps) for steps in (first, last)]
+    data = f" on {sequences:,} sequences" if sequences else ""
+    return (
+        f"{variant}, {heads} head{'s' * (heads != 1)} wide{data}: the share of the kick that is "
+        f"missed falls from {ends[0]:.3f} after {first:,} steps to {ends[1]:.3f} after {last:,}, "
+        f"as steps^n with n = {_shown(each.exponents)}{_bend(each)}."
+    )
+
+
+def _bend(each: Fit) -> str:
+    """Say whether the curve bends, where seeds can tell."""
+    if len(each.bends) < MINIMUM_SEEDS:
+        return ""
+    value, low, high = over_seeds(each.bends)
+    if low > 0:
+        return f"; it flattens (bend {value:.3f} [{low:.3f}, {high:.3f}])"
+    if high < 0:
+        return f"; it steepens (bend {value:.3f} [{low:.3f}, {high:.3f}])"
+    return f"; no bend is shown ({value:.3f} [{low:.3f}, {high:.3f}])"
+
+
+def _compute(
+    variant: str, each: Fit, found: Sequence[Point], results: Sequence[Result]
+) -> list[str]:
+    said = f"{variant}, the best width for each amount of compute: what is missed falls as FLOPs^n"
+    words = [f"{said} with n = {_shown(each.exponents)} over {each.span:.1f} decades{_bend(each)}."]
+    target = plan(results)
+    if target is None or target.case.variant != variant:
+        return words
+    flops = target.metrics["flops"].value
+    most = max(x for pairs in best(found, variant, MISSED).values() for x, _ in pairs)
+    if (value := each.at(flops)) is None or flops <= most:
+        return words
+    line = controls(results).get(FIT)
+    floor = "" if line is None else f"; an orbit fit misses {line.metrics[MISSED].value:.3f}"
+    return [
+        *words,
+        f"Extrapolated by {math.log10(flops / most):.1f} decades to the training of preset "
+        f"{target.case.arm} ({flops:.2g} FLOPs), this line gives {value.value:.3f} "
+        f"[{value.low:.3f}, {value.high:.3f}]{floor}. It is a guess: nothing shows that the line "
+        "stays straight, and that preset has longer sequences and finer bins.",
+    ]
+
+
+def _law(found: Sequence[Point]) -> list[str]:
+    """Say whether the law of continuations comes nearer with training, inside and outside."""
+    if not found:
+        return []
+    most = max(point.metrics["flops"] for point in found)
+    least = min(point.metrics["flops"] for point in found)
+    parts = []
+    for flops in (least, most):
+        mine = [point for point in found if point.metrics["flops"] == flops]
+        inside, outside = (
+            fmean(point.metrics[name] for point in mine)
+            for name in ("exponent_within", "exponent_closer")
+        )
+        parts.append(
+            f"with {flops:.1g} FLOPs by r^{inside:.2f}, and closer orbits than those by "
+            f"r^{outside:.2f}"
+        )
+    return [f"Orbits like those of the training are continued {'; '.join(parts)}."]
+
+
+def _shown(values: Sequence[float]) -> str:
+    if len(values) < MINIMUM_SEEDS:
+        return ", ".join(f"{value:.2f}" for value in values)
+    value, low, high = over_seeds(values)
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"

@@ -1,0 +1,118 @@
+"""Tables: the power laws, the points, and what needs no training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from benchmarks.scaling.curves import (
+    AXES,
+    Fit,
+    Point,
+    controls,
+    fits,
+    frontier,
+    points,
+)
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
+
+MEASURES = {"missed": "missed", "nll": "nats", "exam": "exam"}
+LAWS = "Power laws"
+LAWS_CAPTION = (
+    "Least squares of logarithms, seed by seed; exponent: over seeds. Bend: coefficient of the "
+    "squared logarithm, 0 for a power law. Compute: FLOPs of the trainings that no cheaper one of "
+    "the same seed undercuts."
+)
+POINTS = "Points"
+POINTS_CAPTION = (
+    "Missed: rms error of one step's kick over the rms kick. r: the power of the distance by which "
+    "orbits are continued, of the training's world, and closer than any of the training. Exam: of "
+    "a force head on it."
+)
+CONTROLS = "Without a training"
+NAMES = {"steps": "steps", "heads": "heads", "sequences": "sequences"}
+
+
+def tables(study: Study, results: Sequence[Result]) -> list[Table]:
+    """Return power laws, points and controls."""
+    found = points(results)
+    made = [_laws(found), _points(found), _controls(results)]
+    return [table for table in made if table.rows]
+
+
+def _laws(found: Sequence[Point]) -> Table:
+    columns = [Column(x) for x in ("who", "held fixed", "of", "in", "exponent", "bend", "decades")]
+    rows = []
+    for measure, name in MEASURES.items():
+        for axis in AXES:
+            for (variant, *fixed), each in fits(found, axis, measure).items():
+                others = [other for other in AXES if other != axis]
+                rows.append(_law(variant, _fixed(others, fixed), name, NAMES[axis], each))
+        for variant, each in frontier(found, measure).items():
+            rows.append(_law(variant, "the best of widths", name, "compute", each))
+    return Table(LAWS, columns, rows, LAWS_CAPTION)
+
+
+def _law(variant: str, fixed: str, measure: str, axis: str, each: Fit) -> list[Value]:
+    words = [Value(text, kind="name") for text in (variant, fixed, measure, axis)]
+    exponent = mean_over_seeds(each.exponents, ".3f")
+    bend = mean_over_seeds(each.bends, ".3f") if each.bends else Value("-")
+    return [*words, exponent, bend, number(each.span, ".2f")]
+
+
+def _fixed(axes: Sequence[str], values: Iterable[Any]) -> str:
+    parts = []
+    for axis, value in zip(axes, values, strict=True):
+        if axis == "sequences":
+            parts.append(f"{value:,} sequences" if value else "new sequences")
+        else:
+            parts.append(f"{value:,} {NAMES[axis] if value != 1 else NAMES[axis][:-1]}")
+    return ", ".join(parts)
+
+
+def _points(found: Sequence[Point]) -> Table:
+    names = ("who", "width", "steps", "sequences", "FLOPs", "missed", "nats", "r", "r, closer")
+    has_exam = any("exam" in point.metrics for point in found)
+    columns = [Column(x) for x in (*names, *(["exam"] if has_exam else []))]
+    groups: dict[tuple[Any, ...], list[Point]] = {}
+    for point in found:
+        key = point.variant, point.heads, point.steps, point.sequences
+        groups.setdefault(key, []).append(point)
+    metrics = ("missed", "nll", "exponent_within", "exponent_closer")
+    rows = []
+    for (variant, heads, steps, sequences), each in groups.items():
+        boxes = [_box(each, name) for name in (*metrics, *(["exam"] if has_exam else []))]
+        rows.append(
+            [
+                Value(variant, kind="name"),
+                Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
+                Value(f"{steps:,}", order=steps),
+                Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
+                number(fmean(point.metrics["flops"] for point in each), ".2g"),
+                *boxes,
+            ]
+        )
+    return Table(POINTS, columns, rows, POINTS_CAPTION)
+
+
+def _box(each: Sequence[Point], name: str) -> Value:
+    values = [point.metrics[name] for point in each if name in point.metrics]
+    return mean_over_seeds(values, ".3f") if values else Value("-")
+
+
+def _controls(results: Sequence[Result]) -> Table:
+    columns = [Column(x) for x in ("who", "missed", "r", "r, closer")]
+    rows = [
+        [
+            Value(name, kind="name"),
+            *(
+                number(result.value(metric), ".3f")
+                for metric in ("missed", "exponent_within", "exponent_closer")
+            ),
+        ]
+        for name, result in controls(results).items()
+    ]
+    return Table(CONTROLS, columns, rows)

@@ -1,0 +1,142 @@
+"""The study of scaling: fits on curves whose law is known, its cells, a run and its report."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.newton import newton
+from benchmarks.newton.grid import Grid
+from benchmarks.scaling import curves
+from benchmarks.scaling.curves import Point
+from benchmarks.scaling.scaling import STUDY, Scaling
+from orbits.runs import folder
+
+STEPS = (50, 110, 240, 510, 1100, 2400)
+
+
+def trainings(missed, seeds=(0, 1, 2), heads=(1, 2, 4), noise=0.0):
+    """Return trainings whose error is a function of steps and heads; FLOPs are their product."""
+    rng = np.random.default_rng(0)
+    return [
+        Point(
+            "softmax", seed, steps, width, 0,
+            {
+                "missed": missed(steps, width) * math.exp(noise * rng.normal()),
+                "flops": float(steps * width),
+            },
+        )
+        for seed in seeds for steps in STEPS for width in heads
+    ]  # fmt: skip
+
+
+def test_a_power_law_is_found_without_a_bend():
+    found = curves.fits(trainings(lambda s, w: 3 * s**-0.3 / w), "steps", "missed")
+    assert set(found) == {("softmax", width, 0) for width in (1, 2, 4)}
+    each = found["softmax", 2, 0]
+    np.testing.assert_allclose(each.exponents, -0.3, atol=1e-9)
+    np.testing.assert_allclose(each.bends, 0, atol=1e-9)
+    assert each.span == pytest.approx(math.log10(48))
+    assert each.at(10_000).value == pytest.approx(1.5 * 10_000**-0.3)
+
+
+def test_a_floor_shows_as_a_bend():
+    found = curves.fits(trainings(lambda s, w: s**-0.3 + 0.1), "steps", "missed")
+    assert min(found["softmax", 1, 0].bends) > 0.005
+
+
+def test_intervals_of_exponents_cover_over_seeds():
+    inside = 0
+    for trial in range(200):
+        rng = np.random.default_rng(trial)
+        seeds = [[(s, s**-0.3 * math.exp(0.05 * rng.normal())) for s in STEPS] for _ in range(3)]
+        each = curves.fit(seeds)
+        inside += each.exponent.low <= -0.3 <= each.exponent.high
+    assert 0.9 < inside / 200 < 0.99
+
+
+def test_two_seeds_have_no_interval_and_two_points_no_law():
+    assert curves.fit([[(1, 1), (2, 0.9), (4, 0.7)]] * 2).exponent is None
+    assert curves.fit([[(1, 1), (2, 0.9), (4, 0.7)]] * 2).at(8) is None
+    assert curves.fit([[(1, 1), (2, 0.9)]] * 3) is None
+
+
+def test_the_compute_optimal_line_takes_the_cheapest_of_equals():
+    # The wider model is better for each step and dearer: both are on the frontier in part.
+    found = trainings(lambda s, w: s**-0.4 * w**-0.8)
+    kept = curves.best(found, "softmax", "missed")[0]
+    values = [value for _, value in kept]
+    assert values == sorted(values, reverse=True)
+    undercut = [
+        (p.metrics["flops"], p.metrics["missed"])
+        for p in found
+        if p.seed == 0 and any(f < p.metrics["flops"] and v <= p.metrics["missed"] for f, v in kept)
+    ]
+    assert not set(undercut) & set(kept)
+    line = curves.frontier(found, "missed")["softmax"]
+    assert -0.8 < line.exponent.value < -0.4
+
+
+def test_data_that_never_end_have_no_place_on_a_data_axis():
+    found = [
+        Point("softmax", seed, 10, 2, n, {"missed": 1 / (n or 5), "flops": 1.0})
+        for seed in (0, 1, 2) for n in (0, 10, 100, 1000)
+    ]  # fmt: skip
+    (each,) = curves.fits(found, "sequences", "missed").values()
+    np.testing.assert_allclose(each.exponents, -1)
+
+
+def test_the_flagships_world_models_are_taken_at_their_addresses():
+    settings = STUDY.settings("small")
+    found = {cell.key for cell in STUDY.cells(settings)}
+    flagship = newton.STUDY.settings("small", attention=("softmax",), seeds=(0, 1, 2))
+    own = list(Grid(flagship).world_models.values())
+    assert len(own) == 3
+    assert {cell.key for cell in own} <= found
+
+
+def test_heads_and_exams_are_added_where_labels_are_given():
+    settings = Scaling(steps=(50, 1100), heads=(2,), seeds=(0,), labels=(100,))
+    cells = list(STUDY.cells(settings))
+    exams = [x for x in cells if x.case.study == "scaling" and x.case.kind == "exam"]
+    assert [x.case.setting["steps"] for x in exams] == [50, 1100]
+    keys = [cell.key for cell in cells]
+    for number, cell in enumerate(cells):
+        assert {needed.key for needed in cell.needs.values()} <= set(keys[:number])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": ()}, "steps"),
+        ({"heads": (0,)}, "heads"),
+        ({"attention": ("sofmax",)}, "did you mean softmax"),
+        ({"labels": (1,)}, "label budget"),
+        ({"predict": "large"}, "choose from"),
+        ({"recipe": "paper"}, "identifiable"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_work(settings, message):
+    with pytest.raises(ValueError, match=message):
+        list(STUDY.cells(Scaling(**settings)))
+
+
+@pytest.mark.full
+def test_a_run_is_measured_and_reported(tmp_path):
+    out = tmp_path / "scaling"
+    main(["run", "scaling", "--preset", "tiny", "--executor", "here", "--out", str(out)])
+    results, _ = folder.load(out)
+    assert all(result.ok for result in results)
+    measured = [x for x in results if x.case.kind == "curve" and x.case.arm == "pretraining"]
+    assert len(measured) == 6
+    for result in measured:
+        assert 0 < result.value("missed") < 10
+        assert {"nll", "exponent_within", "exponent_closer", "flops"} <= set(result.metrics)
+    fitted = curves.controls(results)["orbit fit"]
+    assert fitted.value("missed") < 0.3
+    main(["report", str(out)])
+    page = (out / "report.md").read_text("utf-8")
+    assert "the share of the kick that is missed falls from" in page
+    assert "nearest training orbit" in page
+    assert (out / "figures" / "scaling.png").stat().st_size > 5000
