@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from orbits import laws, motion, shifts
 from orbits.arithmetic import Array
-from orbits.implied.pulls import of_path
+from orbits.implied.pulls import Pulls, of_path
 from orbits.implied.within import within
 from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
@@ -104,6 +104,12 @@ class Prompts:
             f"{self.law} dt": self.test.batch["dt"][:SHOWN],
         }
 
+    def pulls(self, points: Array) -> Pulls:
+        """Return the pulls that continuations [N, T, 2] show by their own second differences."""
+        places = self.test.protocol.n_points // 2
+        both = points[:, 1 : 1 + 2 * places].reshape(len(points), places, 2, 2)
+        return of_path(both[:, :, 0] - both[:, :, 1], self.test.batch["dt"], self.first)
+
     def measured(self, points: Array) -> dict[str, Interval]:
         """Return the exponent that continuations [N, T, 2] obey, and how far off they are.
 
@@ -111,13 +117,10 @@ class Prompts:
             ``exponent_within``; ``first_error`` and ``last_error``, AU, the distance of planet and
             star from the truth one step after the prompt and at the end.
         """
-        places = self.test.protocol.n_points // 2
-        both = points[:, 1 : 1 + 2 * places].reshape(len(points), places, 2, 2)
-        pulls = of_path(both[:, :, 0] - both[:, :, 1], self.test.batch["dt"], self.first)
-        errors = self.test.errors(points)
+        errors, places = self.test.errors(points), self.test.protocol.n_points // 2
         off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
         return {
-            "exponent_within": within(pulls),
+            "exponent_within": within(self.pulls(points)),
             "first_error": mean_of(off[:, 1 + 2 * self.first : 3 + 2 * self.first]),
             "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
         }
