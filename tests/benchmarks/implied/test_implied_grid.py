@@ -72,7 +72,7 @@ def test_kept_world_models_of_newtons_world_serve(tmp_path):
         ("--prompts=inverse_cube", "'inverse_cube' does not bind trajectory"),
         ("--worlds=newtn", "unknown law 'newtn'"),
         ("--shifts=nearer", "unknown shift 'nearer'"),
-        ("--shifts=half_step", "half_step"),
+        ("--worlds=newton,power_1_5 --prompts=harmonics", "unknown law 'harmonics'"),
         ("--seeds=0,1", "needs at least 3"),
         ("--n-sequences=1", "n_sequences must be at least 2, got 1"),
         ("--recipe=huge", "unknown preset 'huge'"),
@@ -86,7 +86,7 @@ def test_bad_input_is_one_line_and_changes_nothing(tmp_path, capsys, monkeypatch
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as stop:
-        main(["run", "implied", "--out", str(out), "--executor=here", flag])
+        main(["run", "implied", "--out", str(out), "--executor=here", *flag.split(" ")])
     said = capsys.readouterr().err
     assert stop.value.code == 2
     assert message in said

@@ -25,7 +25,7 @@ def test_a_law_that_is_no_power_has_one_exponent_near_and_another_far():
         found[law] = measured(prompts, prompts.test.batch["coordinates"])
     for name in ("exponent_within", "exponent_near", "exponent_far"):
         assert found["newton"][name].value == pytest.approx(-2, abs=0.01)
-    assert found["softened"]["exponent_near"].high < found["softened"]["exponent_far"].low
+    assert found["softened"]["exponent_near"].low > found["softened"]["exponent_far"].high
 
 
 def test_the_distance_from_the_own_laws_orbit_is_that_at_the_end():
@@ -62,9 +62,12 @@ def test_everybody_is_asked_in_every_world_and_outside(tiny):
     results, _ = folder.load(tiny)
     assert all(result.ok for result in results)
     found = [x for x in results if x.case.kind == "continuations"]
-    asked = [(x.case.setting["prompt"], x.case.setting.get("shift")) for x in found
-             if (x.case.variant, x.case.arm, x.case.law) == ("softmax", "pretrained", "softened")]  # fmt: skip
-    assert asked == [("newton", None), ("softened", None), ("softened", "closer")]
+    places = {
+        (x.case.setting["prompt"], x.case.setting.get("shift"))
+        for x in found
+        if x.case.arm == "pretrained" and x.case.law == "softened"
+    }
+    assert places == {("newton", None), ("softened", None), ("softened", "closer")}
     names = {x.case.variant for x in found}
     assert {BELIEVER, "nearest training orbit", "linear autoregression", "cubic extrapolation",
             "true orbit", "true orbit in bins"} <= names  # fmt: skip
