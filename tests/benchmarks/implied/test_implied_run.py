@@ -1,5 +1,7 @@
 """The cells of implied: what is measured of continuations, and a whole run at a tiny size."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -92,4 +94,18 @@ def test_a_run_ends_in_a_report_with_films_and_lends_its_cells(tiny, capsys, tmp
     capsys.readouterr()
     other = [*TINY, "--n-sequences", "8", "--reuse", str(tiny), "--out", str(tmp_path / "other")]
     main(other)
+    assert "2 of 8 cells are taken" in capsys.readouterr().out
+
+
+@pytest.mark.full
+def test_kept_lines_and_weights_serve_a_later_run(tiny, capsys, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for path in tiny.glob("r*.json*"):
+        shutil.copy(path, kept)
+    main(["export", str(tiny), "--out", str(kept / "models")])
+    names = {path.name for path in (kept / "models").iterdir()}
+    assert names == {"softmax-world-model-0", "softmax-world-model-softened-0"}
+    capsys.readouterr()
+    main([*TINY, "--n-sequences", "8", "--reuse", str(kept), "--out", str(tmp_path / "other")])
     assert "2 of 8 cells are taken" in capsys.readouterr().out
