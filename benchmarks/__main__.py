@@ -15,7 +15,7 @@ from orbits.runs import flags, folder, locks, presets, study
 from orbits.runs.cli import OneLineParser, one_line_errors
 from orbits.runs.deferred import deferred
 
-PACKAGES = ("newton", "few_labels", "scaling", "recall", "language", "cost", "search")
+PACKAGES = ("newton", "implied", "scaling", "few_labels", "recall", "language", "cost", "search")
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("out", metavar="DIR", type=Path)
     report.set_defaults(command=_report)
 
-    export = commands.add_parser("export", help="the trained models of a run of newton, to keep")
+    export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
     export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
     export.add_argument("--out", required=True, type=Path, help="folder for the models")
     for flag, of in (("--attention", _names), ("--seeds", _integers)):

@@ -81,6 +81,7 @@ def fit(
     n_seen: int | None = None,
     population: Systems | None = None,
     iterations: int = 300,
+    believed: str | None = None,
 ) -> Fit:
     """Fit orbits to the bin centres of the first observed points, and continue them.
 
@@ -96,9 +97,13 @@ def fit(
         n_seen: How many of the observed points the fit sees; None for all.
         population: Systems whose spread is the prior, where those of ``world`` are not typical.
         iterations: Most steps of the method; a fit that has converged takes no more.
+        believed: The law of the orbits that are fitted, by an observer who holds it; None for that
+            of the world. Under another one there is no true start: it is the orbit that turns as
+            fast and has the true angle and radial phase in the middle of what is seen.
 
     Raises:
-        ValueError: A system has several planets, or ``n_seen`` is not in [1, n_points].
+        ValueError: A system has several planets, ``n_seen`` is not in [1, n_points], or the
+            believed law does not bind an orbit.
     """
     n_seen = protocol.n_points if n_seen is None else n_seen
     if np.any(world.n_planets != 1):
@@ -108,10 +113,17 @@ def fit(
     tokens = protocol.observe(world)["tokens"]
     observed = protocol.tokens.decode(tokens[:, 1 : 1 + n_seen])
     when = times(world, protocol.dts, protocol.n_points, n_planets=1)
-    whole = _orbits(protocol, world, when)
+    law, start = laws.get(believed or protocol.law), world
+    if law.name != protocol.law:
+        start = _turning_alike(laws.get(protocol.law), law, world, when[:, n_seen // 4])
+    whole: _Orbits | DisturbedOrbits
+    if protocol.disturbance is None or believed is not None:
+        whole = _Orbits(law, when, protocol.n_points, start.mean_anomaly[:, 0])
+    else:
+        whole = DisturbedOrbits.of(protocol.disturbance, world, when, protocol.n_points)
     seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
-    theta = whole.parameters(world)
-    typical = theta if population is None else whole.parameters(population)
+    theta = whole.parameters(start)
+    typical = whole.parameters(world if population is None else population)
     noise = protocol.tokens.width**2 / 12
     # The population's own spread is the only prior; it matters where a mass is invisible.
     theta, converged = _minimum(
@@ -120,15 +132,6 @@ def fit(
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T
     return Fit(m1, m2, points, relative, converged)
-
-
-def _orbits(protocol: Protocol, world: Systems, when: Array) -> _Orbits | DisturbedOrbits:
-    """Return the orbits of a protocol's systems at times [N, steps]."""
-    anomaly = world.mean_anomaly[:, 0]
-    if protocol.disturbance is None:
-        return _Orbits(laws.get(protocol.law), when, protocol.n_points, anomaly)
-    assert world.coupling is not None  # the sampler of disturbed systems sets it
-    return DisturbedOrbits(protocol.disturbance, when, protocol.n_points, anomaly, world.coupling)
 
 
 def _minimum(
@@ -198,15 +201,6 @@ class _Orbits:
     n_points: int
     anomaly: Array
 
-    def advance(self, a: Array, m1: Array, m2: Array) -> Array:
-        """Return the turns of the angle per radial turn of a nearly circular orbit, [N].
-
-        The distance swings sqrt(3 + d ln F / d ln r) times per turn (Binney & Tremaine 2008,
-        Galactic Dynamics, equation 3.80).
-        """
-        slope = a * self.law.slope(a, m1, m2) / self.law.magnitude(a, m1, m2)
-        return 1 / np.sqrt(3 + slope)
-
     def parameters(self, world: Systems) -> Array:
         """Return the true parameters of systems, [N, 8]."""
         m1, m2, a = world.planet_mass[:, 0], world.star_mass, world.semi_major_axis[:, 0]
@@ -218,7 +212,7 @@ class _Orbits:
                 np.log(a),
                 e * np.cos(anomaly),
                 e * np.sin(anomaly),
-                world.periapsis[:, 0] + self.advance(a, m1, m2) * anomaly,
+                world.periapsis[:, 0] + _advance(self.law, a, m1, m2) * anomaly,
                 *world.centre_of_mass.T,
             ],
             axis=-1,
@@ -229,7 +223,7 @@ class _Orbits:
         m1, m2, a = np.exp(theta[:, :3]).T
         anomaly = np.arctan2(theta[:, 4], theta[:, 3])
         anomaly = self.anomaly + (anomaly - self.anomaly + PI) % TURN - PI
-        periapsis = theta[:, 5] - self.advance(a, m1, m2) * anomaly
+        periapsis = theta[:, 5] - _advance(self.law, a, m1, m2) * anomaly
         eccentricity = np.hypot(theta[:, 3], theta[:, 4])
         orbits = Elements(a, eccentricity, periapsis, anomaly, m1, m2)
         relative, _ = motion.relative_orbit(self.law.name, orbits, self.times)
@@ -256,6 +250,37 @@ class _Orbits:
         columns.append(np.stack([-y, x], axis=-1))  # the angle turns all points about the centre
         columns += [np.broadcast_to(axis, points.shape) for axis in np.eye(2)]
         return np.stack([column.reshape(len(theta), -1) for column in columns], axis=-1)
+
+
+def _advance(law: laws.Law, a: Array, m1: Array, m2: Array) -> Array:
+    """Return the turns of the angle per radial turn of a nearly circular orbit, [N].
+
+    The distance swings sqrt(3 + d ln F / d ln r) times per turn (Binney & Tremaine 2008, Galactic
+    Dynamics, equation 3.80).
+    """
+    return 1 / np.sqrt(3 + a * law.slope(a, m1, m2) / law.magnitude(a, m1, m2))
+
+
+def _turning_alike(true: laws.Law, other: laws.Law, world: Systems, middle: Array) -> Systems:
+    """Return systems that under another law turn as fast, and are alike at a time in years [N].
+
+    Periods are taken to go as 1 / sqrt(total mass), as under all laws F ~ m1 m2; under another one
+    the start is worse.
+    """
+    orbit = world.orbits(0)
+    a, e, m1, m2 = (np.asarray(x) for x in (orbit[0], orbit[1], orbit.m1, orbit.m2))
+    period, other_period = (motion.period(law.name, a, e, m1, m2) for law in (true, other))
+    turns, other_turns = (_advance(law, a, m1, m2) for law in (true, other))
+    alike = period * other_turns / turns  # the radial period at which the angle goes as fast
+    heavier = ((other_period / alike) ** 2)[:, None]
+    phase = world.mean_anomaly[:, 0] + TURN * middle / period
+    angle = world.periapsis[:, 0] + turns * phase
+    return world._replace(
+        star_mass=world.star_mass * heavier[:, 0],
+        planet_mass=world.planet_mass * heavier,
+        mean_anomaly=(phase - TURN * middle / alike)[:, None],
+        periapsis=(angle - other_turns * phase)[:, None],
+    )
 
 
 def _inside(theta: Array, largest: float = 0.99) -> Array:

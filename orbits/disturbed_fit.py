@@ -37,6 +37,14 @@ class DisturbedOrbits:
     anomaly: Array
     coupling: Array
 
+    @classmethod
+    def of(
+        cls, disturbance: Disturbance, world: Systems, times: Array, n_points: int
+    ) -> DisturbedOrbits:
+        """Return the orbits of systems at times [N, steps]."""
+        assert world.coupling is not None  # their sampler sets it
+        return cls(disturbance, times, n_points, world.mean_anomaly[:, 0], world.coupling)
+
     def parameters(self, world: Systems) -> Array:
         """Return (ln m1, ln m2, ln a, e cos M, e sin M, w + M, x, y) of systems, [N, 8].
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.training import CHECKPOINT
+from orbits.motion import NEWTON
 from orbits.runs import artefact, folder
 from orbits.runs.cell import CELLS, RECORD
 from orbits.runs.result import Result
 from worldmodel.models.export import CONFIG, export, files
 
-STUDY = "newton"
+STUDIES = ("newton", "implied")
+"""Studies of whose runs models are exported: both train the flagship's world models."""
 ARMS = ("pretraining", "pretrained")
 
 
@@ -32,7 +34,7 @@ def export_models(
     """Write the pre-trained models of a run's folder, each to a new folder below ``out``.
 
     Args:
-        run: The folder of a finished run of the flagship, with its cells.
+        run: The folder of a finished run of the flagship or of ``implied``, with its cells.
         out: Where the models go; made if needed.
         attention: Names of attention variants, each with all its exponents; none for all.
         seeds: Seeds of models; none for all.
@@ -40,7 +42,7 @@ def export_models(
 
     Returns:
         The folders of the models: ``VARIANT-world-model-SEED`` and ``VARIANT-head-SEED``, with the
-        law before the seed where it is not that of the run.
+        law before the seed where it is not that of the run (in ``implied``: Newton's).
 
     Raises:
         FileNotFoundError: The folder holds no finished run, or a checkpoint is gone.
@@ -49,9 +51,10 @@ def export_models(
             nothing was written.
     """
     results, manifest = folder.load(run)
-    if (name := manifest["config"].get("study")) != STUDY:
-        raise ValueError(f"{run}: models are exported of a run of {STUDY}, got {name!r}")
-    law = manifest["config"]["law"]
+    if (name := manifest["config"].get("study")) not in STUDIES:
+        known = " or ".join(STUDIES)
+        raise ValueError(f"{run}: models are exported of a run of {known}, got {name!r}")
+    law = manifest["config"].get("law", NEWTON)
     models = {_name(x, law): x for x in _picked(chosen(results), attention, seeds)}
     for model in models:
         if (out / model).exists():

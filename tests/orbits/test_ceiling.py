@@ -3,6 +3,8 @@ import pytest
 
 from orbits import laws, protocols
 from orbits.ceiling import _Orbits, best_fit, fit, implied_force, typical_systems
+from orbits.implied.pulls import of_path
+from orbits.implied.within import within
 from orbits.observation import times
 
 
@@ -137,3 +139,29 @@ def test_derivatives_of_the_points_are_their_differences():
         above, below = (orbits.observe(theta + sign * shift)[0] for sign in (1, -1))
         expected = ((above - below) / (2 * step)).reshape(10, -1)
         np.testing.assert_allclose(jacobian[..., k], expected, rtol=0, atol=1e-5)
+
+
+def test_who_believes_another_law_fits_an_orbit_of_that_law():
+    protocol = protocols.get("identifiable", {"law": "power_1_5"})
+    world = protocol.systems(0, "test", np.arange(40))
+    batch = protocol.observe(world)
+    own, same, other = (
+        fit(protocol, world, 24, believed=law) for law in (None, "power_1_5", "newton")
+    )
+    np.testing.assert_array_equal(own.points, same.points)
+    assert other.converged.mean() > 0.9
+    path = of_path(other.points[:, ::2] - other.points[:, 1::2], batch["dt"], 12)
+    assert within(path).value == pytest.approx(-2, abs=0.01)
+    own_error, error = (
+        np.median(np.linalg.norm(x.points - batch["coordinates"][:, 1:], axis=-1), axis=0)
+        for x in (own, other)
+    )
+    assert error[:24].mean() < 3 * own_error[:24].mean(), "what it saw it fits nearly as well"
+    assert error[-1] > 10 * own_error[-1]
+
+
+def test_a_belief_that_binds_no_such_orbit_is_refused():
+    protocol = protocols.get("identifiable")
+    world = protocol.systems(0, "test", np.arange(40))
+    with pytest.raises(ValueError, match="'inverse_cube' does not bind"):
+        fit(protocol, world, 24, believed="inverse_cube")

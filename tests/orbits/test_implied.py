@@ -135,3 +135,17 @@ def test_intervals_cover_the_law_under_errors_of_places():
         hits["r"] += law.exponents[2].low <= -2 <= law.exponents[2].high
         hits["constant"] += law.constant.low <= G <= law.constant.high
     assert min(hits.values()) >= 51, hits  # 85%: 60 draws at 95% are below it once in a thousand
+
+
+@pytest.mark.full
+def test_intervals_of_a_path_with_errors_hold_their_spread_but_not_their_bias():
+    """So continuations are compared with the truth in bins, which has the same bias."""
+    _, _, batch = seen(n=80)
+    true, rng = batch["coordinates"], np.random.default_rng(2)
+    noisy = (true + rng.standard_t(3, true.shape) * 0.002 for _ in range(60))
+    found = np.array([within(path(x, batch), seed=k) for k, x in enumerate(noisy)])
+    middle = found[:, 0].mean()
+    assert -1.995 < middle < -1.95, "errors of places shorten the near end of an orbit"
+    covered = np.sum((found[:, 1] <= middle) & (middle <= found[:, 2]))
+    assert covered >= 51, "85%: 60 draws at 95% are below it once in a thousand"
+    assert np.mean(found[:, 2] - found[:, 1]) / 3.92 == pytest.approx(found[:, 0].std(), rel=0.4)

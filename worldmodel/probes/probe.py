@@ -201,11 +201,14 @@ def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:
     """Refuse checkpoints that would share a row without being trainings of one model."""
     first, by_row = checkpoints[0], dict[str, "Checkpoint"]()
     for checkpoint in checkpoints:
-        worlds = [dataclasses.replace(x.protocol, label_leak=0) for x in (first, checkpoint)]
-        if worlds[0] != worlds[1]:
+        one, other_world = (
+            dataclasses.replace(x.protocol, label_leak=0) for x in (first, checkpoint)
+        )
+        if one != other_world:
+            alike = one == dataclasses.replace(other_world, law=one.law)
             raise ValueError(
                 f"{first.path} and {checkpoint.path} are of different worlds, which never "
-                "share a table; probe them apart"
+                f"share a table; probe them apart{f', or both in one: --law {one.law}' * alike}"
             )
         other = by_row.setdefault(json.dumps(checkpoint.row), checkpoint)
         if other is not checkpoint:

@@ -1,5 +1,6 @@
 """The implied-law probe: what is asked, medians, sentences, refusals, a whole measurement."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,17 +11,20 @@ from PIL import Image
 from orbits import protocols
 from orbits.implied.one_step import OneStep
 from orbits.runs import folder
+from orbits.runs.schedule import run
 from symreg.predictions import read
-from tests.worldmodel.probes.evaluation import evaluate, find, result
+from tests.worldmodel.probes.evaluation import HERE, evaluate, find, result
 from worldmodel import probes
 from worldmodel.models.export import export
 from worldmodel.models.orbit import ForceModel
+from worldmodel.probes import command
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import words
-from worldmodel.probes.implied.asked import all_prompts, in_words
+from worldmodel.probes.implied.asked import WORLDS, all_prompts, in_words, refusal
 from worldmodel.probes.implied.figures import CAPTIONS
 from worldmodel.probes.implied.medians import medians
 from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 
 PROBE = probes.get("implied_law")
@@ -157,6 +161,63 @@ def test_an_exported_model_is_probed_like_its_checkpoint(untrained, tmp_path):
     assert torch.equal(*weights)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dts": (0.5,)}, "the shortest time step that a token tells, 0.5 years, aliases them"),
+        ({"high": 1.5, "low": -1.5}, "AU, beyond the bins of protocol 'identifiable', which end"),
+        ({"law": "inverse_cube"}, "'inverse_cube' does not bind trajectory"),
+    ],
+)
+def test_a_world_that_tokens_cannot_express_is_refused(changes, message):
+    reason = refusal(dataclasses.replace(PROTOCOL, **changes))
+    assert message in reason
+    assert reason.endswith("take prompts of another law")
+    assert "\n" not in reason
+
+
+def test_a_world_without_bound_orbits_is_one_line_before_any_work(untrained, tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stop:
+        command.main([str(untrained()), "--law=inverse_cube", "--out", str(out)])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert "law 'inverse_cube' does not bind" in said
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.full
+def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
+    args = {"n_points": 24, "n_bins": 64}
+    paths = [
+        untrained(protocol_args={**args, **({} if law == "newton" else {"law": law})})
+        for law in WORLDS
+    ]
+    with pytest.raises(ValueError, match="probe them apart, or both in one: --law power_1_5"):
+        list(STUDY.cells(Settings(checkpoints=tuple(map(str, paths)), probes=("implied_law",))))
+    settings = dataclasses.replace(
+        SETTINGS, checkpoints=tuple(map(str, paths)), probes=("implied_law",), law="newton", cells=0
+    )
+    results = run(STUDY.cells(settings), tmp_path, HERE, None)
+    assert all(x.ok for x in results)
+    pictures = {p.caption: p.images for p in PROBE.draw(results, tmp_path)}
+    assert list(pictures) == list(CAPTIONS.values())
+    for images in pictures.values():
+        for image in images:
+            with Image.open(image) as picture:
+                assert picture.size[0] > 400
+                films = image.suffix == ".gif"
+                assert getattr(picture, "n_frames", 1) == (12 if films else 1)
+                if films:  # the truth and three models
+                    assert picture.size[0] == pytest.approx(
+                        4 * picture.size[1] * 3.4 / 3.9, rel=0.02
+                    )
+    assert [x.stem for x in pictures[CAPTIONS["implied_law_film"]]] == [
+        f"implied_law_film_{law}" for law in WORLDS
+    ]
+
+
 @pytest.mark.full
 def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     results = evaluate("implied_law", untrained(), SETTINGS, tmp_path)
@@ -172,11 +233,6 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     assert len(twins) == 3 + 2 + 1
     mine = [x for x in results if x.case.arm == "pretrained"]
     assert len(mine) == 3 + 12 + 2 + 1
-    for pictures in PROBE.draw(results, tmp_path):
-        for image in pictures.images:
-            assert image.stem in CAPTIONS
-            with Image.open(image) as picture:
-                assert picture.size[0] > 400
     file = next(folder.file(tmp_path, x, "predictions") for x in mine if "predictions" in x.files)
     assert len(read(file)) == 40
     assert read(file).row["arm"] == "implied"

@@ -7,7 +7,9 @@ have chosen; and the token of such a step is told with the places of the orbit's
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +18,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from orbits import laws, shifts
+from orbits import laws, motion, shifts
 from orbits.arithmetic import Array
-from orbits.implied.pulls import of_path
+from orbits.implied.pulls import Pulls, of_path
 from orbits.implied.within import within
 from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
+from orbits.systems import is_aliased
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
 
@@ -30,6 +33,10 @@ WORLDS = ("power_1_5", "newton", "power_2_5")
 ROLLOUT, ONE_STEP = "rollout", "one step"
 STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
 """Where prompts have the time steps of another world, are told its token alone, or are shifted."""
+SHOWN = 6
+"""Sequences that are drawn: the first ones, whatever they look like."""
+TRIED = 300
+"""Systems on which a world is tried before any work."""
 SHIFTS = tuple(name for name in shifts.names() if shifts.get(name).exponent == "r")
 """Shifts of the exam that move orbits out of the training box and test the distance."""
 
@@ -89,6 +96,20 @@ class Prompts:
         ]
         return self.test.decoded(np.concatenate(parts))
 
+    def shown(self, points: Array) -> dict[str, npt.NDArray]:
+        """Return the first sequences and their continuations [N, T, 2], as figures need them."""
+        return {
+            f"{self.law} true": self.test.batch["coordinates"][:SHOWN],
+            f"{self.law} rolled": points[:SHOWN],
+            f"{self.law} dt": self.test.batch["dt"][:SHOWN],
+        }
+
+    def pulls(self, points: Array) -> Pulls:
+        """Return the pulls that continuations [N, T, 2] show by their own second differences."""
+        places = self.test.protocol.n_points // 2
+        both = points[:, 1 : 1 + 2 * places].reshape(len(points), places, 2, 2)
+        return of_path(both[:, :, 0] - both[:, :, 1], self.test.batch["dt"], self.first)
+
     def measured(self, points: Array) -> dict[str, Interval]:
         """Return the exponent that continuations [N, T, 2] obey, and how far off they are.
 
@@ -96,16 +117,39 @@ class Prompts:
             ``exponent_within``; ``first_error`` and ``last_error``, AU, the distance of planet and
             star from the truth one step after the prompt and at the end.
         """
-        places = self.test.protocol.n_points // 2
-        both = points[:, 1 : 1 + 2 * places].reshape(len(points), places, 2, 2)
-        pulls = of_path(both[:, :, 0] - both[:, :, 1], self.test.batch["dt"], self.first)
-        errors = self.test.errors(points)
+        errors, places = self.test.errors(points), self.test.protocol.n_points // 2
         off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
         return {
-            "exponent_within": within(pulls),
+            "exponent_within": within(self.pulls(points)),
             "first_error": mean_of(off[:, 1 + 2 * self.first : 3 + 2 * self.first]),
             "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
         }
+
+
+def own_prompts(protocol: Protocol, law: str, seed: int, n: int) -> Prompts:
+    """Return prompts of the world of a law, as it observes them.
+
+    Args:
+        protocol: What observes.
+        law: The law of the orbits.
+        seed: Seed of the data; the first test sequences are taken.
+        n: Sequences.
+    """
+    world = dataclasses.replace(protocol, law=law)
+    systems = world.systems(seed, "test", np.arange(n))
+    return Prompts(law, law, law, HeldOutSystems(world, systems), systems.dt_index)
+
+
+def shifted_prompts(protocol: Protocol, shift: str, seed: int, n: int) -> Prompts:
+    """Return prompts of a protocol's own law outside the training box.
+
+    Raises:
+        ValueError: The law does not bind such orbits.
+    """
+    shifted = dataclasses.replace(protocol, shift=shifts.get(shift))
+    systems = shifted.systems(seed, "test", np.arange(n), "force")
+    law, test = protocol.law, HeldOutSystems(shifted, systems)
+    return Prompts(law, law, law, test, systems.dt_index, shift)
 
 
 def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) -> Iterator[Prompts]:
@@ -118,24 +162,48 @@ def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) ->
         n: Sequences of each world.
     """
     names = tuple(dict.fromkeys((*WORLDS, *others)))
-    worlds = {name: dataclasses.replace(protocol, law=name) for name in names}
-    systems = {x: world.systems(seed, "test", np.arange(n)) for x, world in worlds.items()}
-    for name in names:
-        test = HeldOutSystems(worlds[name], systems[name])
-        yield Prompts(name, name, name, test, systems[name].dt_index)
+    own = {name: own_prompts(protocol, name, seed, n) for name in names}
+    yield from own.values()
     for name, other in itertools.permutations(WORLDS, 2):
-        told = systems[other].dt_index
-        moved = systems[name]._replace(dt_index=told)
-        yield Prompts(name, other, other, HeldOutSystems(worlds[name], moved), told)
-        yield Prompts(name, name, other, HeldOutSystems(worlds[name], systems[name]), told)
+        test, told = own[name].test, own[other].told
+        moved = HeldOutSystems(test.protocol, test.world._replace(dt_index=told))
+        yield Prompts(name, other, other, moved, told)
+        yield Prompts(name, name, other, HeldOutSystems(test.protocol, test.world), told)
     for shift in SHIFTS:
-        shifted = dataclasses.replace(protocol, shift=shifts.get(shift))
-        try:
-            world = shifted.systems(seed, "test", np.arange(n), "force")
-        except ValueError:  # a law need not bind closer or more eccentric orbits
-            continue
-        test = HeldOutSystems(shifted, world)
-        yield Prompts(protocol.law, protocol.law, protocol.law, test, world.dt_index, shift)
+        # A law need not bind closer or more eccentric orbits.
+        with contextlib.suppress(ValueError):
+            yield shifted_prompts(protocol, shift, seed, n)
+
+
+@functools.cache
+def refusal(protocol: Protocol) -> str | None:
+    """Return why the world of a protocol has no such prompts, and the fix; None if it has."""
+    if protocol.max_planets != 1 or protocol.sampler == "published":
+        return f"the systems of protocol {protocol.name!r} have several planets; take identifiable"
+    if protocol.n_points % 4 or protocol.n_points < 20:
+        return (
+            f"n_points={protocol.n_points} is not a multiple of 4 from 20 on, so that a prompt "
+            "would not end with a star; train with 48"
+        )
+    try:
+        world = protocol.systems(0, "test", np.arange(TRIED))
+    except ValueError as error:  # it does not bind an orbit
+        return f"{error}; take prompts of another law"
+    orbit, dts = world.orbits(0), np.asarray(protocol.dts)
+    shapes = (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)
+    period = motion.period(protocol.law, *map(np.asarray, shapes))
+    if (is_aliased(dts[world.dt_index], period)).any():
+        return (
+            f"orbits of law {protocol.law!r} turn in {period.min():.2g} years; the shortest time "
+            f"step that a token tells, {dts[0]:g} years, aliases them: take prompts of another law"
+        )
+    places = protocol.observe(world)["coordinates"]
+    if (far := float(np.abs(places).max())) > protocol.high:
+        return (
+            f"orbits of law {protocol.law!r} reach {far:.1f} AU, beyond the bins of protocol "
+            f"{protocol.name!r}, which end at {protocol.high:g} AU; take prompts of another law"
+        )
+    return None
 
 
 def in_words(law: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from worldmodel.probes.implied.asked import SHIFT, in_words
 from worldmodel.probes.implied.references import IN_BINS, TRUE
 from worldmodel.probes.implied.words import by_prompt, is_own, together
 from worldmodel.probes.looks import Looks, is_control
+from worldmodel.probes.motion.film import film, tracks
 
 CAPTIONS = {
     "implied_law_exponents": (
@@ -34,10 +36,17 @@ CAPTIONS = {
         "The same prompts (grey), as their world goes on (black) and as models go on that were "
         "trained in other worlds (colours); AU, planets alone. A row for each law of the prompts."
     ),
+    "implied_law_film": (
+        "The first prompt of each world in motion: as its world goes on, and as a model of each "
+        "world does, by its own predictions. Pale: the true path. A film for each law of the "
+        "prompts."
+    ),
 }
 HIGHEST, LOWEST = 1.0, -3.5
 """Exponents at which the panel ends: whatever has no attraction lies beyond."""
 COLUMNS = 4
+MOST_WORLDS = 4
+"""Panels of a film beside the truth."""
 STYLES: Mapping[str, dict[str, Any]] = {
     TABLE: {"color": TRUTH, "linestyle": "-.", "marker": "s", "markerfacecolor": "white"},
     IN_BINS: {"color": TRUTH, "linestyle": ":", "marker": "."},
@@ -47,16 +56,76 @@ STYLES: Mapping[str, dict[str, Any]] = {
 
 def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
     """Draw every figure into ``out/figures``."""
-    own = [result for result in results if is_own(result)]
-    paths = {name: out / "figures" / f"{name}.png" for name in CAPTIONS}
-    files = {
-        "implied_law_exponents": _exponents(results, paths["implied_law_exponents"]),
-        "implied_law_orbits": _orbits(own, out, paths["implied_law_orbits"]),
+    own, place = [result for result in results if is_own(result)], out / "figures"
+    looks = Looks(own)
+    drawn = {
+        looks.model(result): Drawn(
+            _trained_on(result), artefact.load_arrays(file)[0], looks.style(result)
+        )
+        for result in looks.first_of_each(own, "orbits")
+        if (file := folder.file(out, result, "orbits"))
     }
-    return [Picture(CAPTIONS[name], [path]) for name, path in files.items() if path]
+    found = [_exponents(results, place / "implied_law_exponents.png")]
+    pictures = [Picture(CAPTIONS["implied_law_exponents"], found)]
+    return pictures + continued(drawn, list(by_prompt(own)), place)
 
 
-def _exponents(results: Sequence[Result], path: Path) -> Path | None:
+class Drawn(NamedTuple):
+    """Continuations of a model, to be drawn.
+
+    Attributes:
+        world: The law of the world that it was trained in.
+        arrays: For each law of prompts ``LAW true`` and ``LAW rolled``, rows [N, T, 2] in AU, and
+            ``LAW dt`` in years, [N].
+        style: Its look, as arguments of matplotlib.
+    """
+
+    world: str
+    arrays: Mapping[str, npt.NDArray]
+    style: Mapping[str, Any]
+
+
+def continued(drawn: Mapping[str, Drawn], prompts: Sequence[str], place: Path) -> list[Picture]:
+    """Draw the same prompts as several models continue them, standing still and in motion.
+
+    Args:
+        drawn: Models by name.
+        prompts: The laws of the prompts.
+        place: The folder of the figures.
+    """
+    # Files of earlier versions lack the time step.
+    there = [law for law in prompts if any(f"{law} dt" in x.arrays for x in drawn.values())]
+    if not there:
+        return []
+    still = _orbits(drawn, there, place / "implied_law_orbits.png")
+    films = {law: place / f"implied_law_film_{law}.gif" for law in there}
+    for law, path in films.items():
+        artefact.write_bytes(path, _film(drawn, law))
+    return [
+        Picture(CAPTIONS["implied_law_orbits"], [still]),
+        Picture(CAPTIONS["implied_law_film"], list(films.values())),
+    ]
+
+
+def _film(drawn: Mapping[str, Drawn], law: str) -> bytes:
+    """Return a gif of the first prompt of a law, as the first model of each world continues it."""
+    models: dict[str, Drawn] = {}
+    for each in drawn.values():
+        if f"{law} dt" in each.arrays:
+            models.setdefault(each.world, each)
+    first = next(iter(models.values())).arrays
+    panels = {f"as its world goes on ({in_words(law)})": first[f"{law} true"][0]}
+    for world, each in itertools.islice(models.items(), MOST_WORLDS):
+        panels[f"model of the world of {in_words(world)}"] = each.arrays[f"{law} rolled"][0]
+    return film(
+        {name: tracks(points, n_bodies=2) for name, points in panels.items()},
+        observed=_half(first[f"{law} true"][0]),
+        dt=float(first[f"{law} dt"][0]),
+        title=f"prompt of {in_words(law)}",
+    )
+
+
+def _exponents(results: Sequence[Result], path: Path) -> Path:
     """Draw the exponent of everybody against that of the prompts, and outside the training box."""
     own = [x for x in results if is_own(x)]
     truth = {
@@ -122,29 +191,18 @@ def _panel(
         )
 
 
-def _orbits(results: Sequence[Result], out: Path, path: Path) -> Path | None:
+def _orbits(drawn: Mapping[str, Drawn], laws: Sequence[str], path: Path) -> Path:
     """Draw the same prompts as several models continue them."""
-    looks = Looks(results)
-    found = {
-        looks.model(result): (artefact.load_arrays(file)[0], looks.style(result))
-        for result in looks.first_of_each(results, "orbits")
-        if (file := folder.file(out, result, "orbits"))
-    }
-    if not found:
-        return None
-    laws = list(by_prompt(results))
     shape = {"nrows": len(laws), "ncols": COLUMNS, "squeeze": False}
     with canvas(2.6 * COLUMNS, 0.8 + 2.6 * len(laws), **shape) as (figure, axes):
         for row, law in zip(axes, laws, strict=True):
-            there = {name: pair for name, pair in found.items() if f"{law} true" in pair[0]}
-            if not there:
-                continue
+            there = {name: x for name, x in drawn.items() if f"{law} dt" in x.arrays}
             for number, axis in enumerate(row):
-                _orbit(axis, {name: arrays for name, (arrays, _) in there.items()}, law, number)
-                for name, (arrays, style) in there.items():
-                    rolled = arrays[f"{law} rolled"][number]
+                _orbit(axis, {name: x.arrays for name, x in there.items()}, law, number)
+                for name, each in there.items():
+                    rolled = each.arrays[f"{law} rolled"][number]
                     after = _planet(rolled)[_half(rolled) - 1 :]
-                    look = {**style, "markersize": 3, "lw": 0.9}
+                    look = {**each.style, "markersize": 3, "lw": 0.9}
                     axis.plot(*after.T, label=textwrap.fill(name, 40), **look)
             row[0].set_ylabel(f"prompt of {in_words(law)}", fontsize=8)
         legend(figure)

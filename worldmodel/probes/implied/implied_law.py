@@ -16,6 +16,7 @@ every extrapolator has them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from orbits.runs.result import Result
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.implied import figures, references, words
+from worldmodel.probes.implied import asked, figures, references, words
 from worldmodel.probes.implied.asked import (
     ONE_STEP,
     SHIFT,
@@ -48,8 +49,6 @@ from worldmodel.probes.settings import Settings
 
 FITTED = 150
 """Sequences at most whose orbits are fitted for single steps, two dozen times each."""
-SHOWN = 6
-"""Sequences that are drawn: the first ones, whatever they look like."""
 PREDICTIONS = "implied_forces.npz"
 
 
@@ -65,20 +64,12 @@ class ImpliedLaw(Probe):
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be asked, or None."""
-        protocol = checkpoint.trained_on
         if not isinstance(checkpoint.model, NextTokenModel):
             name = type(checkpoint.model).__name__
             return f"a {name} continues no orbits; take a NextTokenModel"
-        if protocol.max_planets != 1 or protocol.sampler == "published":
-            return (
-                f"the systems of protocol {protocol.name!r} have several planets; take identifiable"
-            )
-        if protocol.n_points % 4 or protocol.n_points < 20:
-            return (
-                f"n_points={protocol.n_points} is not a multiple of 4 from 20 on, so that a prompt "
-                "would not end with a star; train with 48"
-            )
-        return None
+        worlds = (checkpoint.trained_on, checkpoint.protocol)
+        reasons = (asked.refusal(dataclasses.replace(x, label_leak=0)) for x in worlds)
+        return next(filter(None, reasons), None)
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""
@@ -91,7 +82,7 @@ class ImpliedLaw(Probe):
         for each in pieces.progress(prompts):
             rolled = each.continued(checkpoint.model)
             if each.is_own:
-                shown |= _shown(each, rolled)
+                shown |= each.shown(rolled)
             outcomes += _asked(each, checkpoint, rolled, twin)
         artefact.save_arrays(pieces.folder / "orbits.npz", shown, {})
         own = next(x for x in prompts if x.is_own and x.law == checkpoint.trained_on.law)
@@ -173,14 +164,6 @@ def _one_step(
         metrics = asked.measured(places, true[:n])
         outcomes.append(Outcome(metrics, variant=name, arm=arm, setting=setting))
     return outcomes
-
-
-def _shown(prompts: Prompts, rolled: Array) -> dict[str, npt.NDArray]:
-    """Return the first sequences, as the figures need them."""
-    return {
-        f"{prompts.law} true": prompts.test.batch["coordinates"][:SHOWN],
-        f"{prompts.law} rolled": rolled[:SHOWN],
-    }
 
 
 PROBE = ImpliedLaw()

@@ -34,15 +34,31 @@ def continuations(test: HeldOutSystems, trained_on: Protocol) -> Iterator[Named]
         test: The prompts; the orbit fit knows their law.
         trained_on: The world of the linear filter and of the table of orbits.
     """
-    rows = test.n_prompt
-    fitted = test.observed.copy()
-    fitted[:, rows:] = fit(test.protocol, test.world, rows - 1).points[:, rows - 1 :]
-    yield FIT, "ceiling", fitted
-    yield CUBIC, "control", _cubic(test.observed, rows)
+    yield FIT, "ceiling", orbit_fit(test)
+    yield CUBIC, "control", cubic(test)
+    yield from of_world(test, trained_on)
+
+
+def of_world(test: HeldOutSystems, trained_on: Protocol) -> Iterator[Named]:
+    """Yield continuations by what learnt from sequences of a world without a law."""
     if refusal(trained_on) is None:
+        rows = test.n_prompt
         rolled = linear_autoregression(trained_on).rollout(test.observed, rows)
         yield FILTER, "control", rolled
         yield TABLE, "control", orbit_table(trained_on).rollout(test.observed, rows)
+
+
+def orbit_fit(test: HeldOutSystems, believed: str | None = None) -> Array:
+    """Return prompts and the orbits that fit them best, by their own law or a believed one."""
+    points, rows = test.observed.copy(), test.n_prompt
+    found = fit(test.protocol, test.world, rows - 1, believed=believed)
+    points[:, rows:] = found.points[:, rows - 1 :]
+    return points
+
+
+def cubic(test: HeldOutSystems) -> Array:
+    """Return prompts and their continuations by each body's last four places, its own in turn."""
+    return _cubic(test.observed, test.n_prompt)
 
 
 def next_points(test: HeldOutSystems, fitted: HeldOutSystems) -> Iterator[Named]:

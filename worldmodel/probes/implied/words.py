@@ -18,6 +18,7 @@ from worldmodel.probes.implied.asked import (
     WORLDS,
     in_words,
 )
+from worldmodel.probes.implied.followed import followed
 from worldmodel.probes.implied.references import IN_BINS
 from worldmodel.probes.looks import Looks, is_control, own_setting
 
@@ -118,13 +119,12 @@ def _follows(
 ) -> str:
     """Return the share of the prompt's law that is followed, and the steps in its own world."""
     mine = by_prompt(x for x in results if is_own(x))
-    ends = [WORLDS[0], WORLDS[-1]]
-
-    def span(of: Mapping[str, Sequence[Result]]) -> float:
-        low, high = (fmean(x.metrics[EXPONENT].value for x in of[end]) for end in ends)
-        return high - low
-
-    share = span(mine) / span(bins)
+    values, truth = (
+        {law: fmean(x.metrics[EXPONENT].value for x in of[law]) for law in WORLDS if law in of}
+        for of in (mine, bins)
+    )
+    share = followed(values, truth)
+    assert share is not None  # the prompts of a probe are of several worlds
     words = f"{name} follows {share:.2f} of the difference between the laws of prompts."
     steps = [x for x in results if x.case.setting["asked"] == ONE_STEP]
     return (

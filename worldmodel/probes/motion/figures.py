@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-from PIL import Image
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, TRUTH, as_written, canvas, legend, save_figure
+from orbits.runs.figure import COLOURS, TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.probes.looks import SUN, Looks, is_control, world_of
+from worldmodel.probes.motion.film import film, tracks
 
 Arrays = dict[str, npt.NDArray]
 PALE = "#aaaaaa"
@@ -170,79 +169,16 @@ def _orbit(
     axis.tick_params(labelsize=7)
 
 
-ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)
-"""Distances in AU, to either side, that are marked where their square root is drawn."""
-
-
 def animation(orbits: Mapping[str, Arrays], most: int = 3) -> bytes:
     """Return a gif of one system in motion: the truth, and how up to ``most`` models go on."""
-    film = next(iter(orbits.values()))
-    n_bodies = int(film["film_body"].max()) + 1
-    steps = (len(film["film_body"]) - 1) // n_bodies
-    observed = -(-(int(film["n_prompt"]) - 1) // n_bodies)
-    solar = bool(film["film_is_solar"])
-
-    def tracks(points: npt.NDArray) -> npt.NDArray:
-        """Return places [steps, bodies, 2], the star last."""
-        places = points[1 : 1 + steps * n_bodies].reshape(steps, n_bodies, 2)
-        return _root_of_distance(places - places[:, -1:]) if solar else places
-
-    panels = {"true": tracks(film["film_true"])}
-    first = itertools.islice(orbits.items(), most)
-    panels |= {model: tracks(arrays["film_rolled"]) for model, arrays in first}
-    with canvas(3.4 * len(panels), 3.9, ncols=len(panels), squeeze=False) as (figure, axes):
-        movers = []
-        for axis, (name, places) in zip(axes.flat, panels.items(), strict=True):
-            axis.set_title(textwrap.fill(name, 40), fontsize=10)
-            movers += _movers(axis, places, panels, solar)
-        title = "the Solar System" if solar else "held-out sequence 0"
-        figure.supxlabel("AU", fontsize=9)
-        clock = figure.suptitle(title, fontsize=10, animated=True)
-        drawing: Any = as_written(figure).canvas
-        drawing.draw()
-        still = drawing.copy_from_bbox(figure.bbox)  # drawn once for all frames
-        frames = []
-        for step in range(max(0, observed - 12), steps):
-            drawing.restore_region(still)
-            phase = "observed" if step < observed else "predicted"
-            clock.set_text(f"{title}: {step * float(film['film_dt']):.2f} years, {phase}")
-            figure.draw_artist(clock)
-            for places, trail, dot in movers:
-                trail.set_data(*places[max(0, step - 5) : step + 1].T)
-                dot.set_data(*places[step : step + 1].T)
-                for artist in (trail, dot):
-                    trail.axes.draw_artist(artist)
-            frames.append(Image.fromarray(np.asarray(drawing.buffer_rgba())[..., :3]).quantize(64))
-    data = io.BytesIO()
-    pause = int(1000 * max(0.08, min(0.4, 8 / len(frames))))  # milliseconds
-    frames[0].save(data, "GIF", save_all=True, append_images=frames[1:], duration=pause, loop=0)
-    return data.getvalue()
-
-
-def _movers(
-    axis: Axes, places: npt.NDArray, panels: Mapping[str, npt.NDArray], solar: bool
-) -> list[tuple[npt.NDArray, Any, Any]]:
-    """Set a panel up and return each body's places [steps, 2], its trail and its dot."""
-    reach = 1.1 * np.abs(panels["true"]).max()
-    n_bodies = places.shape[1]
-    others = [colour for colour in COLOURS if colour != SUN]
-    colours = [others[k % len(others)] for k in range(n_bodies - 1)] + [SUN]
-    axis.tick_params(labelsize=7)
-    if solar:
-        at = np.sign(ROOT_TICKS) * np.sqrt(np.abs(ROOT_TICKS))
-        axis.set_xticks(at, np.abs(ROOT_TICKS))
-        axis.set_yticks(at, np.abs(ROOT_TICKS))
-    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-    movers = []
-    for k, colour in enumerate(colours):
-        axis.plot(*panels["true"][:, k].T, "-", color="#dddddd", lw=0.8)
-        trail = axis.plot([], [], "-", color=colour, lw=1.2, animated=True)[0]
-        dot = axis.plot([], [], "o", color=colour, ms=5, animated=True)[0]
-        movers.append((places[:, k], trail, dot))
-    return movers
-
-
-def _root_of_distance(places: npt.NDArray) -> npt.NDArray:
-    """Return places at the square root of their distance, so that all planets can be seen."""
-    distance = np.linalg.norm(places, axis=-1, keepdims=True)
-    return places / np.sqrt(np.maximum(distance, 1e-12))
+    first = next(iter(orbits.values()))
+    n_bodies, solar = int(first["film_body"].max()) + 1, bool(first["film_is_solar"])
+    shown = itertools.islice(orbits.items(), most)
+    places = {"true": first["film_true"]} | {name: each["film_rolled"] for name, each in shown}
+    return film(
+        {name: tracks(points, n_bodies) for name, points in places.items()},
+        observed=-(-(int(first["n_prompt"]) - 1) // n_bodies),
+        dt=float(first["film_dt"]),
+        title="the Solar System" if solar else "held-out sequence 0",
+        rooted=solar,
+    )

@@ -1,0 +1,1 @@
+"""By which law world models of several worlds continue the orbits of all of them: one study."""

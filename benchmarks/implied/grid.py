@@ -1,0 +1,108 @@
+"""The cells: the flagship's world models of every world, each asked, and what needs no model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.implied import cells as functions
+from benchmarks.implied.implied import Implied
+from benchmarks.newton import newton
+from benchmarks.newton.grid import Grid
+from benchmarks.newton.worlds import world, world_arguments
+from orbits.protocols import Protocol
+from orbits.runs.cell import Cell
+from orbits.runs.result import Case
+from orbits.runs.study import Study
+from worldmodel.probes.implied.asked import TRIED, refusal, shifted_prompts
+
+NAME, KIND = "implied", "continuations"
+
+
+def cells(study: Study, settings: Implied) -> list[Cell]:
+    """Return every cell of a run, each after those it needs.
+
+    Raises:
+        ValueError: The flagship refuses what it is asked for, or a world has no such prompts.
+    """
+    grid = _grid(settings)
+    laws = tuple(dict.fromkeys((*settings.worlds, *settings.prompts)))
+    protocols = {law: world(grid.settings, law) for law in laws}
+    _check(protocols, settings)
+    trained = {
+        key: dataclasses.replace(cell, version=newton.STUDY.version)
+        for key, cell in grid.world_models.items()
+    }
+    protocol = grid.settings.protocol
+
+    def asked(outside: Sequence[str]) -> dict[str, Any]:
+        """Return arguments of all cells; ``outside`` are laws of prompts outside the box."""
+        question = {
+            "protocol": protocol,
+            "protocol_args": {law: world_arguments(grid.settings, law) for law in laws},
+            "outside": list(outside),
+            "shifts": list(settings.shifts),
+            "n_sequences": settings.n_sequences,
+        }
+        return {"question": question, "worlds": {x: y.config() for x, y in protocols.items()}}
+
+    def case(variant: str, arm: str, law: str | None = None, seed: int | None = None) -> Case:
+        return Case(NAME, KIND, variant, arm, seed, law=law, protocol=protocol)
+
+    everywhere = asked(settings.worlds)
+    references = Cell(functions.truths, case("truth", "oracle"), everywhere)
+    controls = {
+        law: Cell(
+            functions.controls, case("controls", "control", law), {**asked([law]), "law": law}
+        )
+        for law in settings.worlds
+    }
+    twins = [
+        Cell(
+            functions.untrained,
+            case(variant.label, "untrained", seed=seed),
+            {**everywhere, "model": cell.arguments["job"]["model"], "seed": seed},
+        )
+        for (law, variant, seed), cell in trained.items()
+        if law == settings.worlds[0]
+    ]
+    models = [
+        Cell(
+            functions.ask,
+            case(variant.label, "pretrained", law, seed),
+            asked([law]),
+            needs={"pretrained": cell, "fits": controls[law]},
+        )
+        for (law, variant, seed), cell in trained.items()
+    ]
+    return [*trained.values(), references, *controls.values(), *twins, *models]
+
+
+def _grid(settings: Implied) -> Grid:
+    """Return the flagship's grid of the world models, without what it does with them."""
+    first, *others = settings.worlds
+    return Grid(
+        newton.STUDY.settings(
+            settings.recipe,
+            law=first,
+            elsewhere=tuple(others),
+            attention=settings.attention,
+            exponents=settings.exponents,
+            seeds=settings.seeds,
+            baselines=(),
+            engine=("powerlaw",),  # always there; nothing is searched
+            shifts=(),
+        )
+    )
+
+
+def _check(protocols: dict[str, Protocol], settings: Implied) -> None:
+    """Refuse worlds without prompts, and shifts that a world cannot make."""
+    for law, protocol in protocols.items():
+        if reason := refusal(protocol):
+            raise ValueError(f"{law}: {reason}")
+    for law in settings.worlds:
+        for shift in settings.shifts:
+            # Refuses an unknown shift, and a law that does not bind the orbits of a known one.
+            shifted_prompts(protocols[law], shift, 0, min(settings.n_sequences, TRIED))

@@ -1,0 +1,172 @@
+"""The scores of a run: who was trained where and prompted from where, one value per training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from orbits import laws
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
+from worldmodel.controls.orbit_table import TABLE
+from worldmodel.probes.implied.asked import SHIFT, in_words
+from worldmodel.probes.implied.followed import followed
+from worldmodel.probes.implied.references import IN_BINS, TRUE
+
+EXPONENT = "exponent_within"
+MODEL, TWIN = "pretrained", "untrained"
+KEPT = 0.1
+"""An exponent within this of the truth's, in bins or not, is that of its law."""
+Place = tuple[str, str | None]
+"""Law of the prompts, and how they are shifted out of the training box."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Everything of one who continues orbits.
+
+    Attributes:
+        variant: Attention, control or truth.
+        arm: Model, twin, control or oracle.
+        world: Law of the training; None where there was none.
+        found: Results by the place of the prompts, one per training.
+    """
+
+    variant: str
+    arm: str
+    world: str | None
+    found: Mapping[Place, Sequence[Result]]
+
+    @property
+    def who(self) -> str:
+        """The name in tables."""
+        return f"{self.variant}, untrained" if self.arm == TWIN else self.variant
+
+    @property
+    def trained_in(self) -> str:
+        """The world of the training in words."""
+        return "-" if self.world is None else in_words(self.world)
+
+    @property
+    def seeds(self) -> int:
+        """Number of trainings."""
+        return max((len(each) for each in self.found.values()), default=0)
+
+    def values(self, place: Place, metric: str = EXPONENT) -> list[float]:
+        """Return a metric of the prompts of a place, one value per training."""
+        each = (result.value(metric) for result in self.found.get(place, ()))
+        return [value for value in each if value is not None]
+
+    def mean(self, place: Place, metric: str = EXPONENT) -> float | None:
+        """Return the mean of a metric over trainings; None without one."""
+        values = self.values(place, metric)
+        return fmean(values) if values else None
+
+    def interval(self, place: Place, metric: str = EXPONENT) -> tuple[float, float, float] | None:
+        """Return a metric with its interval over trainings, or over sequences where it is one.
+
+        Two trainings have no interval: the ends are theirs.
+        """
+        values = self.values(place, metric)
+        if len(values) >= MINIMUM_SEEDS:
+            return over_seeds(values)
+        if len(values) == 1:
+            known = next(x for x in self.found[place] if x.value(metric) is not None)
+            return known.metrics[metric].interval or (values[0],) * 3
+        return (fmean(values), min(values), max(values)) if values else None
+
+    def box(self, place: Place, metric: str = EXPONENT, form: str = ".2f") -> Value:
+        """Return a metric as a box of a table: over trainings, or over sequences."""
+        values = self.values(place, metric)
+        if not values:
+            return NOTHING
+        if len(values) > 1:
+            return mean_over_seeds(values, form)
+        return interval(self.interval(place, metric), form)
+
+    def follows(self, bins: Row | None) -> list[float]:
+        """Return the share of the prompts' laws that each training follows."""
+        if bins is None:
+            return []
+        truth = {law: value for (law, shift), value in _means(bins).items() if shift is None}
+        by_seed: dict[int | None, dict[str, float]] = {}
+        for (law, shift), results in self.found.items():
+            for result in results:
+                value = result.value(EXPONENT)
+                if shift is None and value is not None:
+                    by_seed.setdefault(result.case.seed, {})[law] = value
+        # A training that lacks a prompt would be compared over other worlds.
+        whole = [found for found in by_seed.values() if found.keys() >= truth.keys()]
+        return [share for found in whole if (share := followed(found, truth)) is not None]
+
+
+def rows(results: Iterable[Result]) -> list[Row]:
+    """Return who continues orbits: models, their twins, controls, then the truth."""
+    made: dict[tuple[str, str, str | None], dict[Place, list[Result]]] = {}
+    for result in results:
+        case = result.case
+        if result.ok and case.kind == "continuations":
+            found = made.setdefault((case.variant, case.arm, case.law), {})
+            place = case.setting["prompt"], case.setting.get(SHIFT)
+            found.setdefault(place, []).append(result)
+    order = [MODEL, TWIN, "control", "oracle"]
+    keys = sorted(made, key=lambda key: order.index(key[1]))
+    return [Row(*key, made[key]) for key in keys]
+
+
+def one(found: Iterable[Row], variant: str, world: str | None = None) -> Row | None:
+    """Return the row of a control or of the truth; None without one."""
+    return next((x for x in found if x.variant == variant and x.world == world), None)
+
+
+def bins(found: Iterable[Row]) -> Row | None:
+    """Return the truth in bins."""
+    return one(found, IN_BINS)
+
+
+def places(found: Iterable[Row]) -> list[Place]:
+    """Return the places of all prompts, in order of their exponent: first those in the box."""
+    every = dict.fromkeys(place for row in found for place in row.found)
+    return sorted(every, key=lambda place: (place[1] is not None, place[1] or "", _order(place[0])))
+
+
+def laws_of(found: Iterable[Row]) -> list[str]:
+    """Return the laws of prompts inside the training box."""
+    return [law for law, shift in places(found) if shift is None]
+
+
+def _order(law: str) -> float:
+    """Return minus the exponent of a law; laws that are no power come last."""
+    exponents = laws.get(law).exponents
+    return math.inf if exponents is None else -exponents["r"]
+
+
+def models(found: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows of models, one per world, by their attention."""
+    named: dict[str, list[Row]] = {}
+    for row in found:
+        if row.arm == MODEL:
+            named.setdefault(row.variant, []).append(row)
+    return named
+
+
+def keeps(found: Sequence[Row], row: Row, place: Place) -> bool | None:
+    """Return whether continuations have the exponent of the truth; None where that is unknown."""
+    value = row.mean(place)
+    truths = [one(found, name) for name in (TRUE, IN_BINS)]
+    known = [x for truth in truths if truth is not None and (x := truth.mean(place)) is not None]
+    if value is None or not known:
+        return None
+    return min(known) - KEPT <= value <= max(known) + KEPT
+
+
+def table_of(found: Iterable[Row], world: str | None) -> Row | None:
+    """Return the table of training orbits of a world."""
+    return one(found, TABLE, world)
+
+
+def _means(row: Row) -> dict[Place, float]:
+    return {place: value for place in row.found if (value := row.mean(place)) is not None}
