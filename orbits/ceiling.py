@@ -99,7 +99,8 @@ def fit(
         iterations: Most steps of the method; a fit that has converged takes no more.
         believed: The law of the orbits that are fitted, by an observer who holds it; None for that
             of the world. Under another one there is no true start: it is the orbit that turns as
-            fast and has the true angle and radial phase in the middle of what is seen.
+            fast and has the true angle and radial phase in the middle of what is seen. Of a
+            disturbance such an observer knows nothing.
 
     Raises:
         ValueError: A system has several planets, ``n_seen`` is not in [1, n_points], or the

@@ -75,6 +75,10 @@ QUANTITIES: Mapping[str, Quantity] = {
         for body in ("planet", "star")
     },
     "action_reaction": Quantity("none", "", "the planet's constant over the star's"),
+    "drag_rate": Quantity("none", "1/year", "loss of angular momentum along a path, median"),
+    "g_rate": Quantity("none", "1/year", "change of the pull's constant along a path, median"),
+    "off_centre": Quantity("none", "share", "accelerations that fit no centre of mass, median"),
+    "strength": Quantity("none", "", "abs(ln) of a pull over Newton's between the masses, median"),
     "missed": Quantity("lower", "share", "rms error of the kicks of a step over their rms"),
     # Inductive bias.
     "r_ib": Quantity("higher", "", "same outputs for the same state: 1 - 2 loss, 0 is chance"),

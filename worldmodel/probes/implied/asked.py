@@ -180,6 +180,11 @@ def refusal(protocol: Protocol) -> str | None:
     """Return why the world of a protocol has no such prompts, and the fix; None if it has."""
     if protocol.max_planets != 1 or protocol.sampler == "published":
         return f"the systems of protocol {protocol.name!r} have several planets; take identifiable"
+    if not protocol.is_two_body:
+        return (
+            f"the bodies of protocol {protocol.name!r} are moved by more than their attraction; "
+            "take the probe disturbed"
+        )
     if protocol.n_points % 4 or protocol.n_points < 20:
         return (
             f"n_points={protocol.n_points} is not a multiple of 4 from 20 on, so that a prompt "

@@ -1,0 +1,188 @@
+"""The disturbed probe: does a world model continue orbits that more moves than their attraction?
+
+Prompts come from the undisturbed binaries and from each world of :mod:`orbits.disturbed`. The
+exponent along orbits sees no disturbance, so each has a measure of its own (:mod:`orbits.implied.
+beyond`) on continuations: the loss of angular momentum, the change of the pull in time, what no
+centre of mass of the two explains, and how far the pull is from that of their masses.
+
+Beside a model stand orbit fits by an observer who knows of the disturbance and by one who believes
+in Newton's law alone, a linear filter and a table of orbits from the model's own world, and its
+untrained twin. Pasted orbits of a world have what that world has, so that a table passes where the
+model's own world is asked. A world that was never seen cannot be known from its prompts alone: what is asked of
+a model of another world is which it takes them for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from orbits import protocols
+from orbits.arithmetic import Array
+from orbits.implied.beyond import beyond
+from orbits.implied.pulls import of_path
+from orbits.implied.within import within
+from orbits.motion import NEWTON
+from orbits.protocols import Protocol
+from orbits.runs.cell import Outcome
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied import references
+from worldmodel.probes.looks import Looks, is_control, own_setting
+from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
+from worldmodel.probes.settings import Settings
+
+PLAIN = "identifiable"
+WORLDS = (PLAIN, *(name for name in protocols.names() if protocols.get(name).disturbance))
+IGNORANT = "orbit fit by Newton's law"
+ASKED = {
+    "drag": ("drag_rate", "loses {} of its angular momentum a year"),
+    "changing_g": ("g_rate", "has a pull that changes by {} of itself a year"),
+    "hidden_body": ("off_centre", "has accelerations of which {} fit no centre of mass"),
+    "kinds": ("strength", "pulls by a factor whose |ln| is {} against its masses"),
+}
+"""The measure of each world, and its words."""
+
+
+class Disturbed(Probe):
+    """The probe."""
+
+    name = "disturbed"
+    about = (
+        "What its continuations show of drag, a changing G, a hidden body and unlike kinds, "
+        "prompted with orbits that have them and with orbits that have not."
+    )
+    uses = ("n_sequences", "seeds", "data_seed")
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why a checkpoint cannot be prompted, or None."""
+        if not isinstance(checkpoint.model, NextTokenModel):
+            name = type(checkpoint.model).__name__
+            return f"a {name} continues no orbits; take a NextTokenModel"
+        own = checkpoint.trained_on
+        if own.name not in WORLDS or checkpoint.law != NEWTON or own.law != NEWTON:
+            return (
+                f"protocol {own.name!r} under law {checkpoint.law!r} has other time steps or "
+                f"forces than the disturbed worlds; take a model of {', '.join(WORLDS)}"
+            )
+        if own.n_points % 4 or own.n_points < 24:
+            return (
+                f"n_points={own.n_points} is not a multiple of 4 from 24 on, so that a prompt "
+                "would not end with a star; train with 48"
+            )
+        return None
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return what continuations of each world's prompts show, and those of controls."""
+        own, twin = checkpoint.trained_on, checkpoint.untrained(settings.seeds[0])
+        outcomes = []
+        for name in pieces.progress(WORLDS):
+            world = _alike(protocols.get(name), own)
+            indices = np.arange(settings.n_sequences)
+            test = HeldOutSystems(world, world.systems(settings.data_seed, "test", indices))
+            setting = {"prompt": name}
+            outcomes += [
+                Outcome(_measured(test, _continued(test, model)), arm=arm, setting=setting)
+                for arm, model in ((None, checkpoint.model), ("untrained", twin))
+            ]
+            outcomes += [
+                Outcome(_measured(test, points), variant=who, arm=arm, setting=setting)
+                for who, arm, points in _others(test, own)
+            ]
+        return outcomes
+
+    def answers(self, results: Sequence[Result]) -> list[str]:
+        """Return what continuations have of each disturbance, beside the truth and the fits."""
+        looks = Looks(results)
+        models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
+        said = []
+        for name in dict.fromkeys(map(looks.model, models)):
+            mine = [x for x in models if looks.model(x) == name]
+            for world in dict.fromkeys(x.case.setting["prompt"] for x in mine):
+                if world in ASKED:
+                    said.append(_sentence(name, world, mine, results))
+        return said
+
+
+def _alike(world: Protocol, own: Protocol) -> Protocol:
+    """Return a world as it is observed for a model: as many points, the same bins."""
+    return dataclasses.replace(world, n_points=own.n_points, n_bins=own.n_bins)
+
+
+def _continued(test: HeldOutSystems, model: OrbitModel) -> Array:
+    """Return prompts and a model's continuations by the likeliest bins, [N, T, 2] in AU."""
+    parts = [
+        rolled_out(model, {k: v[rows] for k, v in test.batch.items()}, test.n_prompt)
+        for rows in batches(test)
+    ]
+    return test.decoded(np.concatenate(parts))
+
+
+def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
+    """Yield the truth, the fits, and what learnt from the model's world without a law."""
+    yield from references.truths(test)
+    yield references.FIT, "ceiling", references.orbit_fit(test)
+    if test.protocol.disturbance is not None:
+        yield IGNORANT, "control", references.orbit_fit(test, believed=NEWTON)
+    yield from references.of_world(test, own)
+
+
+def _measured(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
+    """Return what continuations [N, T, 2] show and how far off they are."""
+    first, steps = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
+    places = points[:, 1 : 1 + 2 * steps].reshape(len(points), steps, 2, 2)
+    dt, world = test.batch["dt"], test.world
+    errors = test.errors(points)
+    off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
+    return {
+        "exponent_within": within(of_path(places[:, :, 0] - places[:, :, 1], dt, first)),
+        # Of what is continued alone: a jump where it leaves the prompt is no disturbance.
+        **beyond(places[:, first:], dt, world.star_mass + world.planet_mass[:, 0], 1),
+        "first_error": mean_of(off[:, 1 + 2 * first : 3 + 2 * first]),
+        "last_error": mean_of(off[:, 2 * steps - 1 : 1 + 2 * steps]),
+    }
+
+
+def _sentence(name: str, world: str, mine: Sequence[Result], results: Sequence[Result]) -> str:
+    """Say what a model's continuations have of one disturbance."""
+    metric, words = ASKED[world]
+    asked = [x for x in mine if x.case.setting["prompt"] == world]
+    plain = [x for x in mine if x.case.setting["prompt"] == PLAIN]
+    trained = asked[0].details["checkpoint"]["protocol"]
+    beside = []
+    for who in (references.IN_BINS, references.FIT, IGNORANT, references.TABLE):
+        same = [
+            x
+            for x in results
+            if own_setting(x)["prompt"] == world
+            and x.case.variant == who
+            and x.details["checkpoint"]["protocol"] == trained
+        ]
+        if same:
+            beside.append(f"{who} {_shown(same[:1], metric)}")
+    return (
+        f"{name} (trained in {trained}), prompted with orbits of {world}, "
+        f"{words.format(_shown(asked, metric))}, with those of {PLAIN} {_shown(plain, metric)} "
+        f"({'; '.join(beside)})."
+    )
+
+
+def _shown(results: Sequence[Result], metric: str) -> str:
+    """Return a metric over trainings, or of one with its interval over sequences."""
+    values = [result.metrics[metric].value for result in results]
+    if len(values) >= MINIMUM_SEEDS:
+        value, low, high = over_seeds(values)
+    elif len(values) == 1 and (found := results[0].metrics[metric].interval):
+        value, low, high = found
+    else:
+        return ", ".join(f"{value:.3f}" for value in values)
+    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+PROBE = Disturbed()
+"""The probe ``disturbed``."""
