@@ -119,6 +119,35 @@ class Law:
             raise ValueError(f"law {self.name!r} has no closed-form potential")
         return self._evaluate(self.potential, 0, r, m1, m2)
 
+    @functools.cached_property
+    def mass_degree(self) -> float | None:
+        """The p of F(r, c m1, c m2) = c^p F(r, m1, m2), 2 for Newton's law; None if there is none.
+
+        At p = 1 a path shows m1 / m2 and neither mass: if both are doubled, so is the force, and
+        every acceleration stays.
+        """
+        if self.exponents is not None:
+            return self.exponents["m1"] + self.exponents["m2"]
+        r, m1, m2 = np.array([[0.3, 1.0, 4.0], [0.1, 1.0, 3.0], [2.0, 1.0, 0.7]])
+        degrees = np.log2(self.magnitude(r, 2 * m1, 2 * m2) / self.magnitude(r, m1, m2))
+        return None if np.ptp(degrees) > 1e-9 else round(float(degrees[0]), 9)
+
+    @property
+    def shows_masses(self) -> bool:
+        """Whether a path shows both masses, and not their ratio alone."""
+        return self.mass_degree is None or not math.isclose(self.mass_degree, 1)
+
+    @functools.cached_property
+    def light_planets_move_alike(self) -> bool:
+        """Whether planets of a thousandth of their star's mass move as those of a millionth do.
+
+        So it is where F grows as m1: equivalence of inertial and gravitational mass.
+        """
+        if self.exponents is not None:
+            return self.exponents["m1"] == 1
+        light, lighter = self.relative_acceleration(1.0, [1e-3, 1e-6], 1.0)
+        return bool(abs(light / lighter - 1) < 0.01)
+
     def relative_acceleration(
         self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
     ) -> npt.NDArray[np.float64]:

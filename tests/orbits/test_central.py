@@ -63,7 +63,9 @@ def test_orbits_equal_integrated_ones_for_twenty_years(name, a, e):
 
 
 def check_against_integration(name, a, e, years):
-    times = np.linspace(0, years, 41)
+    """Compare at most 60 radial turns: an integrator drifts with every turn."""
+    (period,) = central.radial_period(laws.get(name), a, e, 0.3, 1.1)
+    times = np.linspace(0, min(years, 60 * period), 41)
     position, velocity = orbit(name, a, e, 0.7, 0.0, times)
     found = integrated(name, a, e, 0.7, times, 0.3, 1.1)
     np.testing.assert_allclose(position, found[:, :2], rtol=0, atol=1e-9)

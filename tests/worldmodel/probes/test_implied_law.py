@@ -125,6 +125,7 @@ def test_the_first_sentence_says_by_which_law_orbits_go_on():
     assert "does not tell a law from a table of orbits" in table
     assert "no evidence" in masses
     assert in_words("mond") == "mond"
+    assert in_words("m1_over_r2") == "m1_over_r2", "not Newton's r^-2"
     results += [
         rollout("softmax", "pretrained", law, -1.6 + value / 10, seed=1)
         for law, value in worlds.items()
