@@ -129,5 +129,7 @@ def ls(options: argparse.Namespace) -> None:
     for name in laws.names():
         law = laws.get(name)
         print(f"law      {name:{width}s} {law.expression}  ({law.reference})")
+    for family in laws.families():
+        print(f"laws     {family.name:{width}s} {family.expression}  ({family.reference})")
     for line in laws.broken().values():
         print(f"no law: {line}")

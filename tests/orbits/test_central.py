@@ -51,7 +51,7 @@ def integrated(name, a, e, omega, times, m1, m2):
 @pytest.mark.parametrize("name", BOUND)
 def test_orbits_equal_integrated_ones(name):
     for e, years in ((0.0, 5), (0.2, 5), (0.8, 3)):
-        check_against_integration(name, 3.0, e, years, most_turns=10)
+        check_against_integration(name, 3.0, e, years, most_turns=6)
 
 
 @pytest.mark.full
