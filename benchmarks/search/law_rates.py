@@ -76,6 +76,7 @@ class LawRates(Study):
     metrics: ClassVar = {
         **quantities.SEARCH,
         "found": Quantity("higher", "", "whether a formula is the true one", bounds=(0, 1)),
+        "found_strict": Quantity("higher", "", "the same within 0.1%", bounds=(0, 1)),
         "found_in_range": Quantity("higher", "", "the same in the range alone", bounds=(0, 1)),
         "agreed_in_range": Quantity("higher", "", "share of points that agree", bounds=(0, 1)),
         "agreed_outside": Quantity("higher", "", "the same beyond the range", bounds=(0, 1)),
@@ -116,8 +117,9 @@ class LawRates(Study):
             made = leaderboard_report(results, drawn=False)
         own = formula_report.section(results)
         sections = [*([own] if own else ()), *made.sections]
-        changes = {"title": self.about, "setting": self.setting(config), "sections": sections}
-        return dataclasses.replace(made, **changes)
+        return dataclasses.replace(
+            made, title=self.about, setting=self.setting(config), sections=sections
+        )
 
 
 def _cell(law: str, noise: float, engine: str, seed: int, control: str | None) -> Cell:
@@ -167,7 +169,7 @@ def recover(
     searcher = engines.get(engine)
     front = searcher.fit(*formulas.drawn(true, noise, seed), true.names, seed)
     text = front.best(searcher.rule).expression
-    return Outcome(formulas.agreement(text, true, noise, seed), {"expression": text})
+    return Outcome(formulas.agreement(text, true, seed), {"expression": text})
 
 
 def search(
