@@ -125,8 +125,11 @@ def ls(options: argparse.Namespace) -> None:
         )
     for name in shifts.names():
         print(f"shift    {name:14s} {shifts.get(name).about}")
+    width = max(map(len, laws.names()))
     for name in laws.names():
         law = laws.get(name)
-        print(f"law      {name:14s} {law.expression}  ({law.reference})")
+        print(f"law      {name:{width}s} {law.expression}  ({law.reference})")
+    for family in laws.families():
+        print(f"laws     {family.name:{width}s} {family.expression}  ({family.reference})")
     for line in laws.broken().values():
         print(f"no law: {line}")

@@ -29,7 +29,7 @@ from scipy import special
 
 from orbits import laws, observation
 from orbits.inverse_cdf import PLANET_MASS_GAMMA
-from orbits.protocols import Protocol
+from orbits.protocols import EXOPLANETS, Protocol
 from orbits.systems import Systems
 
 Array = npt.NDArray[np.float64]
@@ -39,7 +39,6 @@ LARGEST = 1e-3
 """Heavier draws of the gamma distribution are clipped to this mass, which so has an atom. The
 published lower clip, 1e-9, lies below :data:`SMALLEST` and never acts."""
 
-_SAMPLERS = ("exoplanets", "published")
 _NODES = 512
 _HALVINGS = 60
 _SLACK = 1e-10  # AU by which bins are widened: coordinates carry rounding errors of 1e-14
@@ -62,7 +61,7 @@ class Posterior(NamedTuple):
 
 def serves(protocol: Protocol) -> bool:
     """Tell whether a protocol's masses have the prior of this module."""
-    return protocol.sampler in _SAMPLERS
+    return protocol.sampler in EXOPLANETS
 
 
 def mass_posterior(protocol: Protocol, seed: int, split: str, indices: npt.ArrayLike) -> Posterior:
@@ -75,10 +74,11 @@ def implied_force(
 ) -> Array:
     """Return the magnitude of the force if the planets had the masses ``m1`` [N], [N, T].
 
-    Distance and star mass are told and every law is proportional to m1 (up to terms of m1 / m2),
-    so the posterior mean of m1 gives the mean of F, the best estimate of F, and the mean of ln m1
-    the geometric mean of F, the best estimate of ln F. The direction is known: the force points
-    at the star. Solar mass AU / year^2 on planet rows, NaN elsewhere; T = 1 + n_points.
+    Distance and star mass are told and the law is proportional to m1 (up to terms of m1 / m2;
+    these protocols refuse any other), so the posterior mean of m1 gives the mean of F, the best
+    estimate of F, and the mean of ln m1 the geometric mean of F, the best estimate of ln F. The
+    direction is known: the force points at the star. Solar mass AU / year^2 on planet rows, NaN
+    elsewhere; T = 1 + n_points.
     """
     world = _systems(protocol, seed, split, indices)
     distance = np.linalg.norm(_relative(protocol, world), axis=-1)

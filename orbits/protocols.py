@@ -40,6 +40,8 @@ from orbits.tokens import TokenLayout
 
 __all__ = ["DT_ROW", "POPULATIONS", "SPLITS", "STAR", "Protocol", "get", "names"]
 
+EXOPLANETS = ("exoplanets", "published")
+"""Samplers whose planets have the masses of the exoplanet catalogue."""
 TARGETS = ("log", "raw")
 LABEL_LEAKS = (0, 2)
 
@@ -109,7 +111,12 @@ class Protocol:
             raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
         if self.label_leak not in LABEL_LEAKS:
             raise ValueError(f"label_leak must be 0 or 2, got {self.label_leak}")
-        laws.get(self.law)  # refuses an unknown law
+        law = laws.get(self.law)  # refuses an unknown law
+        if self.sampler in EXOPLANETS and not law.light_planets_move_alike:
+            raise ValueError(
+                f"protocol {self.name!r} has planets of 1e-9 to 1e-3 solar masses, whose periods "
+                f"under law {self.law!r} differ by powers of ten; take identifiable or free_step"
+            )
         if not self.is_two_body and self.law != motion.NEWTON:
             raise ValueError(f"protocol {self.name!r} knows Newton's law only, got {self.law!r}")
         _ = self.tokens  # refuses an impossible vocabulary

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from orbits import laws
 from symreg.formula.evaluation import evaluate
 from symreg.points import NAMES
 from symreg.predictions import Predictions
@@ -30,13 +31,20 @@ WRONG_LAWS: Mapping[str, str] = {
     # Its length is the points' median distance, or it would be Newton's law on near points.
     "Yukawa": "m1*m2*(1 + r/length)*exp(-r/length)/r**2",
 }
-_SAME_LAW = {"newton": "m1*m2/r^2", "yukawa": "Yukawa"}
 
 
 def names(law: str) -> tuple[str, ...]:
     """Return the controls that need no model, for points of a world under ``law``."""
-    wrong = [name for name in WRONG_LAWS if name != _SAME_LAW.get(law)]
-    return TRUTH, NEAREST, *wrong
+    return TRUTH, NEAREST, *(name for name in WRONG_LAWS if not _is_same(name, law))
+
+
+def _is_same(name: str, law: str) -> bool:
+    """Tell whether a wrong law is ``law`` up to its constant, and so no wrong one there."""
+    if name == "Yukawa":
+        return law == "yukawa"
+    X = np.random.default_rng(0).uniform(0.5, 2, (20, len(NAMES)))
+    ratio = laws.get(law).magnitude(*X.T) / evaluate(WRONG_LAWS[name], NAMES, X)
+    return bool(np.allclose(ratio, ratio[0], rtol=1e-9))
 
 
 def answer(name: str, data: Predictions) -> Predictions:

@@ -17,9 +17,12 @@ from orbits.laws import Law, reduced_mass
 
 
 def infers_mass(law: str) -> bool:
-    """Tell whether motion under a law gives the total mass in closed form: if F ~ m1 m2."""
-    single, double = (laws.get(law).magnitude(1.0, m, 2 * m) for m in (0.5, 1.0))
-    return bool(np.isclose(double, 4 * single))
+    """Tell whether motion under a law gives the total mass in closed form.
+
+    So it is where F grows as a power of both masses together, other than the first.
+    """
+    carried = laws.get(law)
+    return carried.mass_degree is not None and carried.shows_masses
 
 
 def observed_force(batch: dict[str, Tensor], law: Law, believed: Law, past: bool) -> Tensor:
@@ -42,10 +45,13 @@ def observed_force(batch: dict[str, Tensor], law: Law, believed: Law, past: bool
         *np.moveaxis(state[:, seen, 4:], -1, 0),
     )
     share1, share2 = m1 / (m1 + m2), m2 / (m1 + m2)
-    unit = believed.magnitude(r, share1, share2)  # the force at M = 1, and it grows as M^2
+    degree = believed.mass_degree
+    assert degree is not None
+    unit = believed.magnitude(r, share1, share2)  # the force at M = 1, and it grows as M^degree
     mass = law.relative_acceleration(r, m1, m2) * reduced_mass(share1, share2) / unit
+    mass **= 1 / (degree - 1)
     if past:
         mass = np.cumsum(mass, axis=1) / np.arange(1, 1 + mass.shape[1])
     force = np.full(state.shape[:2], np.nan)
-    force[:, seen] = unit * mass**2
+    force[:, seen] = unit * mass**degree
     return torch.from_numpy(force)

@@ -55,6 +55,7 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
         title=TITLE,
         setting=f"{study.setting(config)} Protocol {config['protocol']}, law {law}.",
         sentences=[
+            *sentences.hidden_masses(law),
             *exam_report.sentences(examined),
             *sentences.answers(table, law),
             *sentences.heads_elsewhere(results),

@@ -48,6 +48,18 @@ def answers(table: Sequence[Row], law: str) -> list[str]:
     return sentences
 
 
+def hidden_masses(law: str) -> list[str]:
+    """Say of a law under which motion does not show the masses what can be known of them."""
+    if laws.get(law).shows_masses:
+        return []
+    return [
+        f"Under {law} paths show m1 / m2 and neither mass: if both are doubled, so is the force, "
+        "and no acceleration changes. Whoever sees orbits alone can at best answer the force of "
+        "typical masses of this ratio, as the ceiling does; formulas on that are another law. "
+        "Models that know the ratio alone are not models that missed the law."
+    ]
+
+
 def leaks(config: Mapping[str, Any]) -> list[str]:
     """Say of a run with leaked labels that it is one."""
     if not (leak := config.get("label_leak")):

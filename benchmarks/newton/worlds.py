@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from benchmarks.newton.settings import NewtonSettings
-from orbits import protocols
+from orbits import motion, protocols, systems
 from orbits import shifts as catalogue
 from orbits.motion import NEWTON
 from orbits.shifts import Shift
@@ -14,6 +16,8 @@ UNLIMITED = "unlimited"
 """The label budget without a bound."""
 TRIED = 300
 """Test systems that a world or a shift is tried on before any work."""
+ALIASED = 0.05
+"""Share of these above which too few of a shift's orbits are sampled often enough to be seen."""
 
 
 def world_arguments(
@@ -50,7 +54,13 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
         arguments = world_arguments(settings, population="force")
         there = protocols.get(settings.protocol, {**arguments, "shift": shift.as_plain()})
         # Refuses a law that does not bind these orbits, and steps that cannot be moved.
-        there.systems(0, "test", range(min(settings.n_test, TRIED)), "force")
+        world = there.systems(0, "test", range(min(settings.n_test, TRIED)), "force")
+        if (share := _aliased(there, world)) > ALIASED:
+            raise ValueError(
+                f"shift {shift.name!r}: under law {there.law!r} its orbits are so fast that the "
+                f"time steps of protocol {there.name!r} sample {share:.0%} of them fewer than "
+                f"{systems.SAMPLES_PER_ORBIT} times a turn"
+            )
 
     def can_make(shift: Shift) -> bool:
         try:
@@ -70,3 +80,14 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
             raise ValueError(f"unknown shift {name!r}; choose from all, {', '.join(known)}")
         check(known[name])
     return {name: known[name].as_plain() for name in settings.shifts}
+
+
+def _aliased(protocol: protocols.Protocol, world: systems.Systems) -> float:
+    """Return the share of systems of one planet whose time step is too long for their orbit."""
+    orbit = world.orbits(0)
+    periods = motion.period(
+        protocol.law,
+        *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
+    )
+    dt = np.asarray(protocol.dts)[world.dt_index]
+    return float(np.mean(systems.is_aliased(dt, periods)))

@@ -2,7 +2,8 @@
 
 Every law, noise and engine gets one row, and every seed draws its own points, noise and search.
 Forces of other laws stand beside Newton's: a search on them must never be scored as Newton's law.
-Written for fresh seeds: whoever tunes an engine does it on others.
+Written for fresh seeds: whoever tunes an engine does it on others. Formulas of other fields, in any
+variables, are searched in the same way (:mod:`benchmarks.search.formulas`).
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.search import formula_report, formulas
+from benchmarks.search.formula_report import FORMULA
 from benchmarks.search.settings import LawRatesSettings
 from orbits import laws
 from orbits.runs.cell import Cell, Outcome
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
-from orbits.runs.result import Case, Result
+from orbits.runs.result import Case, Quantity, Result
 from orbits.runs.study import Study
 from symreg import controls, engines, measure
 from symreg.leaderboard import SEARCH, quantities
@@ -70,7 +73,14 @@ class LawRates(Study):
     name = "law_rates"
     about = "How often does a symbolic search find a law that is there?"
     Settings = LawRatesSettings
-    metrics = quantities.SEARCH
+    metrics: ClassVar = {
+        **quantities.SEARCH,
+        "found": Quantity("higher", "", "whether a formula is the true one", bounds=(0, 1)),
+        "found_strict": Quantity("higher", "", "the same within 0.1%", bounds=(0, 1)),
+        "found_in_range": Quantity("higher", "", "the same in the range alone", bounds=(0, 1)),
+        "agreed_in_range": Quantity("higher", "", "share of points that agree", bounds=(0, 1)),
+        "agreed_outside": Quantity("higher", "", "the same beyond the range", bounds=(0, 1)),
+    }
     prepare = staticmethod(one_thread)
 
     def resolve(self, settings: LawRatesSettings) -> LawRatesSettings:
@@ -78,6 +88,7 @@ class LawRates(Study):
         return dataclasses.replace(
             settings,
             law=tuple(dict.fromkeys(settings.law)),
+            formula=tuple(dict.fromkeys(settings.formula)),
             noise=tuple(dict.fromkeys(settings.noise)),
             engine=tuple(dict.fromkeys(engines.resolve(name)[0].name for name in settings.engine)),
         )
@@ -95,11 +106,20 @@ class LawRates(Study):
             for law, noise, engine in product(settings.law, settings.noise, settings.engine):
                 for control in (None, *WRONG) if law == "newton" and few else (None,):
                     yield _cell(law, noise, engine, seed, control)
+            asked = formulas.asked(settings.formula)
+            for formula, noise, engine in product(asked, settings.noise, settings.engine):
+                yield _formula_cell(formula, noise, engine, seed)
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
-        """Return a table of rates for each law, and every formula."""
-        made: Report = leaderboard_report(results, drawn=False)
-        return dataclasses.replace(made, title=self.about, setting=self.setting(config))
+        """Return a table of rates for each law, one of formulas, and every answer."""
+        made = Report("")
+        if any(result.case.kind == SEARCH for result in results):
+            made = leaderboard_report(results, drawn=False)
+        own = formula_report.section(results)
+        sections = [*([own] if own else ()), *made.sections]
+        return dataclasses.replace(
+            made, title=self.about, setting=self.setting(config), sections=sections
+        )
 
 
 def _cell(law: str, noise: float, engine: str, seed: int, control: str | None) -> Cell:
@@ -121,6 +141,35 @@ def _cell(law: str, noise: float, engine: str, seed: int, control: str | None) -
     }
     arguments = {"law": law, "noise": noise, "control": control, "engine": engine, "seed": seed}
     return Cell(search, case, {**arguments, "definition": definition})
+
+
+def _formula_cell(formula: formulas.Formula, noise: float, engine: str, seed: int) -> Cell:
+    config = search_config("newton", engine)
+    kept = ("engine", "engine_version", "arguments", "settings", "rule", "rule_settings")
+    setting = {"engine": config["engine_version"], "noise": noise}
+    case = Case(LawRates.name, FORMULA, formula.name, formula.level, seed=seed, setting=setting)
+    definition = {**{name: config[name] for name in kept}, **formula.plain()}
+    arguments = {"formula": formula.name, "noise": noise, "engine": engine, "seed": seed}
+    return Cell(recover, case, {**arguments, "definition": definition})
+
+
+def recover(
+    formula: str, noise: float, engine: str, seed: int, definition: Mapping[str, Any]
+) -> Outcome:
+    """Search points of a formula for it.
+
+    Args:
+        formula: Its name.
+        noise: Standard deviation of the relative noise.
+        engine: The engine's name.
+        seed: Draws points and noise, and seeds the search.
+        definition: What the names stand for; a part of the cell's address alone.
+    """
+    true = formulas.catalogue()[formula]
+    searcher = engines.get(engine)
+    front = searcher.fit(*formulas.drawn(true, noise, seed), true.names, seed)
+    text = front.best(searcher.rule).expression
+    return Outcome(formulas.agreement(text, true, seed), {"expression": text})
 
 
 def search(

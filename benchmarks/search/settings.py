@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.search import formulas
 from orbits import laws
 
 LAWS = ("newton", "harmonic", "yukawa", "mond")
@@ -15,10 +16,12 @@ NOISE = (0.0, 0.01, 0.05, 0.2)
 
 @dataclass(frozen=True)
 class LawRatesSettings:
-    """Laws, noises, engines and seeds of one run.
+    """Laws, formulas, noises, engines and seeds of one run.
 
     Attributes:
         law: Names of laws whose forces are searched.
+        formula: NewtonBench's formulas that are searched: ``all``, a version of each (``v0``), a
+            domain (``gravity``) or one (``gravity_easy_0``).
         noise: Standard deviations of the relative noise.
         engine: Symbolic-regression engines, or ``auto``.
         first_seed: Where the seeds start.
@@ -27,6 +30,7 @@ class LawRatesSettings:
     """
 
     law: tuple[str, ...] = LAWS
+    formula: tuple[str, ...] = ()
     noise: tuple[float, ...] = NOISE
     engine: tuple[str, ...] = ("operon", "operon_vafa")
     first_seed: int = 100
@@ -35,8 +39,9 @@ class LawRatesSettings:
 
     def __post_init__(self) -> None:
         for name in ("law", "noise", "engine"):
-            if not getattr(self, name):
+            if not getattr(self, name) and not (name == "law" and self.formula):
                 raise ValueError(f"{name} must not be empty")
+        formulas.asked(self.formula)
         for law in self.law:
             laws.get(law)
         for noise in self.noise:

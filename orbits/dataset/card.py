@@ -56,7 +56,8 @@ def card(path: str | Path) -> str:
 def _law(name: str) -> str:
     law = laws.get(name)
     constants = "".join(f", {key} = {value:.10g}" for key, value in law.parameters.items())
-    return f"{name}: F = {law.expression}{constants}"
+    hidden = "" if law.shows_masses else "; paths show m1 / m2 and neither mass"
+    return f"{name}: F = {law.expression}{constants}{hidden}"
 
 
 def _shift(plain: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """Force laws between two bodies, one file per law; a new file is found automatically.
 
 A file that does not make a law is left out of :func:`names`, is named by :func:`broken` and by
-:func:`get`, and stops nothing else.
+:func:`get`, and stops nothing else. One that defines ``FAMILY = Family(...)`` makes laws by their
+names: :func:`get` finds them, and :func:`names`, which lists files, does not.
 
 A law's magnitude is the attraction between two point masses, in solar masses, astronomical
 units (AU) and years: solar mass AU / year^2. It acts on both bodies alike, so the motion of one
@@ -10,24 +11,18 @@ relative to the other is that of a single body under the relative acceleration.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import importlib
 import math
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-VARIABLES = ("r", "m1", "m2")
-FUNCTIONS = (
-    "sqrt", "exp", "log", "Abs", "Min", "Max", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh",
-)  # fmt: skip
-"""What an expression may call, beside the constant pi."""
+from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
 
 
 @dataclass(frozen=True)
@@ -80,8 +75,8 @@ class Law:
                 )
         for field_name in ("expression", "potential"):
             text = getattr(self, field_name)
-            if text is not None and (fault := _fault(text, tuple(self.parameters))):
-                raise self._bad(f"{field_name} {text!r} {fault}")
+            if text is not None and (found := fault(text, tuple(self.parameters))):
+                raise self._bad(f"{field_name} {text!r} {found}")
 
     def _bad(self, what: str) -> ValueError:
         return ValueError(f"law {self.name!r}: {what}")
@@ -119,6 +114,35 @@ class Law:
             raise ValueError(f"law {self.name!r} has no closed-form potential")
         return self._evaluate(self.potential, 0, r, m1, m2)
 
+    @functools.cached_property
+    def mass_degree(self) -> float | None:
+        """The p of F(r, c m1, c m2) = c^p F(r, m1, m2), 2 for Newton's law; None if there is none.
+
+        At p = 1 a path shows m1 / m2 and neither mass: if both are doubled, so is the force, and
+        every acceleration stays.
+        """
+        if self.exponents is not None:
+            return self.exponents["m1"] + self.exponents["m2"]
+        r, m1, m2 = np.array([[0.3, 1.0, 4.0], [0.1, 1.0, 3.0], [2.0, 1.0, 0.7]])
+        degrees = np.log2(self.magnitude(r, 2 * m1, 2 * m2) / self.magnitude(r, m1, m2))
+        return None if np.ptp(degrees) > 1e-9 else round(float(degrees[0]), 9)
+
+    @property
+    def shows_masses(self) -> bool:
+        """Whether a path shows both masses, and not their ratio alone."""
+        return self.mass_degree is None or not math.isclose(self.mass_degree, 1)
+
+    @functools.cached_property
+    def light_planets_move_alike(self) -> bool:
+        """Whether planets of a thousandth of their star's mass move as those of a millionth do.
+
+        So it is where F grows as m1: equivalence of inertial and gravitational mass.
+        """
+        if self.exponents is not None:
+            return self.exponents["m1"] == 1
+        light, lighter = self.relative_acceleration(1.0, [1e-3, 1e-6], 1.0)
+        return bool(abs(light / lighter - 1) < 0.01)
+
     def relative_acceleration(
         self, r: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayLike
     ) -> npt.NDArray[np.float64]:
@@ -151,6 +175,24 @@ class Law:
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class Family:
+    """Laws with numbers in their names.
+
+    Attributes:
+        name: How a member's name is written, with capitals for its numbers.
+        expression: The attraction, likewise.
+        reference: Where the laws come from.
+        member: Returns the law of a name, or None where that is no name of a member; a ValueError
+            tells what is wrong with a name that is nearly one.
+    """
+
+    name: str
+    expression: str
+    reference: str
+    member: Callable[[str], Law | None]
+
+
 def reduced_mass(m1: npt.ArrayLike, m2: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return m1 m2 / (m1 + m2): force over relative acceleration."""
     m1, m2 = np.asarray(m1, np.float64), np.asarray(m2, np.float64)
@@ -161,54 +203,19 @@ def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _fault(expression: str, parameters: tuple[str, ...]) -> str | None:
-    """Return the fault of a formula, or None; the formula is parsed and not evaluated."""
-    try:
-        tree = ast.parse(expression, mode="eval")
-    except (SyntaxError, ValueError) as error:
-        return f"is not a formula: {getattr(error, 'msg', error)}"
-    nodes = list(ast.walk(tree))
-    unknown = {node.id for node in nodes if isinstance(node, ast.Name)}
-    unknown -= {*VARIABLES, *parameters, *FUNCTIONS, "pi"}
-    if unknown:
-        return (
-            f"uses {', '.join(sorted(unknown))}, which is not r, m1, m2 or one of parameters; "
-            "give its value in parameters and its unit in units"
-        )
-    odd = next((node for node in nodes if not _is_arithmetic(node)), None)
-    if odd is None:
-        return None
-    shown = repr(ast.unparse(odd)) if isinstance(odd, ast.expr) else type(odd).__name__
-    return f"holds {shown}, which is no arithmetic of numbers"
-
-
-def _is_arithmetic(node: ast.AST) -> bool:
-    """Tell whether a node of a formula is a number, a name, an operation or a known function."""
-    if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float)
-    if isinstance(node, ast.Call):
-        called = node.func
-        several = isinstance(called, ast.Name) and called.id in ("Min", "Max")
-        whole = isinstance(called, ast.Name) and called.id in FUNCTIONS and not node.keywords
-        return whole and (len(node.args) == 1 or (several and len(node.args) > 1))
-    if isinstance(node, ast.BinOp | ast.UnaryOp):
-        parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
-        return not any(isinstance(part, ast.Name) and part.id in FUNCTIONS for part in parts)
-    if isinstance(node, ast.Expression):
-        return not (isinstance(node.body, ast.Name) and node.body.id in FUNCTIONS)
-    return isinstance(node, ast.Name | ast.Load | _OPERATORS)
-
-
-_OPERATORS = ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow | ast.UAdd | ast.USub
-
-
 @functools.cache
-def _catalogue() -> dict[str, Law | str]:
-    """Return by file name each law, or the fault of a file that makes none."""
-    found: dict[str, Law | str] = {}
+def _catalogue() -> dict[str, Law | Family | str]:
+    """Return by file name each law or family, or the fault of a file that makes none."""
+    found: dict[str, Law | Family | str] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        if name.startswith("_"):
+            continue
         try:
-            law = getattr(importlib.import_module(f"{__name__}.{name}"), "LAW", None)
+            module = importlib.import_module(f"{__name__}.{name}")
+            if isinstance(family := getattr(module, "FAMILY", None), Family):
+                found[name] = family
+                continue
+            law = getattr(module, "LAW", None)
             if not isinstance(law, Law):
                 raise ValueError("defines no LAW = Law(...)")
             if law.name != name:
@@ -221,8 +228,13 @@ def _catalogue() -> dict[str, Law | str]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all laws."""
+    """Return the names of all laws that have a file."""
     return tuple(name for name, law in _catalogue().items() if isinstance(law, Law))
+
+
+def families() -> tuple[Family, ...]:
+    """Return the families of laws."""
+    return tuple(each for each in _catalogue().values() if isinstance(each, Family))
 
 
 def broken() -> dict[str, str]:
@@ -231,7 +243,7 @@ def broken() -> dict[str, str]:
 
 
 def get(name: str) -> Law:
-    """Return the law called ``name``.
+    """Return the law called ``name``: of a file, or a member of a family.
 
     Raises:
         ValueError: There is no such law, and the message names near ones and lists the choices;
@@ -240,11 +252,15 @@ def get(name: str) -> Law:
     law = _catalogue().get(str(name))
     if isinstance(law, str):
         raise ValueError(law)
-    if law is not None:
+    if isinstance(law, Law):
         return law
+    for family in families():
+        if member := family.member(str(name)):
+            return member
     near = difflib.get_close_matches(str(name).lower(), names())
     hint = f"; did you mean {', '.join(near)}?" if near else ";"
-    raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(names())}")
+    choices = (*names(), *(family.name for family in families()))
+    raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(choices)}")
 
 
 @functools.cache

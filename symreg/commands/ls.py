@@ -18,5 +18,7 @@ def main(options: argparse.Namespace) -> None:
     print("laws")
     for name in laws.names():
         print(f"  {name:<{width}}  {laws.get(name).expression}")
+    for family in laws.families():
+        print(f"  {family.name:<{width}}  {family.expression}")
     for line in laws.broken().values():
         print(f"no law: {line}")

@@ -52,11 +52,16 @@ def alike(law: str, X: npt.ArrayLike, names: Sequence[str] = NAMES) -> tuple[str
     return tuple(name for name in followed(truth, X, names) if name != law)
 
 
-def followed(alpha: Array, X: Array, names: Sequence[str] = NAMES) -> tuple[str, ...]:
-    """Return the registered laws that local exponents [n, 3] match on enough of the points X."""
+def followed(
+    alpha: Array, X: Array, names: Sequence[str] = NAMES, also: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return the laws that local exponents [n, 3] match on enough of the points X.
+
+    Asked are the laws that have a file, and those in ``also``.
+    """
     return tuple(
         name
-        for name in laws.names()
+        for name in dict.fromkeys((*laws.names(), *also))
         if within(alpha, law_exponents(laws.get(name), X, names)).mean() >= SHARE_WITHIN
     )
 

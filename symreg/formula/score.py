@@ -47,8 +47,8 @@ class LawScore:
             ``no law found``, not a wrong law.
         law: Local exponents agree with the law's, any additive constant kept.
         law_nooff: The same with or without its additive constant.
-        laws: The laws of the registry that the formula agrees with in the same way, whatever the
-            world it was found in; empty where it does not describe the points.
+        laws: The laws of the registry, and ``target``, that the formula agrees with in the same
+            way, whatever the world it was found in; empty where it does not describe the points.
         offset: That additive constant, solar mass AU / year^2; None if time ran out.
         offset_share: Offset over the median of y.
         r2_log: R2 of ln f against ln y; None where it is not defined.
@@ -174,7 +174,7 @@ def score(
         verdict=_verdict(described, follows, law_nooff),
         law=follows,
         law_nooff=law_nooff,
-        laws=followed(alpha, X, names) if described and positive else (),
+        laws=followed(alpha, X, names, [law]) if described and positive else (),
         offset=offset,
         offset_share=None if offset is None else _finite(offset / float(np.median(y[keep]))),
         r2_log=r2_log,

@@ -5,7 +5,7 @@ import pytest
 
 from orbits import ceiling, posterior, protocols
 from orbits.best_observer import best_observer
-from symreg.exponents import r2
+from symreg.exponents import fit_exponents, r2
 
 N = range(30)
 
@@ -70,3 +70,18 @@ def test_how_much_of_the_invisible_mass_shows_depends_on_the_size(
     assert r2(np.log(batch["state"][:, 1, 4]), answer.log_m1) == pytest.approx(of_mass, abs=0.01)
     found = r2(np.log(force[asked]), np.log(answer.force[asked]))
     assert found == pytest.approx(of_force, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("law", "m1", "m2"), [("m1_over_r2", 0.5, -0.5), ("product_squared_over_r2", 2, 2)]
+)
+def test_the_force_of_masses_that_do_not_show_is_that_of_their_ratio(law, m1, m2):
+    """Where doubling both masses changes no path, typical masses of the ratio are all there is."""
+    protocol = protocols.get("identifiable", {"law": law})
+    many = np.arange(100)
+    answer = best_observer(protocol, 0, "test", many)
+    state = protocol.batch(0, "test", many, "force")["state"][:, 1::2].reshape(-1, 6)
+    X = np.column_stack([np.hypot(state[:, 0], state[:, 1]), state[:, 4:]])
+    fitted = fit_exponents(X, answer.force[:, 1::2].ravel(), np.repeat(many, 24), n_boot=0)
+    found = {name: interval.value for name, interval in fitted.exponents.items()}
+    assert found == pytest.approx({"r": -2, "m1": m1, "m2": m2}, abs=0.05)

@@ -51,7 +51,7 @@ def integrated(name, a, e, omega, times, m1, m2):
 @pytest.mark.parametrize("name", BOUND)
 def test_orbits_equal_integrated_ones(name):
     for e, years in ((0.0, 5), (0.2, 5), (0.8, 3)):
-        check_against_integration(name, 3.0, e, years)
+        check_against_integration(name, 3.0, e, years, most_turns=6)
 
 
 @pytest.mark.full
@@ -59,11 +59,13 @@ def test_orbits_equal_integrated_ones(name):
 @pytest.mark.parametrize("e", [0.0, 0.2, 0.5, 0.8])
 @pytest.mark.parametrize("a", [3.0, 12.0])
 def test_orbits_equal_integrated_ones_for_twenty_years(name, a, e):
-    check_against_integration(name, a, e, 20)
+    check_against_integration(name, a, e, 20, most_turns=30)
 
 
-def check_against_integration(name, a, e, years):
-    times = np.linspace(0, years, 41)
+def check_against_integration(name, a, e, years, most_turns):
+    """Compare so many radial turns at most: an integrator drifts with each."""
+    (period,) = central.radial_period(laws.get(name), a, e, 0.3, 1.1)
+    times = np.linspace(0, min(years, most_turns * period), 41)
     position, velocity = orbit(name, a, e, 0.7, 0.0, times)
     found = integrated(name, a, e, 0.7, times, 0.3, 1.1)
     np.testing.assert_allclose(position, found[:, :2], rtol=0, atol=1e-9)

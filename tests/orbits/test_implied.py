@@ -65,6 +65,25 @@ def test_a_true_step_has_newtons_constant_on_both_bodies():
         assert found[name].value == pytest.approx(value, rel=1e-4, abs=1e-5), name
 
 
+@pytest.mark.parametrize(
+    ("law", "planet", "star"),
+    [
+        ("m1_over_r2", (0, 0, -2), (1, -1, -2)),
+        ("product_squared_over_r2", (1, 2, -2), (2, 1, -2)),
+        pytest.param("m1_1_3_over_r2_6", (0.3, 0, -2.6), (1.3, -1, -2.6), marks=pytest.mark.full),
+    ],
+)
+def test_a_true_step_tells_laws_that_differ_in_the_masses(law, planet, star):
+    protocol, world, batch = seen(law)
+    steps = OneStep(protocol, world, FIRST)
+    found = steps.measured(batch["coordinates"], batch["coordinates"], n_boot=20)
+    for body, expected in (("planet", planet), ("star", star)):
+        values = [found[f"{body}_{name}"].value for name in ("m1", "m2", "r")]
+        assert values == pytest.approx(expected, abs=5e-3)
+        assert found[f"{body}_constant"].value == pytest.approx(G, rel=5e-3)
+    assert found["action_reaction"].value == pytest.approx(1, abs=5e-3)
+
+
 def test_a_step_in_bins_keeps_the_law_and_misses_what_bins_hide():
     protocol, world, batch = seen()
     found = OneStep(protocol, world, FIRST).measured(in_bins(protocol, batch), batch["coordinates"])

@@ -12,6 +12,12 @@ from orbits import laws
 from orbits.__main__ import main
 
 NAMES = laws.names()
+OTHER_MASSES = (
+    *("m1_over_r2", "m1_over_r2_6", "m1_1_3_over_r2_6"),
+    *("product_squared_over_r1_5", "product_squared_over_r2", "product_squared_times_r2"),
+    *("sum_squared_over_r1_5", "squares_times_r2"),
+)
+"""With Newton's law at another power of the distance, the nine of NewtonBench's gravity."""
 
 
 def points(n=50):
@@ -45,7 +51,7 @@ def test_the_catalogue():
     assert not laws.broken()
     assert set(NAMES) >= {
         *("newton", "yukawa", "newton_plus_inverse_cube", "softened", "harmonic", "logarithmic"),
-        *("power_1_5", "power_2_5", "inverse_cube", "mond"),
+        *("power_1_5", "power_2_5", "inverse_cube", "mond", *OTHER_MASSES),
     }
 
 
@@ -67,6 +73,25 @@ def test_the_catalogue():
 def test_magnitudes_at_known_points(name, r, expected):
     found = laws.get(name).magnitude(r, 3, 5)
     assert found == pytest.approx(39.4784176044 * 15 * expected, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "r", "expected"),
+    [
+        ("m1_over_r2", 2.0, 3 / 4),
+        ("m1_over_r2_6", 32.0, 3 / 2**13),
+        ("m1_1_3_over_r2_6", 32.0, 3 * 3**0.3 / 2**13),
+        ("product_squared_over_r1_5", 4.0, 225 / 8),
+        ("product_squared_over_r2", 2.0, 225 / 4),
+        ("product_squared_times_r2", 2.0, 225 * 4),
+        ("sum_squared_over_r1_5", 4.0, 64 / 4 / 8),
+        ("squares_times_r2", 2.0, 34 / 2 * 4),
+    ],
+)
+def test_other_dependences_on_the_masses_at_known_points(name, r, expected):
+    law = laws.get(name)
+    assert law.magnitude(r, 3, 5) == pytest.approx(39.4784176044 * expected, rel=1e-14)
+    assert law.magnitude(1, 1, 1) == pytest.approx(39.4784176044, rel=1e-15)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,7 +120,10 @@ def test_slope_is_the_derivative_of_the_magnitude(name):
 def test_the_force_is_mutual_and_gives_the_relative_acceleration(name):
     law, at = laws.get(name), points()
     force = law.magnitude(**at)
-    np.testing.assert_allclose(force, law.magnitude(at["r"], at["m2"], at["m1"]), rtol=1e-15)
+    if law.exponents is not None:  # it may tell the planet from the star, and pulls both alike
+        exchanged = law.magnitude(at["r"], at["m2"], at["m1"])
+        alike = law.exponents["m1"] == law.exponents["m2"]
+        assert np.allclose(force, exchanged, rtol=1e-15) == alike
     # Each body accelerates by force over its own mass, towards the other.
     expected = force / at["m1"] + force / at["m2"]
     np.testing.assert_allclose(law.relative_acceleration(**at), expected, rtol=1e-14)
@@ -119,7 +147,8 @@ def test_units_make_a_force(name):
 
 
 def _python(unit):
-    return unit.replace("solar mass year", "M * year").replace("^", "**")
+    unit = unit.replace("solar mass", "M").replace("^", "**")
+    return re.sub(r"(?<=[\w)]) (?=\w)", " * ", unit)
 
 
 def test_a_law_without_potential_says_so():
@@ -178,7 +207,7 @@ def test_unknown_name_names_near_ones_and_lists_the_choices(typo, hint):
     message = str(error.value)
     assert hint in message
     assert all(name in message for name in NAMES)
-    assert len(message) < 240
+    assert len(message) < 120 + len(", ".join(NAMES))
 
 
 @pytest.fixture
@@ -294,3 +323,28 @@ def test_a_good_law_is_good(extra_folder):
 
 def test_names_are_restored():
     assert laws.names() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_law_says_of_masses_holds_for_its_accelerations(name):
+    law, at = laws.get(name), points()
+    doubled = {**at, "m1": 2 * at["m1"], "m2": 2 * at["m2"]}
+    faster = law.relative_acceleration(**doubled) / law.relative_acceleration(**at)
+    if law.mass_degree is None:
+        assert np.ptp(faster) > 0.01
+    else:
+        np.testing.assert_allclose(faster, 2 ** (law.mass_degree - 1), rtol=1e-12)
+    assert law.shows_masses == (not np.allclose(faster, 1))
+    light = law.relative_acceleration(at["r"], 1e-5, 1.0)
+    assert law.light_planets_move_alike == np.allclose(
+        light, law.relative_acceleration(at["r"], 1e-4, 1.0), rtol=0.01
+    )
+
+
+def test_masses_that_do_not_show():
+    assert {n for n in NAMES if not laws.get(n).shows_masses} == {"m1_over_r2", "m1_over_r2_6"}
+    assert {n for n in NAMES if not laws.get(n).light_planets_move_alike} == {
+        *("m1_1_3_over_r2_6", *OTHER_MASSES[3:])
+    }
+    assert laws.get("mond").mass_degree is None
+    assert laws.get("sum_squared_over_r1_5").mass_degree == 2

@@ -324,3 +324,12 @@ def test_another_law_moves_and_labels_the_bodies(name, law):
 def test_a_law_that_binds_nothing_is_refused():
     with pytest.raises(ValueError, match="inverse_cube' does not bind"):
         protocols.get("identifiable", {"law": "inverse_cube"}).batch(0, "train", [0])
+
+
+@pytest.mark.parametrize("name", ["paper", "fixed"])
+@pytest.mark.parametrize("law", ["product_squared_over_r2", "squares_times_r2", "m1_1_3_over_r2_6"])
+def test_light_planets_must_move_alike(name, law):
+    with pytest.raises(ValueError, match=f"{law}' differ by powers of ten; take identifiable"):
+        protocols.get(name, {"law": law})
+    protocols.get("identifiable", {"law": law}).batch(0, "train", [0])
+    protocols.get(name, {"law": "m1_over_r2", "n_points": 24}).batch(0, "train", [0], "force")

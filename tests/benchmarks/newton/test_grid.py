@@ -128,6 +128,14 @@ def test_all_shifts_are_those_that_can_be_made_and_a_file_is_there_to_be_used(tm
         cells(shift_file=str(file))
 
 
+def test_shifts_too_fast_for_the_time_steps_are_left_out():
+    law = "product_squared_times_r2"
+    names = {tuple(c.arguments["shifts"]) for c in cells(law=law) if "shifts" in c.arguments}
+    assert names == {tuple(name for name in shifts.names() if name != "both_heavier")}
+    with pytest.raises(ValueError, match="'both_heavier': under law 'product_squared_times_r2'"):
+        cells(law=law, shifts=("both_heavier",))
+
+
 def test_baselines_are_fitted_to_the_label_sets_of_models():
     seeds = (0, 1, 2)
     grid = cells(seeds=seeds, baseline_seeds=seeds, labels=(300,))

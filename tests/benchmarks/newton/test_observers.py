@@ -43,5 +43,13 @@ def test_a_mass_averaged_over_the_past_shows_the_carried_law_along_each_orbit():
     assert true["between"][0] == pytest.approx(-1.5, abs=1e-4)
 
 
-def test_a_law_that_is_no_product_of_masses_gives_no_mass():
-    assert {law for law in laws.names() if not infers_mass(law)} == {"mond"}
+@pytest.mark.parametrize("law", ["product_squared_over_r2", "squares_times_r2"])
+@pytest.mark.full
+def test_a_mass_is_inferred_by_other_powers_of_it(law):
+    columns, _ = answers(law, law, past=False, n=20)
+    np.testing.assert_allclose(columns["force_predicted"], columns["force"], rtol=2e-5)
+
+
+def test_a_law_of_which_motion_does_not_tell_the_mass_gives_none():
+    none = {law for law in laws.names() if not infers_mass(law)}
+    assert none == {"mond", "m1_over_r2", "m1_over_r2_6"}

@@ -192,6 +192,37 @@ def test_a_world_with_models_from_elsewhere(copy, capsys):
 
 
 @pytest.mark.full
+def test_models_of_a_world_where_the_force_knows_the_planet_alone(copy, capsys):
+    run(copy, "--elsewhere", "m1_over_r2", "--resume")
+    results, _ = folder.load(copy)
+    assert all(result.ok for result in results)
+    text, table, _ = report(copy, capsys)
+    assert "softmax, pretrained on m1_over_r2, unlimited labels (one training)" in text
+    assert "softmax, trained on m1_over_r2, 0 labels (one training)" in text
+    assert "m1_over_r2 observer" not in table, "motion gives it no mass"
+    exams = by_row(results, "exam")
+    assert exams["softmax", "trained on m1_over_r2"].value("exam") > 2
+    elsewhere = by_row(results, "forces")["k-NN of m1_over_r2's world", "control"]
+    assert elsewhere.value("exponent_m1") > 0.3 + elsewhere.value("exponent_m2")
+
+
+@pytest.mark.full
+def test_a_world_where_masses_do_not_show_says_so(copy, capsys):
+    run(copy, "--law", "m1_over_r2", "--resume")
+    results, _ = folder.load(copy)
+    assert all(result.ok for result in results)
+    assert "Under m1_over_r2 paths show m1 / m2 and neither mass" in report(copy, capsys)[0]
+    forces, searches = by_row(results, "forces"), by_row(results, "search")
+    ceiling = forces["ceiling", "control"]
+    masses = [ceiling.value(f"exponent_{x}") for x in ("m1", "m2")]
+    assert masses == pytest.approx([0.5, -0.5], abs=0.1)
+    assert ceiling.value("r2_log") < 0.95
+    assert searches["true force", "control"].details["verdict"] == "law"
+    assert searches["ceiling", "control"].details["verdict"] != "law"
+    assert by_row(results, "exam")["true force", "control"].value("exam") < 1e-5
+
+
+@pytest.mark.full
 def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(copy, capsys):
     run(copy, "--label-leak", "2", "--labels", "30", "--resume")
     results, manifest = folder.load(copy)

@@ -89,3 +89,9 @@ def test_the_cosine_is_in_the_table():
     (row,) = rows(found)
     assert row.values["cosine"] == {0: 0.98, 1: 0.99}
     assert "| 0.9850 (0.9800, 0.9900) |" in contestants("", [row]).to_markdown()
+
+
+def test_a_law_that_hides_the_masses_is_told_as_one():
+    (said,) = sentences.hidden_masses("m1_over_r2")
+    assert said.startswith("Under m1_over_r2 paths show m1 / m2 and neither mass")
+    assert sentences.hidden_masses("newton") == sentences.hidden_masses("mond") == []

@@ -56,3 +56,10 @@ def test_a_dataset_prints_the_distributions_of_its_protocol(tmp_path, name):
     assert "Making it" not in text
     assert f"{name}, population {population}" in text
     assert read_index(tmp_path)["dataset_sha256"] in text
+
+
+@pytest.mark.parametrize(("law", "hidden"), [("m1_over_r2", True), ("power_a1_n1.8", False)])
+def test_a_dataset_says_whether_its_law_hides_the_masses(tmp_path, law, hidden):
+    generate(tmp_path, protocols.get("identifiable", {"law": law}), {"train": 2}, progress=False)
+    assert f"law         {law}: F = " in card(tmp_path)
+    assert ("paths show m1 / m2 and neither mass" in card(tmp_path)) == hidden

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -73,7 +75,7 @@ def test_the_dimensions_of_a_law_are_those_of_a_force_over_its_constant(name):
     law = laws.get(name)
     (unit,) = law.units.values()
     length, mass, year = 1.7, 0.3, 2.9
-    python = unit.replace("solar mass", "M").replace(" year", "*year").replace("^", "**")
+    python = re.sub(r"(?<=[\w)]) (?=\w)", "*", unit.replace("solar mass", "M")).replace("^", "**")
     constant = eval(python, {"AU": length, "M": mass, "year": year})
     found = dimensions(symbolic.of_law(law))
     force = mass * length / year**2

@@ -53,7 +53,8 @@ def test_another_law_is_not_newton(sample, text, exponents):
         ("39.5*m1*m2/r**1.5", ("power_1_5",)),
         ("7*m1*m2/r**2", ("newton", "yukawa")),  # of 20 AU, on points within a few
         ("7*m1*m2*r", ("harmonic",)),
-        ("7*m1/r**2", ()),
+        ("7*m1/r**2", ("m1_over_r2",)),
+        ("7*m2/r**2", ()),
         ("-7*m1*m2/r**2", ()),
     ],
 )

@@ -129,6 +129,7 @@ def test_the_first_sentence_says_by_which_law_orbits_go_on():
     assert "does not tell a law from a table of orbits" in table
     assert "no evidence" in masses
     assert in_words("mond") == "mond"
+    assert in_words("m1_over_r2") == "m1_over_r2", "not Newton's r^-2"
     results += [
         rollout("softmax", "pretrained", law, -1.6 + value / 10, seed=1)
         for law, value in worlds.items()
@@ -236,3 +237,21 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     file = next(folder.file(tmp_path, x, "predictions") for x in mine if "predictions" in x.files)
     assert len(read(file)) == 40
     assert read(file).row["arm"] == "implied"
+
+
+@pytest.mark.full
+def test_a_world_of_other_masses_is_asked_as_any(untrained, tmp_path):
+    world = {"protocol_args": {"n_points": 24, "n_bins": 64, "law": "m1_over_r2"}}
+    results = evaluate("implied_law", untrained(**world), SETTINGS, tmp_path)
+    steps = find(results, asked="one step", prompt="m1_over_r2", variant="true orbit")
+    found = [steps.value(f"{body}_{x}") for body in ("planet", "star") for x in ("m1", "m2", "r")]
+    assert found == pytest.approx([0, 0, -2, 1, -1, -2], abs=0.02)
+    assert steps.value("action_reaction") == pytest.approx(1, abs=0.02)
+    said = words.answers(results)
+    assert "of m1_over_r2 by r^" in said[0]
+    assert any("continuations do not tell m1_over_r2 from a law of other masses" in x for x in said)
+    assert {image.stem for x in PROBE.draw(results, tmp_path) for image in x.images} == {*CAPTIONS}
+    file = next(
+        folder.file(tmp_path, x, "predictions") for x in results if "predictions" in x.files
+    )
+    assert len(read(file, "m1_over_r2")) == 40

@@ -212,6 +212,8 @@ def refusal(protocol: Protocol) -> str | None:
 
 
 def in_words(law: str) -> str:
-    """Return a law as its power of the distance, or its name."""
+    """Return a law of m1 m2 as its power of the distance, and any other by its name."""
     exponents = laws.get(law).exponents
-    return law if exponents is None else f"r^{exponents['r']:g}"
+    if exponents is None or (exponents["m1"], exponents["m2"]) != (1, 1):
+        return law
+    return f"r^{exponents['r']:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from orbits import shifts
+from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 from worldmodel.controls.orbit_table import TABLE
@@ -44,7 +44,18 @@ def answers(results: Sequence[Result]) -> list[str]:
         mine = [x for x in models if looks.model(x) == name]
         sentences += _outside(name, mine, results)
         sentences += [_follows(name, mine, bins, own), *_moved(name, mine, in_bins)]
-    return [*sentences, *_table(own), NO_EVIDENCE]
+    return [*sentences, *_table(own), *_masses(own), NO_EVIDENCE]
+
+
+def _masses(own: Sequence[Result]) -> list[str]:
+    """Say of worlds whose law is no product of the masses what continuations cannot tell."""
+    trained_on = dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in own)
+    return [
+        f"Along an orbit the masses stand still: continuations do not tell {law} from a law of "
+        f"other masses that changes with the distance alike."
+        for law in trained_on
+        if (powers := laws.get(law).exponents) and (powers["m1"], powers["m2"]) != (1, 1)
+    ]
 
 
 def is_own(result: Result) -> bool:

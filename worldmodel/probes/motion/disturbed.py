@@ -8,8 +8,8 @@ centre of mass of the two explains, and how far the pull is from that of their m
 Beside a model stand orbit fits by an observer who knows of the disturbance and by one who believes
 in Newton's law alone, a linear filter and a table of orbits from the model's own world, and its
 untrained twin. Pasted orbits of a world have what that world has, so that a table passes where the
-model's own world is asked. A world that was never seen cannot be known from its prompts alone: what is asked of
-a model of another world is which it takes them for.
+model's own world is asked. A world that was never seen cannot be known from its prompts alone: what
+is asked of a model of another world is which it takes them for.
 """
 
 from __future__ import annotations
