@@ -16,6 +16,7 @@ import functools
 import importlib
 import math
 import pkgutil
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -231,13 +232,16 @@ def broken() -> dict[str, str]:
 
 
 def get(name: str) -> Law:
-    """Return the law called ``name``.
+    """Return the law called ``name``: that of a file, or a power of the distance.
+
+    Beside the files, ``power_1_25`` is F = k m1 m2 / r^1.25, and likewise for every exponent in
+    decimals; ``power_minus_0_25`` grows with the distance.
 
     Raises:
         ValueError: There is no such law, and the message names near ones and lists the choices;
             or its file makes none, and the message names the file and the field.
     """
-    law = _catalogue().get(str(name))
+    law = _catalogue().get(str(name)) or _power_law(str(name))
     if isinstance(law, str):
         raise ValueError(law)
     if law is not None:
@@ -245,6 +249,35 @@ def get(name: str) -> Law:
     near = difflib.get_close_matches(str(name).lower(), names())
     hint = f"; did you mean {', '.join(near)}?" if near else ";"
     raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(names())}")
+
+
+def power_name(exponent: float) -> str:
+    """Return the name of the law k m1 m2 / r^exponent, to four decimals: ``power_1_25``."""
+    digits = f"{abs(exponent):.4f}".rstrip("0").rstrip(".").replace(".", "_")
+    return f"power_{'minus_' if round(exponent, 4) < 0 else ''}{digits}"
+
+
+@functools.cache
+def _power_law(name: str) -> Law | None:
+    """Return the power law of a name of :func:`power_name`, or None."""
+    if re.fullmatch(r"power_(minus_)?\d{1,2}(_\d{1,4})?", name) is None:
+        return None
+    sign = -1 if "minus" in name else 1
+    n = sign * float(name.removeprefix("power_").removeprefix("minus_").replace("_", "."))
+    if power_name(n) != name:  # a law has one name
+        return None
+    from orbits.laws.newton import GRAVITATIONAL_CONSTANT  # a module of this package
+
+    return Law(
+        name=name,
+        expression="k*m1*m2/r**n",
+        potential="k*m1*m2*log(r)" if n == 1 else "-k*m1*m2/((n - 1)*r**(n - 1))",
+        # The numerical value of G, so that the force is Newton's at 1 AU.
+        parameters={"k": GRAVITATIONAL_CONSTANT, "n": n},
+        units={"k": f"AU^{n + 1:g} / (solar mass year^2)", "n": "1"},
+        exponents={"r": -n, "m1": 1.0, "m2": 1.0},
+        reference="Newton (1687), Principia, Book I, Proposition XLV",
+    )
 
 
 @functools.cache
