@@ -37,6 +37,10 @@ class Fit(NamedTuple):
         relative: Planet - star in AU at every time step, [N, steps, 2].
         converged: Whether the fit ended at a minimum, [N]: another step would lower its chi
             squared by less than a hundred-thousandth.
+        log_volume: Logarithm of the prior's density at the fit times the volume of the posterior
+            about it (Laplace), up to a constant that all laws share, [N]. None unless a law is
+            named that is believed.
+        theta: The fitted parameters of :func:`fit`, [N, 8]; None likewise.
     """
 
     m1: Array
@@ -44,6 +48,8 @@ class Fit(NamedTuple):
     points: Array
     relative: Array
     converged: npt.NDArray[np.bool_]
+    log_volume: Array | None = None
+    theta: Array | None = None
 
 
 def best_fit(
@@ -79,6 +85,8 @@ def fit(
     n_seen: int | None = None,
     population: Systems | None = None,
     iterations: int = 300,
+    believed: str | None = None,
+    start: Array | None = None,
 ) -> Fit:
     """Fit orbits to the bin centres of the first observed points, and continue them.
 
@@ -94,6 +102,9 @@ def fit(
         n_seen: How many of the observed points the fit sees; None for all.
         population: Systems whose spread is the prior, where those of ``world`` are not typical.
         iterations: Most steps of the method; a fit that has converged takes no more.
+        believed: The law of the fitted orbits; None for that of the protocol. Under another one
+            the start has the masses that make a turn of the angle as long as it is.
+        start: Parameters to start at in place of the truth, [N, 8]: those of a like law's fit.
 
     Raises:
         ValueError: A system has several planets, or ``n_seen`` is not in [1, n_points].
@@ -106,18 +117,44 @@ def fit(
     tokens = protocol.observe(world)["tokens"]
     observed = protocol.tokens.decode(tokens[:, 1 : 1 + n_seen])
     when = times(world, protocol.dts, protocol.n_points, n_planets=1)
-    whole = _Orbits(laws.get(protocol.law), when, protocol.n_points, world.mean_anomaly[:, 0])
+    law = believed or protocol.law
+    whole = _Orbits(laws.get(law), when, protocol.n_points, world.mean_anomaly[:, 0])
     seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
-    theta = whole.parameters(world)
+    truth = world if law == protocol.law else _as_fast(world, protocol.law, law)
+    theta = whole.parameters(truth)
     typical = theta if population is None else whole.parameters(population)
     noise = protocol.tokens.width**2 / 12
     # The population's own spread is the only prior; it matters where a mass is invisible.
-    theta, converged = _minimum(
-        seen, observed, theta, typical.mean(axis=0), typical.var(axis=0) / noise, noise, iterations
-    )
+    prior = typical.mean(axis=0), typical.var(axis=0) / noise
+    theta = theta if start is None else start
+    theta, converged = _minimum(seen, observed, theta, *prior, noise, iterations)
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T
-    return Fit(m1, m2, points, relative, converged)
+    if believed is None:
+        return Fit(m1, m2, points, relative, converged)
+    volume = _log_volume(seen, theta, *prior, noise)
+    return Fit(m1, m2, points, relative, converged, volume, theta)
+
+
+def _as_fast(world: Systems, law: str, believed: str) -> Systems:
+    """Return systems whose angle turns under a believed law as fast as theirs does under a law."""
+    orbit = world.orbits(0)
+    elements = [np.asarray(orbit[k]) for k in (0, 1, 4, 5)]
+    faster = motion.angular_period(believed, *elements) / motion.angular_period(law, *elements)
+    return world._replace(
+        planet_mass=world.planet_mass * faster[:, None] ** 2, star_mass=world.star_mass * faster**2
+    )
+
+
+def _log_volume(
+    orbits: _Orbits, theta: Array, prior_mean: Array, prior_variance: Array, noise: float
+) -> Array:
+    """Return the logarithm of prior density times posterior volume, up to a constant, [N]."""
+    penalty = np.sum((prior_mean - theta) ** 2 / prior_variance, axis=1) / noise
+    jacobian = orbits.jacobian(theta)
+    curvature = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(1 / prior_variance)
+    volume = np.linalg.slogdet(curvature)[1] + np.sum(np.log(prior_variance))
+    return np.asarray(-(penalty + volume) / 2)
 
 
 def _minimum(
