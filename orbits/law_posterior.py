@@ -22,6 +22,8 @@ N_GRID = 601
 """Exponents at which a density is known."""
 ITERATIONS = 60
 """Most steps of a fit; a law that far from the truth has next to no weight."""
+DOUBT = 0.01
+"""Share of the flat prior in every posterior: a fit may have ended in the wrong minimum."""
 
 
 class LawPosterior(NamedTuple):
@@ -68,6 +70,7 @@ def law_posterior(
     misfit = np.sum((protocol.tokens.decode(tokens) - places) ** 2, axis=(2, 3)) / noise
     volumes = np.stack([each.log_volume for each in found if each.log_volume is not None])
     density = normalised(grid, (Akima1DInterpolator(fitted, volumes)(grid) - misfit / 2).T)
+    density = (1 - DOUBT) * density + DOUBT / (grid[-1] - grid[0])
     mean = np.trapezoid(density * grid, grid, axis=1)
     nearest = np.abs(np.subtract.outer(fitted, mean)).argmin(axis=0)
     return LawPosterior(grid, density, points[nearest, np.arange(len(mean))])

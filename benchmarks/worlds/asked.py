@@ -17,7 +17,7 @@ from orbits import laws, protocols
 from orbits.arithmetic import Array
 from orbits.implied.pulls import of_path
 from orbits.implied.within import within_resampled
-from orbits.runs import artefact
+from orbits.runs import artefact, statistics
 from orbits.runs.statistics import Interval
 from orbits.runs.statistics.bootstrap import percentiles
 from worldmodel.probes.motion.held_out import HeldOutSystems
@@ -32,6 +32,8 @@ Continue = Callable[[HeldOutSystems, int], Array]
 """Returns rows [N, T, 2] in AU: prompts of so many rows, continued."""
 Exponents = tuple[Array, Array]
 """The exponent of each world [W], and that of each resample of its sequences [W, n_boot]."""
+Paths = tuple[Exponents, list[Array]]
+"""Exponents that continuations obey, and how far off each ends in AU, [N] for each world."""
 
 
 @dataclass(frozen=True)
@@ -102,25 +104,29 @@ class Asked:
         """Return the test worlds of a setting."""
         return self.halved if setting.get("time step") == HALF else self.worlds
 
-    def own_path(self, setting: Mapping[str, Any], continued: Continue) -> Exponents:
-        """Return the exponents that continuations obey, in each world."""
+    def own_path(self, setting: Mapping[str, Any], continued: Continue) -> Paths:
+        """Return the exponents that continuations obey, and how far off planet - star ends."""
         steps = setting["prompt"]
-        found = []
+        found, errors = [], []
         for test in self.tests(setting):
             points = continued(test, 1 + 2 * steps)
-            both = points[:, 1 : 1 + 2 * (steps + AHEAD)].reshape(len(points), -1, 2, 2)
-            pulls = of_path(both[:, :, 0] - both[:, :, 1], test.batch["dt"], steps)
-            found.append(within_resampled(pulls, N_BOOT, _SEED))
-        return np.array([value for value, _ in found]), np.array([drawn for _, drawn in found])
+            path, true = (
+                rows[:, 1 : 2 * (steps + AHEAD) : 2] - rows[:, 2 : 1 + 2 * (steps + AHEAD) : 2]
+                for rows in (points, test.batch["coordinates"])
+            )
+            found.append(within_resampled(of_path(path, test.batch["dt"], steps), N_BOOT, _SEED))
+            errors.append(np.linalg.norm(path[:, -1] - true[:, -1], axis=-1))
+        exponents = (np.array([each[k] for each in found]) for k in (0, 1))
+        return tuple(exponents), errors  # type: ignore[return-value]
 
-    def measured(self, exponents: Exponents, truth: Exponents) -> dict[str, Interval]:
-        """Return ``S``, ``exponent@WORLD`` and ``bias@WORLD`` of the worlds held out.
+    def measured(self, paths: Paths, truth: Exponents) -> dict[str, Interval]:
+        """Return ``S``, ``exponent@WORLD``, ``bias@WORLD`` of the worlds held out, and ``error``.
 
         Args:
-            exponents: Of continuations.
+            paths: Of continuations.
             truth: Of true orbits in bins. The same sequences are drawn where there are as many.
         """
-        value, drawn = exponents
+        (value, drawn), errors = paths
         x, known = np.array(self.exponents), ~np.array(self.is_held_out)
 
         def slope(y: Array) -> Array:
@@ -137,20 +143,24 @@ class Asked:
                 y[number] - _line(x[known], y[known], world) for y in (value[:, None], drawn)
             )
             measured[f"bias@{world:g}"] = percentiles(float(off[0]), each)
-        return measured
+        return {**measured, **self.both_kinds("error", errors, statistics.median)}
 
-    def both_kinds(self, name: str, values: Sequence[Array]) -> dict[str, Interval]:
+    def both_kinds(
+        self, name: str, values: Sequence[Array], of: Callable[[Array], Interval] | None = None
+    ) -> dict[str, Interval]:
         """Return means over sequences, over worlds of the training and over those held out.
 
         Args:
             name: The metric's.
             values: One number per sequence, for each world.
+            of: Takes the place of the mean; of a column [N, 1].
         """
         found = {}
         for kind, held_out in ((TRAINED, False), (HELD_OUT, True)):
             parts = [v for v, h in zip(values, self.is_held_out, strict=True) if h == held_out]
             if parts:
-                found[f"{name}@{kind}"] = _mean(np.concatenate(parts))
+                each = np.concatenate(parts)
+                found[f"{name}@{kind}"] = mean(each) if of is None else of(each[:, None])
         return found
 
 
@@ -174,7 +184,6 @@ def _line(x: Array, y: Array, at: float) -> Array:
     return np.asarray(y.mean(axis=0) + (at - x.mean()) * (middle @ y) / (middle @ middle))
 
 
-def _mean(values: Array) -> Interval:
-    from orbits.runs import statistics
-
+def mean(values: Array) -> Interval:
+    """Return the mean of one number per sequence with its interval."""
     return statistics.mean(values, np.ones(len(values)))

@@ -14,7 +14,7 @@ import torch
 from benchmarks import learners, training
 from benchmarks.training import CHECKPOINT, CURVES
 from benchmarks.training_options import Job
-from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, save_truths
+from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
 from benchmarks.worlds.names import FILTER, HALF, TABLE
 from benchmarks.worlds.readout import ReadOut, scores
 from orbits.arithmetic import Array
@@ -54,9 +54,9 @@ def truths(
     """Measure the exponents of true orbits in bins, in units of which S is."""
     asked = Asked.of(world, tested, prompts, n_test)
     found = [asked.own_path(x, lambda test, rows: test.observed) for x in asked.settings]
-    save_truths(folder, found)
+    save_truths(folder, [exponents for exponents, _ in found])
     return [
-        Outcome(asked.measured(each, each), setting=setting)
+        Outcome(asked.measured(each, each[0]), setting=setting)
         for setting, each in zip(asked.settings, found, strict=True)
     ]
 
@@ -123,15 +123,16 @@ def ask_control(
         return _own_paths(
             asked, lambda test, rows: makers[rows // 2].rollout(test.observed, rows), truths
         )
-    read = _reading(worlds, n_read)
+    read, unseen = _reading(worlds, n_read, n_test)
+    decode = asked.protocol.tokens.decode
     outcomes = []
     for steps in prompts:
-        places = _places(asked.protocol.tokens.decode(read["tokens"][:, 1 : 1 + 2 * steps]))
-        fitted = ReadOut(places, read["exponent"], *span)
-        densities = [
-            fitted.density(_places(test.observed[:, 1 : 1 + 2 * steps])) for test in asked.worlds
-        ]
-        outcomes.append(Outcome(_scored(asked, fitted.grid, densities), setting={"prompt": steps}))
+        rows = slice(1, 1 + 2 * steps)
+        states = [_places(decode(each["tokens"][:, rows])) for each in (read, unseen)]
+        tested_states = [_places(test.observed[:, rows]) for test in asked.worlds]
+        fitted = ReadOut(states[0], read["exponent"], *span)
+        metrics = _read_out(asked, fitted, tested_states, states[1], unseen["exponent"])
+        outcomes.append(Outcome(metrics, setting={"prompt": steps}))
     return outcomes
 
 
@@ -146,7 +147,6 @@ def ask_ceiling(
     progress: Progress,
 ) -> list[Outcome]:
     """Ask the observer who fits orbits under each law and weighs laws by their evidence."""
-    asked = Asked.of(world, tested, prompts, n_test)
     few = Asked.of(world, tested, prompts, n_fitted)
     outcomes, done = [], 0
     known = load_truths(truths)
@@ -164,11 +164,19 @@ def ask_ceiling(
             points[:, rows:] = found[test.protocol.law].points[:, rows - 1 :]
             return points
 
-        exponents = few.own_path({"prompt": steps}, continued)
         each = list(found.values())
+        grid = each[0].exponents
         metrics = {
-            **asked.measured(exponents, known[number]),
-            **_scored(asked, each[0].exponents, [x.density for x in each]),
+            **few.measured(few.own_path({"prompt": steps}, continued), known[number]),
+            **_scored(few, grid, [x.density for x in each]),
+            "coverage": mean(
+                np.concatenate(
+                    [
+                        scores(grid, x.density, exponent)["coverage"]
+                        for x, exponent in zip(each, few.exponents, strict=True)
+                    ]
+                )
+            ),
         }
         outcomes.append(Outcome(metrics, setting={"prompt": steps}))
     return outcomes
@@ -184,7 +192,6 @@ def _ask_model(
 ) -> list[Outcome]:
     """Return own paths, nats of next points and, unless it is told the law, the law read-out."""
     told = bool(model.hparams["told"])
-    prompts = asked.prompts
 
     def observed(test: HeldOutSystems) -> dict[str, npt.NDArray]:
         batch = {name: test.batch[name].copy() for name in ("tokens", "coordinates")}
@@ -203,11 +210,8 @@ def _ask_model(
 
     outcomes = _own_paths(asked, continued, truths)
     found = [_in_parts(model, observed(test), len(test.world.star_mass)) for test in asked.worlds]
-    read: tuple[dict[int, Array], Array] | None = None
-    if not told:
-        sequences = _reading(Mixture(asked.protocol, tuple(mixture)), n_read)
-        _, states = _in_parts(model, sequences, n_read, nll=False)
-        read = {steps: states[:, 2 * steps] for steps in prompts}, sequences["exponent"]
+    read, unseen = _reading(Mixture(asked.protocol, tuple(mixture)), n_read, asked.n_test)
+    known = [_in_parts(model, each, len(each["tokens"]), nll=False)[1] for each in (read, unseen)]
     complete = []
     for outcome in outcomes:
         if outcome.setting.get("time step") == HALF:
@@ -217,10 +221,10 @@ def _ask_model(
         rows = slice(1 + 2 * steps, 1 + 2 * (steps + SCORED))
         nats = [nll[:, rows].mean(axis=1) for nll, _ in found]
         metrics = {**outcome.metrics, **asked.both_kinds("nll", nats)}
-        if read is not None:
-            fitted = ReadOut(read[0][steps], read[1], *span)
-            densities = [fitted.density(states[:, 2 * steps]) for _, states in found]
-            metrics |= _scored(asked, fitted.grid, densities)
+        if not told:  # who is told the law need not be read out
+            fitted = ReadOut(known[0][:, 2 * steps], read["exponent"], *span)
+            states = [each[:, 2 * steps] for _, each in found]
+            metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
         complete.append(Outcome(metrics, setting=outcome.setting))
     return complete
 
@@ -246,9 +250,14 @@ def _in_parts(
     return np.concatenate(nats), np.concatenate(states)
 
 
-def _reading(worlds: Mixture, n_read: int) -> dict[str, npt.NDArray]:
-    """Return sequences of the mixture that no training sees: those of the validation."""
-    return worlds.streamed(DATA_SEED, "val", range(n_read))
+def _reading(
+    worlds: Mixture, n_read: int, n_test: int
+) -> tuple[dict[str, npt.NDArray], dict[str, npt.NDArray]]:
+    """Return sequences of the mixture that no training sees: for fitting, and for testing."""
+    return (
+        worlds.streamed(DATA_SEED, "val", range(n_read)),
+        worlds.streamed(DATA_SEED, "test", range(n_test)),
+    )
 
 
 def _places(points: Array) -> Array:
@@ -264,10 +273,22 @@ def _places(points: Array) -> Array:
     return np.hstack([shape.real, shape.imag, np.log(np.abs(first))])
 
 
+def _read_out(
+    asked: Asked, fitted: ReadOut, tested: Sequence[Array], unseen: Array, exponents: Array
+) -> dict[str, Any]:
+    """Return the scores of a read-out in the test worlds, and its coverage in the mixture.
+
+    A posterior covers what it should where laws are drawn as its prior has them, not in one world.
+    """
+    covered = scores(fitted.grid, fitted.density(unseen), exponents)["coverage"]
+    found = _scored(asked, fitted.grid, [fitted.density(states) for states in tested])
+    return {**found, "coverage": mean(covered)}
+
+
 def _scored(asked: Asked, grid: Array, densities: Sequence[Array]) -> dict[str, Any]:
-    """Return the scores of law read-outs, over worlds of the training and those held out."""
+    """Return the scores of law posteriors, over worlds of the training and those held out."""
     each = [scores(grid, d, x) for d, x in zip(densities, asked.exponents, strict=True)]
     found: dict[str, Any] = {}
-    for name in ("log_score", "crps", "coverage"):
+    for name in ("log_score", "crps"):
         found |= asked.both_kinds(name, [one[name] for one in each])
     return found

@@ -52,13 +52,13 @@ class ReadOut:
         return normalised(self.grid, -((self.grid - mean[:, None]) ** 2) / (2 * variance[:, None]))
 
 
-def scores(grid: Array, density: Array, truth: float) -> dict[str, Array]:
-    """Return the scores of posteriors over the exponent of one world, one per sequence.
+def scores(grid: Array, density: Array, truth: Array | float) -> dict[str, Array]:
+    """Return the scores of posteriors over the exponent, one per sequence.
 
     Args:
         grid: Exponents, [G].
         density: Of each posterior, [N, G].
-        truth: The true exponent, within the grid.
+        truth: The true exponents, within the grid, [N] or one for all.
 
     Returns:
         ``log_score``, the logarithm of the density at the truth, nats; ``crps``, the integral of
@@ -68,12 +68,15 @@ def scores(grid: Array, density: Array, truth: float) -> dict[str, Array]:
     spacing = np.diff(grid)
     steps = (density[:, 1:] + density[:, :-1]) / 2 * spacing
     below = np.concatenate([np.zeros((len(density), 1)), np.cumsum(steps, axis=1)], axis=1)
-    at = np.array([np.interp(truth, grid, each) for each in density])
-    share = np.array([np.interp(truth, grid, each) for each in below])
+    true = np.broadcast_to(truth, len(density))
+    at, share = (
+        np.array([np.interp(x, grid, each) for x, each in zip(true, table, strict=True)])
+        for table in (density, below)
+    )
     tail = (1 - CENTRAL) / 2
     return {
         "log_score": np.log(np.maximum(at, np.finfo(float).tiny)),
-        "crps": np.trapezoid((below - (grid >= truth)) ** 2, grid, axis=1),
+        "crps": np.trapezoid((below - (grid >= true[:, None])) ** 2, grid, axis=1),
         "coverage": ((share >= tail) & (share <= 1 - tail)).astype(float),
     }
 

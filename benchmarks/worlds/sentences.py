@@ -21,6 +21,8 @@ from orbits.runs.study import Study
 
 IMPOSES, INFERS = 0.2, 0.8
 """S up to which continuations are said to impose one law, and from which to infer each world's."""
+NO_POWER = 4.0
+"""Size of an exponent beyond which no power of the distance describes the continuations."""
 LEAKS = 0.1
 """Change of an exponent from which half the time step is said to move it."""
 
@@ -34,15 +36,21 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
         return []
     said = [_verdict(row, found, longest) for row in models]
     said += _meaning(models, found, longest)
-    said += [line for row in models for line in _growth(row, found)]
-    said += [line for row in models for line in _held_out(row, longest, found)]
-    said += [line for row in models for line in _leak(row, found)]
+    lawful = [row for row in models if not _has_no_law(row, found, longest)]
+    said += [line for row in lawful for line in _growth(row, found)]
+    said += [line for row in lawful for line in _held_out(row, longest, found)]
+    said += [line for row in lawful for line in _leak(row, found)]
     return said + _read_out(models, found, longest)
 
 
 def _verdict(row: Row, found: Sequence[Row], longest: int) -> str:
     value = row.value("S", longest)
     assert value is not None
+    if _has_no_law(row, found, longest):
+        return (
+            f"{row.variant} goes on by no power of the distance that attracts, so its S says "
+            f"nothing: {row.said('S', longest)} after {longest} steps."
+        )
     if value < IMPOSES:
         does = "imposes nearly one law on all worlds"
     elif value < INFERS:
@@ -56,6 +64,17 @@ def _verdict(row: Row, found: Sequence[Row], longest: int) -> str:
     return f"{said}."
 
 
+def _has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
+    """Tell whether continuations of some world obey no power law of a force between the bodies.
+
+    Extrapolators and models that hardly learnt anything have exponents above those of all worlds.
+    """
+    names = worlds(found)
+    values = [row.value(f"exponent@{world}", longest) for world in names]
+    most = max(map(float, names)) + 0.5
+    return any(value is not None and not -NO_POWER < value < most for value in values)
+
+
 def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
     """Say what S is worth: what a table of orbits has, then the other controls."""
     said = []
@@ -67,13 +86,30 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
             line += "no model has more, so S does not tell an inferred law from remembered orbits"
         else:
             line += f"{best[1]} has {best[0] - own:.2f} more than such a memory"
-        said.append(f"{line}.")
+        said += [f"{line}.", *_memory(table, models, found, longest)]
     parts = [
         f"{row.name} {row.said('S', longest)}"
         for name in (TOLD, ALONE, FILTER, UNTRAINED)
         if (row := find(found, name)) is not None and row.metrics("S", longest)
     ]
     return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said
+
+
+def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
+    """Say by what a table and models differ: laws that are in no table, and where orbits end."""
+    parts = []
+    for row in (table, *models, find(found, CEILING)):
+        if row is None or (error := row.value(f"error@{HELD_OUT}", longest)) is None:
+            continue
+        biases = [row.value(f"bias@{world}", longest) for world in worlds(found, "bias")]
+        there = [abs(each) for each in biases if each is not None]
+        bias = sum(there) / len(there)
+        name = row.variant if row.is_model else row.name
+        parts.append(f"{name} {bias:.2f} and {error:.3f} AU")
+    return [
+        "What a table cannot have is a law held out: mean size of the bias there, and median error "
+        f"where continuations end: {'; '.join(parts)}."
+    ]
 
 
 def _growth(row: Row, found: Sequence[Row]) -> list[str]:

@@ -119,6 +119,9 @@ class WorldsStudy(Study):
             "",
             "exponent at a law held out, less the line through those of the training",
         ),
+        "error": Quantity(
+            "lower", "AU", "median distance of planet - star from the truth after twelve steps"
+        ),
         "nll": Quantity("lower", "nats", "of a next point in the four steps after a prompt"),
         "log_score": Quantity(
             "higher", "nats", "logarithm of the density that the law read-out has at the truth"
