@@ -10,7 +10,7 @@ from orbits.implied.cells import implied_forces
 from orbits.implied.one_step import OneStep
 from orbits.implied.overall import overall
 from orbits.implied.pulls import of_path
-from orbits.implied.within import GRID, within
+from orbits.implied.within import GRID, within, within_resampled
 
 G = 39.47841760435743
 FIRST = 12
@@ -135,3 +135,11 @@ def test_intervals_cover_the_law_under_errors_of_places():
         hits["r"] += law.exponents[2].low <= -2 <= law.exponents[2].high
         hits["constant"] += law.constant.low <= G <= law.constant.high
     assert min(hits.values()) >= 51, hits  # 85%: 60 draws at 95% are below it once in a thousand
+
+
+def test_resamples_are_those_of_the_interval():
+    _, _, batch = seen(n=30)
+    pulls = path(batch["coordinates"] + 0.01 * np.sin(1e3 * batch["coordinates"]), batch)
+    value, drawn = within_resampled(pulls, n_boot=50, seed=3)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert within(pulls, 50, 3) == (value, low, high)
