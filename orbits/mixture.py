@@ -27,8 +27,6 @@ BLOCK = 4096
 """Sequences that are made at once."""
 _DRAW = 10
 """Number of the draw that chooses the law; samplers of binaries take those below."""
-_TRIED = 300
-"""Systems of each law that a mixture is tried on before any work."""
 _SPLIT = ("tokens", "coordinates", "body", "dt")
 
 Batch = dict[str, npt.NDArray]
@@ -109,15 +107,6 @@ class Mixture:
         """Return the world of the law of a number."""
         name = laws.power_name(-self.exponents[number])
         return dataclasses.replace(self.protocol, law=name)
-
-    def check(self) -> None:
-        """Refuse a law that does not bind the sampled orbits.
-
-        Raises:
-            ValueError: The message names the law and an orbit.
-        """
-        for number in (int(np.argmin(self.exponents)), int(np.argmax(self.exponents))):
-            self.world(number).systems(0, "train", range(_TRIED))
 
     def numbers(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"

@@ -22,6 +22,7 @@ from orbits.runs.study import Study
 
 PROTOCOL = "neutral_step"
 _TRIED = 300
+"""Systems that each law is tried on before any work."""
 
 
 def cells(study: Study, settings: Worlds) -> list[Cell]:
@@ -156,7 +157,7 @@ class _Grid:
                 f"tested must lie from low {settings.low:g} to high {settings.high:g}, got "
                 f"{outside[0]:g}"
             )
-        self.mixture.check()
+        # Powers in between bind what the least and the largest exponent bind.
         for exponent in (settings.low, settings.high, settings.single, *settings.tested):
             name = laws.power_name(-exponent)
             world = protocols.get(PROTOCOL, {**self.arguments, "law": name})

@@ -94,5 +94,4 @@ def test_bad_mixtures_are_refused_before_any_work():
     with pytest.raises(ValueError, match="several; take neutral_step"):
         Mixture(protocols.get("fixed"), (-2.0,))
     with pytest.raises(ValueError, match="'power_3_2' does not bind"):
-        Mixture(PROTOCOL, (-3.2, -2.0)).check()
-    Mixture(PROTOCOL, (-2.75, 0.25)).check()
+        Mixture(PROTOCOL, (-3.2, -2.0)).batch(0, "train", range(99))
