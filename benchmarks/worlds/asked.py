@@ -132,9 +132,8 @@ class Asked:
         def slope(y: Array) -> Array:
             return (x - x.mean()) @ (y - y.mean(axis=0))
 
-        measured = {
-            "S": percentiles(slope(value) / slope(truth[0]), slope(drawn) / slope(truth[1]))
-        }
+        share = float(slope(value) / slope(truth[0]))
+        measured = {"S": percentiles(share, slope(drawn) / slope(truth[1]))}
         for world, one, each in zip(x, value, drawn, strict=True):
             measured[f"exponent@{world:g}"] = percentiles(one, each)
         for number in np.flatnonzero(~known):

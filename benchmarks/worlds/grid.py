@@ -76,9 +76,9 @@ class _Grid:
         yield Cell(functions.ask_untrained, case, asked, needs={"truths": truths})
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
         for name in CONTROLS:
-            arguments = {**table, "control": name}
+            asked = {**table, "control": name}
             case = self._case("worlds", name, "control")
-            yield Cell(functions.ask_control, case, arguments, needs={"truths": truths})
+            yield Cell(functions.ask_control, case, asked, needs={"truths": truths})
         fitted = {
             **self._asked(),
             "n_fitted": settings.n_fitted,

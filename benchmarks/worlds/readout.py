@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from orbits.arithmetic import Array
@@ -81,5 +81,5 @@ def scores(grid: Array, density: Array, truth: Array | float) -> dict[str, Array
     }
 
 
-def _ridge():  # type: ignore[no-untyped-def]
+def _ridge() -> Pipeline:
     return make_pipeline(StandardScaler(), RidgeCV(STRENGTHS))

@@ -92,8 +92,8 @@ def _held_out(found: Sequence[Row]) -> Table:
 
 
 def _read_out(found: Sequence[Row]) -> Table:
-    headings = ("who", "prompt", "log score, trained", "log score, held out")
-    headings += ("CRPS, trained", "CRPS, held out", "coverage")
+    headings = ["who", "prompt", "log score, trained", "log score, held out"]
+    headings += ["CRPS, trained", "CRPS, held out", "coverage"]
     metrics = [f"{name}@{kind}" for name in ("log_score", "crps") for kind in (TRAINED, HELD_OUT)]
     made = [
         [
