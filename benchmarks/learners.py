@@ -28,6 +28,7 @@ LEARNERS = {
     "problem": "benchmarks.recall.data:LEARNER",
     "shards": "benchmarks.language.text_learners:SHARDS",
     "text": "benchmarks.language.text_learners:TEXT",
+    "worlds": "benchmarks.worlds.learner:LEARNER",
 }
 """Import path of each :class:`Learner`."""
 

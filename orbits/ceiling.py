@@ -38,6 +38,10 @@ class Fit(NamedTuple):
         relative: Planet - star in AU at every time step, [N, steps, 2].
         converged: Whether the fit ended at a minimum, [N]: another step would lower its chi
             squared by less than a hundred-thousandth.
+        log_volume: Logarithm of the prior's density at the fit times the volume of the posterior
+            about it (Laplace), up to a constant that all laws share, [N]. None unless a law is
+            named that is believed.
+        theta: The fitted parameters of :func:`fit`, [N, 8]; None likewise.
     """
 
     m1: Array
@@ -45,6 +49,8 @@ class Fit(NamedTuple):
     points: Array
     relative: Array
     converged: npt.NDArray[np.bool_]
+    log_volume: Array | None = None
+    theta: Array | None = None
 
 
 def best_fit(
@@ -82,6 +88,7 @@ def fit(
     population: Systems | None = None,
     iterations: int = 300,
     believed: str | None = None,
+    start: Array | None = None,
 ) -> Fit:
     """Fit orbits to the bin centres of the first observed points, and continue them.
 
@@ -101,6 +108,7 @@ def fit(
             of the world. Under another one there is no true start: it is the orbit that turns as
             fast and has the true angle and radial phase in the middle of what is seen. Of a
             disturbance such an observer knows nothing.
+        start: Parameters to start at in place of the truth, [N, 8]: those of a like law's fit.
 
     Raises:
         ValueError: A system has several planets, ``n_seen`` is not in [1, n_points], or the
@@ -114,25 +122,43 @@ def fit(
     tokens = protocol.observe(world)["tokens"]
     observed = protocol.tokens.decode(tokens[:, 1 : 1 + n_seen])
     when = times(world, protocol.dts, protocol.n_points, n_planets=1)
-    law, start = laws.get(believed or protocol.law), world
+    law, alike = laws.get(believed or protocol.law), world
     if law.name != protocol.law:
-        start = _turning_alike(laws.get(protocol.law), law, world, when[:, n_seen // 4])
+        alike = _turning_alike(laws.get(protocol.law), law, world, when[:, n_seen // 4])
     whole: _Orbits | DisturbedOrbits
     if protocol.disturbance is None or believed is not None:
-        whole = _Orbits(law, when, protocol.n_points, start.mean_anomaly[:, 0])
+        whole = _Orbits(law, when, protocol.n_points, alike.mean_anomaly[:, 0])
     else:
         whole = DisturbedOrbits.of(protocol.disturbance, world, when, protocol.n_points)
     seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
-    theta = whole.parameters(start)
+    theta = whole.parameters(alike)
     typical = whole.parameters(world if population is None else population)
     noise = protocol.tokens.width**2 / 12
     # The population's own spread is the only prior; it matters where a mass is invisible.
-    theta, converged = _minimum(
-        seen, observed, theta, typical.mean(axis=0), typical.var(axis=0) / noise, noise, iterations
-    )
+    prior = typical.mean(axis=0), typical.var(axis=0) / noise
+    theta = theta if start is None else start
+    theta, converged = _minimum(seen, observed, theta, *prior, noise, iterations)
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T
-    return Fit(m1, m2, points, relative, converged)
+    if believed is None:
+        return Fit(m1, m2, points, relative, converged)
+    volume = _log_volume(seen, theta, *prior, noise)
+    return Fit(m1, m2, points, relative, converged, volume, theta)
+
+
+def _log_volume(
+    orbits: _Orbits | DisturbedOrbits,
+    theta: Array,
+    prior_mean: Array,
+    prior_variance: Array,
+    noise: float,
+) -> Array:
+    """Return the logarithm of prior density times posterior volume, up to a constant, [N]."""
+    penalty = np.sum((prior_mean - theta) ** 2 / prior_variance, axis=1) / noise
+    jacobian = orbits.jacobian(theta)
+    curvature = jacobian.transpose(0, 2, 1) @ jacobian + np.diag(1 / prior_variance)
+    volume = np.linalg.slogdet(curvature)[1] + np.sum(np.log(prior_variance))
+    return np.asarray(-(penalty + volume) / 2)
 
 
 def _minimum(

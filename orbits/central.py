@@ -128,10 +128,31 @@ def radial_period(
     Raises:
         ValueError: As for :func:`relative_orbit`.
     """
-    shape = _shape(semi_major_axis, eccentricity, m1, m2)
+    return _period(law, _shape(semi_major_axis, eccentricity, m1, m2), of_angle=False)
+
+
+def angular_period(
+    law: Law,
+    semi_major_axis: npt.ArrayLike,
+    eccentricity: npt.ArrayLike,
+    m1: npt.ArrayLike,
+    m2: npt.ArrayLike,
+) -> Array:
+    """Return the mean time of a turn of the angle in years, shape [N].
+
+    The radial period over the turns of the angle in it, which depend on the law.
+
+    Raises:
+        ValueError: As for :func:`relative_orbit`.
+    """
+    return _period(law, _shape(semi_major_axis, eccentricity, m1, m2), of_angle=True)
+
+
+def _period(law: Law, shape: list[Array], of_angle: bool) -> Array:
     period = np.empty(len(shape[0]))
     for rows, series in _expand(law, *shape):
-        period[rows] = 2 * np.pi / series.mean_motion
+        turns = series.advance if of_angle else 1.0
+        period[rows] = 2 * np.pi / series.mean_motion / turns
     return period
 
 

@@ -226,5 +226,7 @@ def _interleave(bins, body, n, rows):
 SAMPLERS = {
     "identifiable": functools.partial(_sampled, functools.partial(_binaries, False)),
     "free_step": functools.partial(_sampled, functools.partial(_binaries, True)),
+    # A turn of the angle under Newton's law is one of the distance.
+    "neutral_step": functools.partial(_sampled, functools.partial(_binaries, False)),
     "exoplanets": functools.partial(_sampled, _exoplanets),
 }

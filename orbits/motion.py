@@ -44,6 +44,19 @@ def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2:
     return central.radial_period(laws.get(law), semi_major_axis, eccentricity, m1, m2)
 
 
+def angular_period(
+    law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2: Array
+) -> Array:
+    """Return the mean time of a turn of the angle in years, [N]; Newton's is that of the distance.
+
+    Raises:
+        ValueError: There is no such law, or an orbit is not bound.
+    """
+    if law == NEWTON:
+        return kepler.period(semi_major_axis, m1 + m2)
+    return central.angular_period(laws.get(law), semi_major_axis, eccentricity, m1, m2)
+
+
 def attraction(law: str, relative: Array, m1: Array, m2: Array) -> Array:
     """Return the force on the planet, towards the star, solar mass AU / year^2.
 

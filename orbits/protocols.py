@@ -11,6 +11,7 @@ fixed          The same distributions without the defects: independent draws of 
                both components of a force.
 identifiable   Binaries whose two masses can be read from what is observed.
 free_step      The same binaries with a time step that is drawn apart from the period.
+neutral_step   The same binaries with a time step that does not tell the law.
 nbody          Hill-stable systems whose planets pull on each other; no labels.
 drag, changing_g, hidden_body, kinds
                The binaries of ``identifiable``, moved by more than their attraction
@@ -55,6 +56,7 @@ def _hill_stable(seed, stream, indices, dts, max_planets, law) -> Systems:
 _SAMPLERS: dict[str, Callable[..., Systems]] = {
     "identifiable": systems.identifiable,
     "free_step": systems.free_step,
+    "neutral_step": systems.neutral_step,
     "exoplanets": systems.exoplanets,
     "published": paper.published,
     "hill_stable": _hill_stable,
@@ -68,7 +70,8 @@ class Protocol:
 
     Attributes:
         name: The name used in configs and result rows.
-        sampler: identifiable, free_step, exoplanets, published, hill_stable or disturbed.
+        sampler: identifiable, free_step, neutral_step, exoplanets, published, hill_stable or
+            disturbed.
         max_planets: Most planets of a system in the population ``pretrain``.
         n_points: Observed points per sequence, after the time-step row.
         low: Left edge of the box in AU.
@@ -330,6 +333,7 @@ _CATALOGUE = {
             # A product with a power of two is exact: twice a time step is a time step.
             dts=tuple(m * 2.0**k for k in range(-9, 0) for m in _QUARTER_OCTAVES)[2:-2],
         ),
+        dataclasses.replace(_BINARIES, name="neutral_step", sampler="neutral_step"),
         dataclasses.replace(
             _EXOPLANETS, name="paper", sampler="published", target="raw", as_published=True
         ),

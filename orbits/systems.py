@@ -7,6 +7,7 @@ bit. ``orbits.kernel`` has the same samplers compiled.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -199,15 +200,42 @@ def free_step(
     return _binaries(u, wanted_points(u[8]), dts, law)
 
 
-def coarsest_step(
-    world: Systems, points: npt.ArrayLike, dts: tuple[float, ...], law: str
-) -> npt.NDArray[np.int64]:
-    """Return the number of the coarsest of ``dts`` that gives ``points`` per orbit, [N].
+def neutral_step(
+    seed: int,
+    stream: int,
+    indices: npt.ArrayLike,
+    dts: tuple[float, ...],
+    max_planets: int = 1,
+    law: str = motion.NEWTON,
+) -> Systems:
+    """Sample the binaries of :func:`identifiable` with a time step that does not tell the law.
 
-    Where none does, it is the finest. For systems of one planet.
+    The time step is the coarsest of ``dts`` that samples a turn of the angle at least 12 times.
+    How often the distance swings in such a turn is what laws differ in, so a step chosen by the
+    period of the distance shows a sampling rate that tells the law. Under Newton's law both
+    periods are one, and so are the systems.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
+    """
+    u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
+    return _binaries(u, POINTS_PER_TURN, dts, law, motion.angular_period)
+
+
+def coarsest_step(
+    world: Systems,
+    points: npt.ArrayLike,
+    dts: tuple[float, ...],
+    law: str,
+    period: Callable[..., Array] = motion.period,
+) -> npt.NDArray[np.int64]:
+    """Return the number of the coarsest of ``dts`` that gives ``points`` per period, [N].
+
+    Where none does, it is the finest. For systems of one planet; ``period`` is one of
+    :mod:`orbits.motion`.
     """
     orbit = world.orbits(0)
-    periods = motion.period(
+    periods = period(
         law,
         *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
     )
@@ -224,8 +252,14 @@ def coarsest(
     return np.maximum(fine_enough.sum(axis=1) - 1, 0)
 
 
-def _binaries(u: Array, points: npt.ArrayLike, dts: tuple[float, ...], law: str) -> Systems:
-    """Return the systems of some draws [8 or more, N] that are observed as often per orbit."""
+def _binaries(
+    u: Array,
+    points: npt.ArrayLike,
+    dts: tuple[float, ...],
+    law: str,
+    period: Callable[..., Array] = motion.period,
+) -> Systems:
+    """Return the systems of some draws [8 or more, N] that are observed as often per period."""
     planet, star, axis, eccentricity = binary(u[0], u[1], u[2], u[3])
     centre = quantile(inverse_cdf.load(), NORMAL, np.stack([u[6], u[7]], axis=-1))
     world = Systems.zeros(len(star), 1)._replace(
@@ -237,7 +271,7 @@ def _binaries(u: Array, points: npt.ArrayLike, dts: tuple[float, ...], law: str)
         mean_anomaly=(TURN * u[5])[:, None],
         centre_of_mass=0.1 * centre,
     )
-    return world._replace(dt_index=coarsest_step(world, points, dts, law))
+    return world._replace(dt_index=coarsest_step(world, points, dts, law, period))
 
 
 def exoplanets(

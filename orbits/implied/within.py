@@ -39,6 +39,14 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
     Raises:
         ValueError: There are fewer than two sequences.
     """
+    return percentiles(*within_resampled(pulls, n_boot, seed))
+
+
+def within_resampled(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> tuple[float, Array]:
+    """Return the exponent of :func:`within` and that of each resample, [n_boot].
+
+    Resamples of as many sequences under one seed are of the same sequences.
+    """
     if len(pulls.seen) < 2:
         raise ValueError(f"an exponent within orbits needs two sequences, got {len(pulls.seen)}")
     trials = np.stack([pulls.trial(n) for n in GRID])  # [G, N, K]
@@ -50,7 +58,7 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
     spread = robust.scale(pulls.seen - start * trials, typical, axis=(1, 2))
     sigma = float(spread.min())  # the scale of the errors is that where they are smallest
     losses = _losses(trials, pulls.seen, start, sigma).T  # [N, G]
-    return percentiles(float(_lowest(losses.sum(axis=0))), resampled(losses, _lowest, n_boot, seed))
+    return float(_lowest(losses.sum(axis=0))), resampled(losses, _lowest, n_boot, seed)
 
 
 def _losses(trials: Array, seen: Array, constant: Array, sigma: float) -> Array:

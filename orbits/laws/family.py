@@ -70,6 +70,11 @@ def family(name: str) -> Law | None:
     )
 
 
+def power_name(n: float) -> str:
+    """Return the name of the law k m1 m2 / r^n, to four decimals: ``power_a1_n1.25``."""
+    return f"power_a1_n{_plain(format(n, '.4f'))}"
+
+
 def _plain(number: str) -> str:
     """Return a decimal number as it is written without zeros that say nothing."""
     plain = format(Decimal(number).normalize(), "f")

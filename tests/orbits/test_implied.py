@@ -10,7 +10,7 @@ from orbits.implied.cells import implied_forces
 from orbits.implied.one_step import OneStep
 from orbits.implied.overall import overall
 from orbits.implied.pulls import of_path
-from orbits.implied.within import GRID, within
+from orbits.implied.within import GRID, within, within_resampled
 
 G = 39.47841760435743
 FIRST = 12
@@ -168,3 +168,11 @@ def test_intervals_of_a_path_with_errors_hold_their_spread_but_not_their_bias():
     covered = np.sum((found[:, 1] <= middle) & (middle <= found[:, 2]))
     assert covered >= 51, "85%: 60 draws at 95% are below it once in a thousand"
     assert np.mean(found[:, 2] - found[:, 1]) / 3.92 == pytest.approx(found[:, 0].std(), rel=0.4)
+
+
+def test_resamples_are_those_of_the_interval():
+    _, _, batch = seen(n=30)
+    pulls = path(batch["coordinates"] + 0.01 * np.sin(1e3 * batch["coordinates"]), batch)
+    value, drawn = within_resampled(pulls, n_boot=50, seed=3)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    assert within(pulls, 50, 3) == (value, low, high)

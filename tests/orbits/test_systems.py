@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orbits import protocols, systems
+from orbits import motion, protocols, systems
 from orbits.philox import uniforms
 
 G = 39.4784176044
@@ -184,3 +184,41 @@ def test_unknown_populations_and_splits_are_listed():
         systems.stream("force", "dev")
     numbers = {systems.stream(p, s) for p in systems.POPULATIONS for s in systems.SPLITS}
     assert len(numbers) == 6
+
+
+def periods_of(law, world):
+    orbit = world.orbits(0)
+    arguments = [np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity)]
+    arguments += [np.asarray(orbit.m1), np.asarray(orbit.m2)]
+    return motion.period(law, *arguments), motion.angular_period(law, *arguments)
+
+
+@pytest.mark.parametrize("law", ["power_0_5", "power_1_5", "power_2_5"])
+def test_a_neutral_step_samples_a_turn_of_the_angle_alike_under_every_law(law):
+    world = systems.neutral_step(0, 3, np.arange(400), DTS, law=law)
+    radial, angular = periods_of(law, world)
+    points = angular / np.asarray(DTS)[world.dt_index]
+    there = world.dt_index > 0  # the finest of all may be too coarse
+    assert points[there].min() >= 12
+    assert points[world.dt_index < len(DTS) - 1].max() < 24
+    n = float(law.removeprefix("power_").replace("_", "."))
+    near_circle = world.eccentricity[:, 0] < 0.1
+    swings = np.mean((angular / radial)[near_circle])
+    assert swings == pytest.approx(np.sqrt(3 - n), rel=0.01)
+
+
+def test_under_newtons_law_the_neutral_step_is_that_of_identifiable(binaries):
+    neutral = systems.neutral_step(0, 3, np.arange(N), DTS)
+    for field in systems.Systems._fields:
+        assert getattr(neutral, field).tobytes() == getattr(binaries, field).tobytes(), field
+
+
+def test_a_turn_of_the_angle_is_what_a_path_shows():
+    law = "power_1_5"
+    world = systems.neutral_step(0, 3, np.arange(4), DTS, law=law)
+    _, angular = periods_of(law, world)
+    turns = 400
+    times = angular[:, None] * np.linspace(0, turns, 100 * turns + 1)
+    path, _ = motion.relative_orbit(law, world.orbits(0), times)
+    angle = np.unwrap(np.arctan2(path[..., 1], path[..., 0]), axis=1)
+    assert (angle[:, -1] - angle[:, 0]) / (2 * np.pi) == pytest.approx(turns, abs=0.5)

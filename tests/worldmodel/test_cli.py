@@ -224,7 +224,7 @@ def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
     ("argument", "choice"),
     [
         ("--model.attention=lsar", "did you mean lssar or lssa?); choose from softmax"),
-        ("--data.protocol=kepler", "choose from identifiable, free_step, paper"),
+        ("--data.protocol=kepler", "choose from identifiable, free_step, neutral_step, paper"),
         ("--data.population=none", "force"),
         ("--model.nheads=3", "n_head"),
         ("--data.batchsize=3", "batch_size"),

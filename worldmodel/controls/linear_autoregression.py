@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from orbits.arithmetic import Array
+from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
 FILTER = "linear autoregression"
@@ -31,24 +32,26 @@ class LinearAutoregression:
     Its prediction is the displacement from the body's last point.
 
     Args:
-        protocol: What observes; one planet and its star take turns.
+        protocol: What observes, or a mixture of worlds; one planet and its star take turns.
         seed: Seed of the data, as training takes it.
+        steps: Time steps that it looks back; the numbers above are those of 12.
 
     Raises:
         ValueError: The protocol's systems have several planets, or its sequences are too short.
     """
 
-    def __init__(self, protocol: Protocol, seed: int) -> None:
-        if reason := refusal(protocol):
+    def __init__(self, protocol: Protocol | Mixture, seed: int, steps: int = STEPS) -> None:
+        if reason := refusal(protocol, steps):
             raise ValueError(reason)
+        self.steps = steps
         data = protocol.batch(seed, "train", np.arange(N_SEQUENCES), "pretrain")
         seen, true = _places(protocol.tokens.decode(data["tokens"][:, 1:])), data["coordinates"]
         planet, star = np.moveaxis(_places(true[:, 1:]), 2, 0)  # each [N, S, 2]
-        steps = range(STEPS, seen.shape[1])
-        past = np.concatenate([_features(seen[:, s - STEPS : s]) for s in steps])
-        last = np.concatenate([seen[:, s - 1] for s in steps])
-        to_planet, to_star = (np.concatenate([x[:, s] for s in steps]) for x in (planet, star))
-        new = np.concatenate([seen[:, s, 0] for s in steps]) - last[:, 0]
+        asked = range(steps, seen.shape[1])
+        past = np.concatenate([_features(seen[:, s - steps : s]) for s in asked])
+        last = np.concatenate([seen[:, s - 1] for s in asked])
+        to_planet, to_star = (np.concatenate([x[:, s] for s in asked]) for x in (planet, star))
+        new = np.concatenate([seen[:, s, 0] for s in asked]) - last[:, 0]
         ridge = Ridge(STRENGTH, fit_intercept=False)
         self.planet = ridge.fit(past, to_planet - last[:, 0]).coef_.T
         self.star = ridge.fit(np.hstack([past, new]), to_star - last[:, 1]).coef_.T
@@ -58,11 +61,11 @@ class LinearAutoregression:
 
         Args:
             points: Observed places in AU, [N, T, 2]: the time-step row, then planet and star in
-                turn. NaN is returned where fewer than 12 steps were observed before.
+                turn. NaN is returned where fewer steps were observed before than it looks back.
         """
         seen, expected = _places(points[:, 1:]), np.full(points.shape, np.nan)
-        for s in range(STEPS, seen.shape[1]):
-            planet, star = self._step(seen[:, s - STEPS : s], seen[:, s, 0])
+        for s in range(self.steps, seen.shape[1]):
+            planet, star = self._step(seen[:, s - self.steps : s], seen[:, s, 0])
             expected[:, 1 + 2 * s], expected[:, 2 + 2 * s] = planet, star
         return expected
 
@@ -71,16 +74,16 @@ class LinearAutoregression:
 
         Args:
             points: Observed places in AU, [N, T, 2].
-            n_prompt: Rows of the prompt, an odd number; at least 12 steps.
+            n_prompt: Rows of the prompt, an odd number; at least as many steps as it looks back.
         """
         rolled = points.copy()
         for s in range((n_prompt - 1) // 2, (points.shape[1] - 1) // 2):
-            past = _places(rolled[:, 1 : 1 + 2 * s])[:, -STEPS:]
+            past = _places(rolled[:, 1 : 1 + 2 * s])[:, -self.steps :]
             rolled[:, 1 + 2 * s], rolled[:, 2 + 2 * s] = self._step(past, None)
         return rolled
 
     def _step(self, past: Array, planet: Array | None) -> tuple[Array, Array]:
-        """Return both bodies' next points after [N, 12, 2, 2]; the star's after the planet's."""
+        """Return both bodies' next points after [N, S, 2, 2]; the star's after the planet's."""
         features, last = _features(past), past[:, -1]
         expected = last[:, 0] + features @ self.planet
         new = (expected if planet is None else planet) - last[:, 0]
@@ -93,12 +96,12 @@ def linear_autoregression(protocol: Protocol, seed: int = 0) -> LinearAutoregres
     return LinearAutoregression(protocol, seed)
 
 
-def refusal(protocol: Protocol) -> str | None:
+def refusal(protocol: Protocol | Mixture, steps: int = STEPS) -> str | None:
     """Return why a protocol's sequences have no such control, or None."""
     if protocol.max_planets != 1:
         return f"a linear autoregression needs one planet, {protocol.name!r} has several"
-    if protocol.n_points // 2 < 2 * STEPS:
-        return f"a linear autoregression needs n_points >= {4 * STEPS}, got {protocol.n_points}"
+    if protocol.n_points // 2 < 2 * steps:
+        return f"a linear autoregression needs n_points >= {4 * steps}, got {protocol.n_points}"
     return None
 
 
@@ -109,6 +112,6 @@ def _places(rows: Array) -> Array:
 
 
 def _features(past: Array) -> Array:
-    """Return the 46 inputs of [N, 12, bodies, 2]."""
+    """Return the inputs of [N, S, bodies, 2], 46 of 12 steps."""
     before = past[:, :-1] - past[:, -1:]
     return np.hstack([before.reshape(len(past), -1), past[:, -1, 0] - past[:, -1, 1]])

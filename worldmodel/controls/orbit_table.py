@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits.arithmetic import Array
+from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
 TABLE = "nearest training orbit"
@@ -33,20 +34,28 @@ class OrbitTable:
     Places are complex numbers, x + iy, so that z q + b is a turn, a scaling and a shift of q.
 
     Args:
-        protocol: What observes the training world.
+        protocol: What observes the training world, or a mixture of worlds.
         seed: Seed of the data, as training takes it.
         n_sequences: Training sequences that are kept.
+        steps: Time steps of the past that are compared, of both bodies.
 
     Raises:
         ValueError: Systems have several planets, or sequences are too short.
     """
 
-    def __init__(self, protocol: Protocol, seed: int, n_sequences: int = N_SEQUENCES) -> None:
-        if protocol.max_planets != 1 or protocol.n_points < 4 * STEPS:
+    def __init__(
+        self,
+        protocol: Protocol | Mixture,
+        seed: int,
+        n_sequences: int = N_SEQUENCES,
+        steps: int = STEPS,
+    ) -> None:
+        if protocol.max_planets != 1 or protocol.n_points < 4 * steps:
             raise ValueError(
-                f"a table of orbits needs one planet and n_points >= {4 * STEPS}, protocol "
+                f"a table of orbits needs one planet and n_points >= {4 * steps}, protocol "
                 f"{protocol.name!r} has {protocol.max_planets} and {protocol.n_points}"
             )
+        self.steps = steps
         batch = protocol.batch(seed, "train", np.arange(n_sequences), "pretrain")
         self.orbits = _places(batch["coordinates"])
 
@@ -55,30 +64,31 @@ class OrbitTable:
 
         Args:
             points: Observed places in AU, [N, T, 2].
-            n_prompt: Rows of the prompt, an odd number; at least 12 steps.
+            n_prompt: Rows of the prompt, an odd number; at least as many steps as are compared.
         """
         rolled, first = points.copy(), (n_prompt - 1) // 2
         rows = slice(1 + 2 * first, 1 + 2 * (points.shape[1] // 2))
-        past, table = _places(points)[:, first - STEPS : first], self.orbits
+        past, table = _places(points)[:, first - self.steps : first], self.orbits
         ahead = points.shape[1] // 2 - first
-        found = _continued(past, table[:, :STEPS], table[:, STEPS : STEPS + ahead])
+        found = _continued(past, table[:, : self.steps], table[:, self.steps : self.steps + ahead])
         rolled[:, rows] = np.stack([found.real, found.imag], axis=-1).reshape(len(points), -1, 2)
         return rolled
 
     def next_points(self, points: Array) -> Array:
         """Return what is expected at each row given the steps before, [N, T, 2] in AU.
 
-        NaN where fewer than 12 steps were observed before. A quarter of the table is looked up
-        here, from every step on.
+        NaN where fewer steps were observed before than are compared. A quarter of the table is
+        looked up here, from every step on.
         """
         table = self.orbits[: max(len(self.orbits) // 4, 1)]
-        starts = range(table.shape[1] - STEPS)
-        pieces = np.concatenate([table[:, s : s + STEPS + 1] for s in starts])
+        steps = self.steps
+        starts = range(table.shape[1] - steps)
+        pieces = np.concatenate([table[:, s : s + steps + 1] for s in starts])
         expected = np.full(points.shape, np.nan)
         places = _places(points)
-        for s in range(STEPS, places.shape[1]):
-            past = places[:, s - STEPS : s]
-            found = _continued(past, pieces[:, :STEPS], pieces[:, STEPS:])[:, 0]
+        for s in range(steps, places.shape[1]):
+            past = places[:, s - steps : s]
+            found = _continued(past, pieces[:, :steps], pieces[:, steps:])[:, 0]
             expected[:, 1 + 2 * s : 3 + 2 * s] = np.stack([found.real, found.imag], axis=-1)
         return expected
 
@@ -97,7 +107,7 @@ def _places(rows: Array) -> Complex:
 
 
 def _continued(past: Complex, before: Complex, after: Complex) -> Complex:
-    """Return [N, A, bodies] for pasts [N, 12, bodies] by a table's [M, 12 and A, bodies]."""
+    """Return [N, A, bodies] for pasts [N, P, bodies] by a table's [M, P and A, bodies]."""
     own, own_middle = _centred(past)
     keys, middle = _centred(before)
     length = np.linalg.norm(keys, axis=1)

@@ -12,6 +12,7 @@ import torch
 from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import MAKER, OWN_CLASS
 from worldmodel.models.export import read_model
+from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
@@ -33,6 +34,8 @@ def load_model(path: str | Path) -> GPTModel:
         kind = TextModel
     elif "vocab_size" in checkpoint["hyper_parameters"]:
         kind = TokenModel
+    elif "exponents" in checkpoint["hyper_parameters"]:
+        kind = MixtureModel
     elif "head.state.weight" in checkpoint["state_dict"]:
         kind = StateModel
     else:

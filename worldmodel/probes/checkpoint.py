@@ -19,6 +19,7 @@ from orbits.runs.result import Case
 from worldmodel.models.base import SHAPE
 from worldmodel.models.export import read_model
 from worldmodel.models.load import load_model
+from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
 
 
@@ -68,6 +69,10 @@ class Checkpoint:
         model = load_model(path)
         if not isinstance(model, OrbitModel):
             raise ValueError(f"{path}: a model of text; probes take models of orbits")
+        if isinstance(model, MixtureModel):
+            raise ValueError(
+                f"{path}: trained in the worlds of several laws; ask it by benchmarks run worlds"
+            )
         data = content.get("datamodule_hyper_parameters", {})
         seed = data.get("seed", 0) if data.get("train_seed") is None else data["train_seed"]
         batch_size = data.get("batch_size")

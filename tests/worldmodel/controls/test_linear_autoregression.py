@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from orbits import protocols
+from orbits.mixture import Mixture
 from worldmodel.controls.linear_autoregression import LinearAutoregression, linear_autoregression
 from worldmodel.probes.motion.held_out import HeldOutSystems
 
@@ -55,3 +56,14 @@ def test_a_shift_of_the_whole_world_shifts_its_answers(held):
 def test_what_it_cannot_answer_is_refused(name, arguments, message):
     with pytest.raises(ValueError, match=message):
         LinearAutoregression(protocols.get(name, arguments), 0)
+
+
+def test_it_looks_back_as_far_as_it_is_told_in_a_mixture_too(held):
+    mixture = Mixture(protocols.get("neutral_step"), (-2.5, -1.5))
+    control = LinearAutoregression(mixture, 0, steps=4)
+    assert control.planet.shape == (2 * (4 * 3 + 2) // 2, 2)
+    answers = control.next_points(held.observed)
+    assert np.all(np.isnan(answers[:, :9]))
+    assert np.all(np.isfinite(answers[:, 9:]))
+    rolled = control.rollout(held.observed, 9)
+    np.testing.assert_allclose(control.next_points(rolled)[:, 9:], rolled[:, 9:], atol=1e-12)

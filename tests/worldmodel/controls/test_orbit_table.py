@@ -8,6 +8,7 @@ import pytest
 from orbits import protocols
 from orbits.implied.pulls import of_path
 from orbits.implied.within import within
+from orbits.mixture import Mixture
 from worldmodel.controls.orbit_table import OrbitTable
 
 PROTOCOL = protocols.get("identifiable")
@@ -45,3 +46,15 @@ def test_protocols_without_such_a_table_are_refused():
     for protocol in (protocols.get("fixed"), dataclasses.replace(PROTOCOL, n_points=40)):
         with pytest.raises(ValueError, match="one planet and n_points >= 48"):
             OrbitTable(protocol, seed=0)
+
+
+def test_a_table_of_several_worlds_goes_on_by_the_law_of_each_prompt():
+    """The attack: continuations follow the prompt's law, and nothing was inferred."""
+    neutral = protocols.get("neutral_step")
+    table = OrbitTable(Mixture(neutral, (-2.5, -0.5)), seed=0, n_sequences=2000, steps=4)
+    for law, exponent in (("power_2_5", -2.5), ("power_0_5", -0.5)):
+        world = dataclasses.replace(neutral, law=law)
+        batch = world.batch(0, "test", np.arange(60), "pretrain")
+        rolled = table.rollout(batch["coordinates"], 9)
+        pulls = of_path(rolled[:, 1:33:2] - rolled[:, 2:33:2], batch["dt"], 4)
+        assert within(pulls).value == pytest.approx(exponent, abs=0.1)

@@ -180,7 +180,7 @@ def test_another_law_moves_the_bodies():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"protocol": "kepler"}, "choose from identifiable, free_step, paper"),
+        ({"protocol": "kepler"}, "choose from identifiable, free_step, neutral_step, paper"),
         ({"batch_size": 0}, "batch_size"),
         ({"n_train": 0}, "n_train must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),

@@ -1,0 +1,1 @@
+"""Worlds whose law must be inferred from what is seen: one study."""

@@ -1,0 +1,294 @@
+"""The functions of the cells: trainings, and what models, controls and the ceiling are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks import learners, training
+from benchmarks.training import CHECKPOINT, CURVES
+from benchmarks.training_options import Job
+from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
+from benchmarks.worlds.names import FILTER, HALF, TABLE
+from benchmarks.worlds.readout import ReadOut, scores
+from orbits.arithmetic import Array
+from orbits.law_posterior import law_posterior
+from orbits.mixture import Mixture
+from orbits.runs.cell import Outcome, Progress
+from worldmodel.controls.linear_autoregression import LinearAutoregression
+from worldmodel.controls.orbit_table import OrbitTable
+from worldmodel.data.mixture import tell
+from worldmodel.models.load import load_model
+from worldmodel.models.mixture import MixtureModel
+from worldmodel.probes.motion.held_out import (
+    HeldOutSystems,
+    batches,
+    next_points,
+    rolled_out,
+    tensors,
+)
+
+SCORED = 4
+"""Steps after a prompt whose next points are scored, from the true points before each."""
+DATA_SEED = 0
+Plain = Mapping[str, Any]
+Worlds = Sequence[Plain]
+
+
+def world_model(job: Job, world: Plain, folder: Path, scratch: Path, progress: Progress) -> Outcome:
+    """Train a world model on a mixture; keep its checkpoint and curves."""
+    training.train(job, folder, scratch, progress)
+    metrics = {"val_nll": training.last_value(folder / CURVES, "val_loss")}
+    return Outcome(metrics, files={"curves": CURVES}, device=training.device(job))
+
+
+def truths(
+    world: Plain, tested: Worlds, prompts: Sequence[int], n_test: int, folder: Path
+) -> list[Outcome]:
+    """Measure the exponents of true orbits in bins, in units of which S is."""
+    asked = Asked.of(world, tested, prompts, n_test)
+    found = [asked.own_path(x, lambda test, rows: test.observed) for x in asked.settings]
+    save_truths(folder, [exponents for exponents, _ in found])
+    return [
+        Outcome(asked.measured(each, each[0]), setting=setting)
+        for setting, each in zip(asked.settings, found, strict=True)
+    ]
+
+
+def ask(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    mixture: Sequence[float],
+    span: Sequence[float],
+    n_read: int,
+    pretrained: Path,
+    truths: Path,
+) -> list[Outcome]:
+    """Ask a trained world model."""
+    model = load_model(pretrained / CHECKPOINT)
+    assert isinstance(model, MixtureModel)
+    asked = Asked.of(world, tested, prompts, n_test)
+    return _ask_model(model.eval(), asked, mixture, span, n_read, truths)
+
+
+def ask_untrained(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    mixture: Sequence[float],
+    span: Sequence[float],
+    n_read: int,
+    job: Job,
+    truths: Path,
+) -> list[Outcome]:
+    """Ask a model with random weights, those that a training of its job starts from."""
+    lightning.seed_everything(job["seed"], verbose=False)
+    model = learners.build(job)
+    assert isinstance(model, MixtureModel)
+    asked = Asked.of(world, tested, prompts, n_test)
+    return _ask_model(model.eval(), asked, mixture, span, n_read, truths)
+
+
+def ask_control(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    mixture: Sequence[float],
+    span: Sequence[float],
+    n_read: int,
+    n_table: int,
+    control: str,
+    truths: Path,
+) -> list[Outcome]:
+    """Ask what has no world model: a table or a linear filter of the mixture, or a read-out."""
+    asked = Asked.of(world, tested, prompts, n_test)
+    worlds = Mixture(asked.protocol, tuple(mixture))
+    if control in (TABLE, FILTER):
+        makers: dict[int, Any] = {
+            steps: OrbitTable(worlds, DATA_SEED, n_table, steps)
+            if control == TABLE
+            else LinearAutoregression(worlds, DATA_SEED, steps)
+            for steps in prompts
+        }
+        return _own_paths(
+            asked, lambda test, rows: makers[rows // 2].rollout(test.observed, rows), truths
+        )
+    read, unseen = _reading(worlds, n_read, n_test)
+    decode = asked.protocol.tokens.decode
+    outcomes = []
+    for steps in prompts:
+        rows = slice(1, 1 + 2 * steps)
+        states = [_places(decode(each["tokens"][:, rows])) for each in (read, unseen)]
+        tested_states = [_places(test.observed[:, rows]) for test in asked.worlds]
+        fitted = ReadOut(states[0], read["exponent"], *span)
+        metrics = _read_out(asked, fitted, tested_states, states[1], unseen["exponent"])
+        outcomes.append(Outcome(metrics, setting={"prompt": steps}))
+    return outcomes
+
+
+def ask_ceiling(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    n_fitted: int,
+    fitted: Sequence[float],
+    truths: Path,
+    progress: Progress,
+) -> list[Outcome]:
+    """Ask the observer who fits orbits under each law and weighs laws by their evidence."""
+    few = Asked.of(world, tested, prompts, n_fitted)
+    outcomes, done = [], 0
+    known = load_truths(truths)
+    for number, steps in enumerate(prompts):
+        found = {}
+        for test in few.worlds:
+            found[test.protocol.law] = law_posterior(
+                test.protocol, test.world, 2 * steps, tuple(fitted)
+            )
+            done += 1
+            progress(done, len(prompts) * len(few.worlds))
+
+        def continued(test: HeldOutSystems, rows: int, found: Any = found) -> Array:
+            points = test.observed.copy()
+            points[:, rows:] = found[test.protocol.law].points[:, rows - 1 :]
+            return points
+
+        each = list(found.values())
+        grid = each[0].exponents
+        metrics = {
+            **few.measured(few.own_path({"prompt": steps}, continued), known[number]),
+            **_scored(few, grid, [x.density for x in each]),
+            "coverage": mean(
+                np.concatenate(
+                    [
+                        scores(grid, x.density, exponent)["coverage"]
+                        for x, exponent in zip(each, few.exponents, strict=True)
+                    ]
+                )
+            ),
+        }
+        outcomes.append(Outcome(metrics, setting={"prompt": steps}))
+    return outcomes
+
+
+def _ask_model(
+    model: MixtureModel,
+    asked: Asked,
+    mixture: Sequence[float],
+    span: Sequence[float],
+    n_read: int,
+    truths: Path,
+) -> list[Outcome]:
+    """Return own paths, nats of next points and, unless it is told the law, the law read-out."""
+    told = bool(model.hparams["told"])
+
+    def observed(test: HeldOutSystems) -> dict[str, npt.NDArray]:
+        batch = {name: test.batch[name].copy() for name in ("tokens", "coordinates")}
+        if told:
+            number = [x.protocol.law for x in asked.worlds].index(test.protocol.law)
+            tell(batch["coordinates"], asked.exponents[number])
+        return batch
+
+    def continued(test: HeldOutSystems, rows: int) -> Array:
+        batch, end = observed(test), rows + 2 * AHEAD
+        parts = [
+            rolled_out(model, {k: v[each, :end] for k, v in batch.items()}, rows)
+            for each in batches(test)
+        ]
+        return test.decoded(np.concatenate(parts))
+
+    outcomes = _own_paths(asked, continued, truths)
+    found = [_in_parts(model, observed(test), len(test.world.star_mass)) for test in asked.worlds]
+    read, unseen = _reading(Mixture(asked.protocol, tuple(mixture)), n_read, asked.n_test)
+    known = [_in_parts(model, each, len(each["tokens"]), nll=False)[1] for each in (read, unseen)]
+    complete = []
+    for outcome in outcomes:
+        if outcome.setting.get("time step") == HALF:
+            complete.append(outcome)
+            continue
+        steps = outcome.setting["prompt"]
+        rows = slice(1 + 2 * steps, 1 + 2 * (steps + SCORED))
+        nats = [nll[:, rows].mean(axis=1) for nll, _ in found]
+        metrics = {**outcome.metrics, **asked.both_kinds("nll", nats)}
+        if not told:  # who is told the law need not be read out
+            fitted = ReadOut(known[0][:, 2 * steps], read["exponent"], *span)
+            states = [each[:, 2 * steps] for _, each in found]
+            metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
+        complete.append(Outcome(metrics, setting=outcome.setting))
+    return complete
+
+
+def _own_paths(asked: Asked, continued: Continue, truths: Path) -> list[Outcome]:
+    """Return the exponents of continuations in each setting, beside those of true orbits."""
+    return [
+        Outcome(asked.measured(asked.own_path(setting, continued), truth), setting=setting)
+        for setting, truth in zip(asked.settings, load_truths(truths), strict=True)
+    ]
+
+
+@torch.no_grad()
+def _in_parts(
+    model: MixtureModel, batch: Mapping[str, npt.NDArray], n: int, nll: bool = True
+) -> tuple[Array, Array]:
+    """Return nats of rows [N, T], zeros unless asked for, and states [N, T, width]."""
+    nats, states = [], []
+    for start in range(0, n, 250):
+        some = {k: batch[k][start : start + 250] for k in ("tokens", "coordinates")}
+        states.append(model.hidden(tensors(model, some)).float().cpu().numpy())
+        nats.append(next_points(model, some)["nll"] if nll else np.zeros(some["tokens"].shape[:2]))
+    return np.concatenate(nats), np.concatenate(states)
+
+
+def _reading(
+    worlds: Mixture, n_read: int, n_test: int
+) -> tuple[dict[str, npt.NDArray], dict[str, npt.NDArray]]:
+    """Return sequences of the mixture that no training sees: for fitting, and for testing."""
+    return (
+        worlds.streamed(DATA_SEED, "val", range(n_read)),
+        worlds.streamed(DATA_SEED, "test", range(n_test)),
+    )
+
+
+def _places(points: Array) -> Array:
+    """Return what a prompt [N, P, 2] shows of an orbit's shape, [N, P - 1].
+
+    Planet - star at each step over that of the first, as complex numbers, so that neither the size
+    of an orbit nor its direction counts; and the logarithm of the first distance.
+    """
+    bodies = (points[..., 0] + 1j * points[..., 1]).reshape(len(points), -1, 2)
+    relative = bodies[:, :, 0] - bodies[:, :, 1]
+    first = np.where(np.abs(relative[:, :1]) > 0, relative[:, :1], 1.0)
+    shape = relative[:, 1:] / first
+    return np.hstack([shape.real, shape.imag, np.log(np.abs(first))])
+
+
+def _read_out(
+    asked: Asked, fitted: ReadOut, tested: Sequence[Array], unseen: Array, exponents: Array
+) -> dict[str, Any]:
+    """Return the scores of a read-out in the test worlds, and its coverage in the mixture.
+
+    A posterior covers what it should where laws are drawn as its prior has them, not in one world.
+    """
+    covered = scores(fitted.grid, fitted.density(unseen), exponents)["coverage"]
+    found = _scored(asked, fitted.grid, [fitted.density(states) for states in tested])
+    return {**found, "coverage": mean(covered)}
+
+
+def _scored(asked: Asked, grid: Array, densities: Sequence[Array]) -> dict[str, Any]:
+    """Return the scores of law posteriors, over worlds of the training and those held out."""
+    each = [scores(grid, d, x) for d, x in zip(densities, asked.exponents, strict=True)]
+    found: dict[str, Any] = {}
+    for name in ("log_score", "crps"):
+        found |= asked.both_kinds(name, [one[name] for one in each])
+    return found

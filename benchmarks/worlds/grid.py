@@ -1,0 +1,166 @@
+"""The cells: trainings on the mixture and in one world, and what each is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks import learners
+from benchmarks.training import check_devices
+from benchmarks.training_options import Job
+from benchmarks.variants import Variant, variants
+from benchmarks.worlds import cells as functions
+from benchmarks.worlds.names import ALONE, CEILING, CONTROLS, MIXTURE, TOLD, UNTRAINED
+from benchmarks.worlds.worlds import Worlds
+from orbits import protocols
+from orbits.laws.family import power_name
+from orbits.mixture import Mixture, is_held_out, spread
+from orbits.runs.cell import Cell
+from orbits.runs.result import Case
+from orbits.runs.study import Study
+
+PROTOCOL = "neutral_step"
+_TRIED = 300
+"""Systems that each law is tried on before any work."""
+
+
+def cells(study: Study, settings: Worlds) -> list[Cell]:
+    """Return every cell of a run, each after those it needs.
+
+    Raises:
+        ValueError: A law does not bind the sampled orbits, test worlds show no slope, or a model
+            cannot be built.
+    """
+    return list(_Grid(settings).cells())
+
+
+class _Grid:
+    def __init__(self, settings: Worlds) -> None:
+        self.settings = settings
+        laws_of_training = spread(settings.low, settings.high, settings.held_out, settings.n_laws)
+        self.arguments = {"n_bins": settings.n_bins}
+        self.protocol = protocols.get(PROTOCOL, self.arguments)
+        self.mixture = Mixture(self.protocol, laws_of_training)
+        self.tested = [
+            {"exponent": x, "held_out": is_held_out(x, settings.held_out)} for x in settings.tested
+        ]
+        self._check()
+
+    def cells(self) -> Iterator[Cell]:
+        settings = self.settings
+        truths = Cell(functions.truths, self._case("truth", "true orbits"), self._asked())
+        yield truths
+        found = variants(settings.attention, settings.exponents)
+        first = settings.seeds[0]
+        alone = (settings.single,)
+        trained = [
+            (v, MIXTURE, s, self.mixture.exponents, False) for s in settings.seeds for v in found
+        ]
+        trained.append((found[0], ALONE, first, alone, False))
+        trained.append((found[0], TOLD, first, self.mixture.exponents, True))
+        for variant, arm, seed, exponents, told in trained:
+            job = self._job(variant, seed, exponents, told)
+            learners.check(job)
+            arguments = {"job": job, "world": self.protocol.config()}
+            training = Cell(
+                functions.world_model,
+                self._case("world model", variant.label, arm, seed),
+                arguments,
+            )
+            yield training
+            yield self._asking(functions.ask, variant.label, arm, seed, truths, training)
+        job = self._job(found[0], first, self.mixture.exponents, False)
+        asked = {**self._asked(), **self._read(), "job": job}
+        case = self._case("worlds", found[0].label, UNTRAINED, first)
+        yield Cell(functions.ask_untrained, case, asked, needs={"truths": truths})
+        table = {**self._asked(), **self._read(), "n_table": settings.n_table}
+        for name in CONTROLS:
+            asked = {**table, "control": name}
+            case = self._case("worlds", name, "control")
+            yield Cell(functions.ask_control, case, asked, needs={"truths": truths})
+        fitted = {
+            **self._asked(),
+            "n_fitted": settings.n_fitted,
+            "fitted": np.linspace(settings.low, settings.high, settings.n_fits).round(4).tolist(),
+        }
+        case = self._case("worlds", CEILING, "ceiling")
+        yield Cell(functions.ask_ceiling, case, fitted, needs={"truths": truths})
+
+    def _asking(
+        self, function: Any, variant: str, arm: str, seed: int, truths: Cell, training: Cell
+    ) -> Cell:
+        needs = {"truths": truths, "pretrained": training}
+        arguments = {**self._asked(), **self._read()}
+        return Cell(function, self._case("worlds", variant, arm, seed), arguments, needs=needs)
+
+    def _asked(self) -> dict[str, Any]:
+        """Return what is asked, as plain data."""
+        return {
+            "world": self.protocol.config(),
+            "tested": self.tested,
+            "prompts": list(self.settings.prompts),
+            "n_test": self.settings.n_test,
+        }
+
+    def _read(self) -> dict[str, Any]:
+        """Return what controls and read-outs are fitted to, as plain data."""
+        return {
+            "mixture": list(self.mixture.exponents),
+            "span": [self.settings.low, self.settings.high],
+            "n_read": self.settings.n_read,
+        }
+
+    def _job(self, variant: Variant, seed: int, exponents: tuple[float, ...], told: bool) -> Job:
+        settings = self.settings
+        return {
+            "learner": "worlds",
+            "model": {
+                "protocol": PROTOCOL,
+                "protocol_args": self.arguments,
+                "attention": variant.attention,
+                "attention_args": variant.arguments(1 + self.protocol.n_points) or None,
+                "n_layer": settings.n_layer,
+                "n_head": settings.n_head,
+                "head_dim": settings.head_dim,
+            },
+            "data": {
+                "train_seed": seed,
+                "protocol": PROTOCOL,
+                "protocol_args": self.arguments,
+                "exponents": list(exponents),
+                "told": told,
+                "batch_size": settings.batch_size,
+            },
+            "seed": seed,
+            "lr": settings.lr,
+            "steps": settings.steps,
+            "training": settings.training.changes(),
+        }
+
+    def _case(self, kind: str, variant: str, arm: str = "-", seed: int | None = None) -> Case:
+        setting = {"single": self.settings.single} if arm == ALONE else {}
+        return Case("worlds", kind, variant, arm, seed, protocol=PROTOCOL, setting=setting)
+
+    def _check(self) -> None:
+        """Refuse laws and test worlds that cannot be, and machines with too few devices."""
+        settings = self.settings
+        seen = [each["exponent"] for each in self.tested if not each["held_out"]]
+        if len(settings.tested) < 3 or len(seen) < 2:
+            raise ValueError(
+                "tested needs three worlds or more, two or more of them not held out; got "
+                f"{', '.join(f'{x:g}' for x in settings.tested)}"
+            )
+        outside = [x for x in settings.tested if not settings.low <= x <= settings.high]
+        if outside:
+            raise ValueError(
+                f"tested must lie from low {settings.low:g} to high {settings.high:g}, got "
+                f"{outside[0]:g}"
+            )
+        # Powers in between bind what the least and the largest exponent bind.
+        for exponent in (settings.low, settings.high, settings.single, *settings.tested):
+            name = power_name(-exponent)
+            world = protocols.get(PROTOCOL, {**self.arguments, "law": name})
+            world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
+        check_devices(settings.training)

@@ -1,0 +1,85 @@
+"""A read-out of the law: from states to a posterior over the exponent, and its proper scores.
+
+A ridge regression gives the mean, and a second one of the logarithm of the squared errors of the
+first, as it errs on what it was not fitted to, gives the spread. The posterior is the normal
+distribution of the two on a grid of exponents, held-out ones included: a classifier would have no
+class there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from orbits.arithmetic import Array
+from orbits.law_posterior import N_GRID, normalised
+
+STRENGTHS = np.logspace(-2, 5, 15)
+FOLDS = 5
+LEAST = 0.01
+"""The least standard deviation, twice the spacing of the grid."""
+CENTRAL = 0.9
+"""Share of a posterior whose coverage is measured."""
+
+
+class ReadOut:
+    """Posteriors over the exponent, fitted to states.
+
+    Args:
+        states: [N, d].
+        exponents: True ones, [N].
+        low: Least exponent that is held possible.
+        high: Largest.
+    """
+
+    def __init__(self, states: Array, exponents: Array, low: float, high: float) -> None:
+        self.grid = np.linspace(low, high, N_GRID)
+        self.mean = _ridge().fit(states, exponents)
+        error = exponents - cross_val_predict(_ridge(), states, exponents, cv=FOLDS)
+        wide = np.log(np.maximum(error**2, LEAST**2))
+        self.log_variance = _ridge().fit(states, wide)
+        # The mean of a logarithm is not the logarithm of a mean: one factor sets the scale.
+        guessed = cross_val_predict(_ridge(), states, wide, cv=FOLDS)
+        self.scale = float(np.mean(error**2 / np.exp(guessed)))
+
+    def density(self, states: Array) -> Array:
+        """Return the posterior's density on the grid, [N, G]."""
+        mean = self.mean.predict(states)
+        variance = np.maximum(self.scale * np.exp(self.log_variance.predict(states)), LEAST**2)
+        return normalised(self.grid, -((self.grid - mean[:, None]) ** 2) / (2 * variance[:, None]))
+
+
+def scores(grid: Array, density: Array, truth: Array | float) -> dict[str, Array]:
+    """Return the scores of posteriors over the exponent, one per sequence.
+
+    Args:
+        grid: Exponents, [G].
+        density: Of each posterior, [N, G].
+        truth: The true exponents, within the grid, [N] or one for all.
+
+    Returns:
+        ``log_score``, the logarithm of the density at the truth, nats; ``crps``, the integral of
+        the squared difference between the distribution function and that of the truth; and
+        ``coverage``, 1 where the truth lies in the central 90%.
+    """
+    spacing = np.diff(grid)
+    steps = (density[:, 1:] + density[:, :-1]) / 2 * spacing
+    below = np.concatenate([np.zeros((len(density), 1)), np.cumsum(steps, axis=1)], axis=1)
+    true = np.broadcast_to(truth, len(density))
+    at, share = (
+        np.array([np.interp(x, grid, each) for x, each in zip(true, table, strict=True)])
+        for table in (density, below)
+    )
+    tail = (1 - CENTRAL) / 2
+    return {
+        "log_score": np.log(np.maximum(at, np.finfo(float).tiny)),
+        "crps": np.trapezoid((below - (grid >= true[:, None])) ** 2, grid, axis=1),
+        "coverage": ((share >= tail) & (share <= 1 - tail)).astype(float),
+    }
+
+
+def _ridge() -> Pipeline:
+    return make_pipeline(StandardScaler(), RidgeCV(STRENGTHS))

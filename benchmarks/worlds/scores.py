@@ -1,0 +1,149 @@
+"""What results say of each row: metrics by setting, over the seeds of its trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.worlds.names import (
+    ALONE,
+    CEILING,
+    CONTROLS,
+    HALF,
+    MIXTURE,
+    TOLD,
+    UNTRAINED,
+)
+from orbits.runs.result import Metric, Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
+
+TRUTH = "true orbits"
+ARMS = (MIXTURE, TOLD, ALONE, UNTRAINED)
+Setting = tuple[int, bool]
+"""Steps of the prompt, and whether it has half the time step."""
+
+
+@dataclass
+class Row:
+    """A model, a control, the ceiling or the truth.
+
+    Attributes:
+        variant: Its variant or name.
+        arm: Its arm.
+        single: Exponent of the one world that it was trained in; None for all others.
+        found: For each setting, each metric of each training.
+    """
+
+    variant: str
+    arm: str
+    single: float | None = None
+    found: dict[Setting, dict[str, list[Metric]]] = field(default_factory=dict)
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it was trained on the mixture, and not told the law."""
+        return self.arm == MIXTURE
+
+    @property
+    def name(self) -> str:
+        """Its name in tables."""
+        if self.variant == TRUTH:
+            return "true orbits in bins"
+        if self.single is not None:
+            return f"{self.variant}, r^{self.single:g} alone"
+        return f"{self.variant}, {self.arm}" if self.arm in ARMS else self.variant
+
+    def metrics(self, metric: str, prompt: int, half: bool = False) -> list[Metric]:
+        """Return the metric of each training."""
+        return self.found.get((prompt, half), {}).get(metric, [])
+
+    def value(self, metric: str, prompt: int, half: bool = False) -> float | None:
+        """Return the mean over trainings; None if it was not measured."""
+        values = [each.value for each in self.metrics(metric, prompt, half)]
+        return sum(values) / len(values) if values else None
+
+    def box(self, metric: str, prompt: int, half: bool = False, form: str = ".2f") -> Value:
+        """Return a box of a table: over trainings, or the interval of a single one."""
+        found = self.metrics(metric, prompt, half)
+        if not found:
+            return NOTHING
+        if len(found) == 1:
+            return interval(found[0].interval or [found[0].value], form)
+        return mean_over_seeds([each.value for each in found], form)
+
+    def said(self, metric: str, prompt: int) -> str:
+        """Return the metric in a sentence, with its interval."""
+        found = self.metrics(metric, prompt)
+        if len(found) >= MINIMUM_SEEDS:
+            value, low, high = over_seeds([each.value for each in found])
+        else:
+            first = found[0].interval if len(found) == 1 else None
+            if first is None:
+                return ", ".join(f"{each.value:z.2f}" for each in found)
+            value, low, high = first
+        return f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
+
+
+def rows(results: Sequence[Result]) -> list[Row]:
+    """Return the truth, the ceiling, models, then controls."""
+    made: dict[tuple[str, str], Row] = {}
+    for result in results:
+        if not result.ok or result.case.kind not in ("worlds", "truth"):
+            continue
+        case = result.case
+        new = Row(case.variant, case.arm, case.setting.get("single"))
+        row = made.setdefault((case.variant, case.arm), new)
+        setting = int(case.setting["prompt"]), case.setting.get("time step") == HALF
+        there = row.found.setdefault(setting, {})
+        for name, metric in result.metrics.items():
+            there.setdefault(name, []).append(metric)
+    order = [TRUTH, CEILING, *ARMS, *CONTROLS]
+
+    def place(row: Row) -> int:
+        return order.index(row.arm if row.arm in ARMS else row.variant)
+
+    return sorted(made.values(), key=place)
+
+
+def find(found: Sequence[Row], name: str) -> Row | None:
+    """Return the row of an arm of models, or of a control or the ceiling by its name."""
+    return next((row for row in found if name in (row.arm, row.variant)), None)
+
+
+def prompts(found: Sequence[Row]) -> list[int]:
+    """Return the lengths of prompts, ascending."""
+    return sorted({prompt for row in found for prompt, _ in row.found})
+
+
+def worlds(found: Sequence[Row], metric: str = "exponent") -> list[str]:
+    """Return the test worlds of which there is a metric, as their exponents in words."""
+    names = {
+        name.partition("@")[2]
+        for row in found
+        for each in row.found.values()
+        for name in each
+        if name.startswith(f"{metric}@")
+    }
+    return sorted(names, key=float)
+
+
+def leak(row: Row, found: Sequence[Row]) -> float | None:
+    """Return how far half the time step moves the exponents of a row more than those of the truth.
+
+    The mean over test worlds of the change of the exponent. A model that reads the law off the rate
+    of sampling takes more points a turn for a shallower law, and goes up.
+    """
+    truth, longest = find(found, TRUTH), max(prompts(found), default=0)
+    moved = []
+    for world in worlds(found):
+        name = f"exponent@{world}"
+        changes = [
+            None if half is None or whole is None else half - whole
+            for each in (row, truth)
+            if each is not None
+            for half, whole in [(each.value(name, longest, True), each.value(name, longest))]
+        ]
+        if len(changes) == 2 and changes[0] is not None and changes[1] is not None:
+            moved.append(changes[0] - changes[1])
+    return sum(moved) / len(moved) if moved else None

@@ -1,0 +1,167 @@
+"""Sentences: whether the law is inferred, what memory alone does, and whether the step tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.worlds.names import (
+    ALONE,
+    CEILING,
+    FILTER,
+    HELD_OUT,
+    PLACES,
+    TABLE,
+    TOLD,
+    TRAINED,
+    UNTRAINED,
+)
+from benchmarks.worlds.scores import Row, find, leak, prompts, rows, worlds
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+
+IMPOSES, INFERS = 0.2, 0.8
+"""S up to which continuations are said to impose one law, and from which to infer each world's."""
+NO_POWER = 4.0
+"""Size of an exponent beyond which no power of the distance describes the continuations."""
+LEAKS = 0.1
+"""Change of an exponent from which half the time step is said to move it."""
+
+
+def sentences(study: Study, results: Sequence[Result]) -> list[str]:
+    """Return the verdict, then what it must be read with; nothing without a model's answer."""
+    found = rows(results)
+    longest = max(prompts(found), default=0)
+    models = [row for row in found if row.is_model and row.metrics("S", longest)]
+    if not models:
+        return []
+    said = [_verdict(row, found, longest) for row in models]
+    said += _meaning(models, found, longest)
+    lawful = [row for row in models if not _has_no_law(row, found, longest)]
+    said += [line for row in lawful for line in _growth(row, found)]
+    said += [line for row in lawful for line in _held_out(row, longest, found)]
+    said += [line for row in lawful for line in _leak(row, found)]
+    return said + _read_out(models, found, longest)
+
+
+def _verdict(row: Row, found: Sequence[Row], longest: int) -> str:
+    value = row.value("S", longest)
+    assert value is not None
+    if _has_no_law(row, found, longest):
+        return (
+            f"{row.variant} goes on by no power of the distance that attracts, so its S says "
+            f"nothing: {row.said('S', longest)} after {longest} steps."
+        )
+    if value < IMPOSES:
+        does = "imposes nearly one law on all worlds"
+    elif value < INFERS:
+        does = "infers part of the law from its prompt"
+    else:
+        does = "infers the law from its prompt"
+    said = f"{row.variant} {does}: S = {row.said('S', longest)} after {longest} steps"
+    ceiling = find(found, CEILING)
+    if ceiling is not None and ceiling.metrics("S", longest):
+        said += f"; an observer who fits orbits under every law has {ceiling.said('S', longest)}"
+    return f"{said}."
+
+
+def _has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
+    """Tell whether continuations of some world obey no power law of a force between the bodies.
+
+    Extrapolators and models that hardly learnt anything have exponents above those of all worlds.
+    """
+    names = worlds(found)
+    values = [row.value(f"exponent@{world}", longest) for world in names]
+    most = max(map(float, names)) + 0.5
+    return any(value is not None and not -NO_POWER < value < most for value in values)
+
+
+def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
+    """Say what S is worth: what a table of orbits has, then the other controls."""
+    said = []
+    table = find(found, TABLE)
+    best = max((row.value("S", longest) or 0.0, row.variant) for row in models)
+    if table is not None and (own := table.value("S", longest)) is not None:
+        line = f"A table of training orbits, which knows no law, has {table.said('S', longest)}: "
+        if own >= best[0]:
+            line += "no model has more, so S does not tell an inferred law from remembered orbits"
+        else:
+            line += f"{best[1]} has {best[0] - own:.2f} more than such a memory"
+        said += [f"{line}.", *_memory(table, models, found, longest)]
+    parts = [
+        f"{row.name} {row.said('S', longest)}"
+        for name in (TOLD, ALONE, FILTER, UNTRAINED)
+        if (row := find(found, name)) is not None and row.metrics("S", longest)
+    ]
+    return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said
+
+
+def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
+    """Say by what a table and models differ: laws that are in no table, and where orbits end."""
+    parts = []
+    for row in (table, *models, find(found, CEILING)):
+        if row is None or (error := row.value(f"error@{HELD_OUT}", longest)) is None:
+            continue
+        biases = [row.value(f"bias@{world}", longest) for world in worlds(found, "bias")]
+        there = [abs(each) for each in biases if each is not None]
+        bias = sum(there) / len(there)
+        name = row.variant if row.is_model else row.name
+        parts.append(f"{name} {bias:.2f} and {error:.3f} AU")
+    return [
+        "What a table cannot have is a law held out: mean size of the bias there, and median error "
+        f"where continuations end: {'; '.join(parts)}."
+    ]
+
+
+def _growth(row: Row, found: Sequence[Row]) -> list[str]:
+    lengths = [steps for steps in prompts(found) if row.metrics("S", steps)]
+    if len(lengths) < 2:
+        return []
+    each = ", ".join(f"{row.value('S', steps):z.2f} after {steps}" for steps in lengths)
+    return [f"{row.variant}: S {each} steps of prompt."]
+
+
+def _held_out(row: Row, longest: int, found: Sequence[Row]) -> list[str]:
+    parts = [
+        f"{row.said(f'bias@{world}', longest)} at {world}"
+        for world in worlds(found, "bias")
+        if row.metrics(f"bias@{world}", longest)
+    ]
+    if not parts:
+        return []
+    return [
+        f"{row.variant} at laws held out of the training is off the line through the others by "
+        f"{', '.join(parts)}."
+    ]
+
+
+def _leak(row: Row, found: Sequence[Row]) -> list[str]:
+    moved = leak(row, found)
+    if moved is None:
+        return []
+    if moved > LEAKS:
+        means = "towards shallower laws, as if it read the law off the rate of sampling"
+    elif moved < -LEAKS:
+        means = "towards steeper laws, which reading the law off the rate of sampling would not do"
+    else:
+        means = "hardly, so the rate of sampling does not tell it the law"
+    return [
+        f"Leak test: half the time step moves {row.variant}'s exponents by {moved:+.2f}, {means}."
+    ]
+
+
+def _read_out(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
+    """Say how well a read-out of the state knows the law, beside one that sees no model."""
+    metrics = f"log_score@{TRAINED}", f"log_score@{HELD_OUT}"
+    parts = []
+    for row in (*models, *(find(found, x) for x in (UNTRAINED, PLACES, CEILING))):
+        if row is None or not row.metrics(metrics[0], longest):
+            continue
+        values = [row.value(metric, longest) for metric in metrics]
+        numbers = " and ".join(f"{value:z.2f}" for value in values if value is not None)
+        parts.append(f"{row.variant if row.is_model else row.name} {numbers}")
+    if not parts:
+        return []
+    return [
+        f"Log score of the law read-out after {longest} steps, at laws of the training and held "
+        f"out, nats: {'; '.join(parts)}."
+    ]

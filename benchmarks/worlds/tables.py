@@ -1,0 +1,134 @@
+"""Tables: S by length of the prompt, exponents by world, laws held out, and the law read-out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from benchmarks.worlds.names import ALONE, HELD_OUT, MIXTURE, TOLD, TRAINED
+from benchmarks.worlds.scores import Row, leak, prompts, rows, worlds
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+from orbits.runs.table import NOTHING, Column, Table, Value, number
+
+T = TypeVar("T")
+TRAININGS = (MIXTURE, TOLD, ALONE)
+SHOWN = 3
+"""Lengths of prompts in one table, evenly from the shortest to the longest."""
+S = "Law inferred in context: S"
+S_CAPTION = (
+    "Share of a change of the prompt's law that continuations follow, after prompts of so many "
+    "steps: 0 imposes one law, 1 infers it. Half: the longest prompt at half the time step, which "
+    "tells no law. Moved: by how much half the step changes the exponent of continuations more "
+    "than that of true orbits; above 0 if the law is read off the rate of sampling."
+)
+WORLDS = "Laws that continuations obey"
+WORLDS_CAPTION = (
+    "Exponent of the distance along each continuation alone, by test world, after the longest "
+    "prompt. In brackets behind a heading: no law of the training is near."
+)
+HELD = "Laws held out of the training"
+HELD_CAPTION = (
+    "Bias: exponent of continuations at a law held out, less the line through those at the laws "
+    "of the training, after the longest prompt. Nats of a next point in the four steps after it. "
+    "Error: median distance in AU of planet - star from the truth, twelve steps after the prompt."
+)
+READ_OUT = "Law read-out"
+READ_OUT_CAPTION = (
+    "A posterior over the exponent from the state at the end of a prompt, by ridge regressions of "
+    "mean and spread on labelled sequences of the mixture. Log score: nats of density at the "
+    "truth; a flat posterior over a range of 3 has -1.10. CRPS: lower is better. Coverage: of the "
+    "central 90%, over test sequences of the mixture (of orbit fits, over all test worlds). The "
+    "read-out of places sees no model."
+)
+
+
+def tables(study: Study, results: Sequence[Result]) -> list[Table]:
+    """Return S, exponents by world, what is held out, and read-outs."""
+    found = rows(results)
+    made = [_s(found), _worlds(found), _held_out(found), _read_out(found)]
+    return [table for table in made if table.rows]
+
+
+def _s(found: Sequence[Row]) -> Table:
+    lengths = _shown(prompts(found))
+    longest = max(lengths, default=0)
+    headings = ("who", "trainings", *(f"{steps} steps" for steps in lengths), "half", "moved")
+    made = []
+    for row in found:
+        if not row.metrics("S", longest):
+            continue
+        trainings = len(row.metrics("S", longest))
+        boxes = [row.box("S", steps) for steps in lengths]
+        boxes += [row.box("S", longest, half=True), number(leak(row, found), ".2f")]
+        made.append([_name(row), _count(row, trainings), *boxes])
+    return _table(S, headings, made, S_CAPTION)
+
+
+def _worlds(found: Sequence[Row]) -> Table:
+    longest, held_out = max(prompts(found), default=0), worlds(found, "bias")
+    names = _few(worlds(found), 6)
+    headings = ("who", *(f"{x} (held out)" if x in held_out else x for x in names))
+    made = [
+        [_name(row), *(row.box(f"exponent@{x}", longest) for x in names)]
+        for row in found
+        if row.metrics("S", longest)
+    ]
+    return _table(WORLDS, headings, made, WORLDS_CAPTION)
+
+
+def _held_out(found: Sequence[Row]) -> Table:
+    longest, names = max(prompts(found), default=0), _few(worlds(found, "bias"), 2)
+    headings = ("who", *(f"bias at {x}" for x in names), "nats, trained", "nats, held out")
+    headings += ("error, trained", "error, held out")
+    made = []
+    for row in found:
+        boxes = [row.box(f"bias@{x}", longest) for x in names]
+        boxes += [row.box(f"nll@{kind}", longest) for kind in (TRAINED, HELD_OUT)]
+        boxes += [row.box(f"error@{kind}", longest, form=".3f") for kind in (TRAINED, HELD_OUT)]
+        if any(box != NOTHING for box in boxes):
+            made.append([_name(row), *boxes])
+    return _table(HELD, headings, made, HELD_CAPTION)
+
+
+def _read_out(found: Sequence[Row]) -> Table:
+    headings = ["who", "prompt", "log score, trained", "log score, held out"]
+    headings += ["CRPS, trained", "CRPS, held out", "coverage"]
+    metrics = [f"{name}@{kind}" for name in ("log_score", "crps") for kind in (TRAINED, HELD_OUT)]
+    made = [
+        [
+            _name(row),
+            Value(str(steps)),
+            *(row.box(metric, steps) for metric in metrics),
+            row.box("coverage", steps, form=".0%"),
+        ]
+        for row in found
+        for steps in prompts(found)
+        if row.metrics(f"crps@{TRAINED}", steps)
+    ]
+    return _table(READ_OUT, headings, made, READ_OUT_CAPTION)
+
+
+def _table(
+    title: str, headings: Iterable[str], made: Sequence[Sequence[Value]], caption: str
+) -> Table:
+    return Table(title, [Column(heading) for heading in headings], made, caption)
+
+
+def _name(row: Row) -> Value:
+    return Value(row.name, kind="name")
+
+
+def _count(row: Row, trainings: int) -> Value:
+    return Value(str(trainings)) if row.arm in TRAININGS else NOTHING
+
+
+def _shown(lengths: Sequence[int]) -> list[int]:
+    return _few(lengths, SHOWN)
+
+
+def _few(values: Sequence[T], n: int) -> list[T]:
+    """Return at most n values, the first and the last among them."""
+    if len(values) <= n:
+        return list(values)
+    return [values[round(k * (len(values) - 1) / (n - 1))] for k in range(n)]

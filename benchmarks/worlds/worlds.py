@@ -1,0 +1,154 @@
+"""In-context law inference: one world model on many laws, asked which law its orbits go on by.
+
+Every training sequence obeys a power of the distance of its own, out of a range of exponents with
+intervals held out; nobody tells the model which. It is then prompted with orbits of test worlds,
+and what is measured is the exponent that its own continuations obey (:mod:`orbits.implied`): S is
+how much of a change of the prompt's law they follow, 0 for a model that imposes one law on all and
+1 for one that infers it. The time step does not tell the law (protocol ``neutral_step``), which
+half of it checks in every report.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from benchmarks.study import check_re_weighted
+from benchmarks.training_options import Training
+from orbits.runs.deferred import deferred
+from orbits.runs.result import Quantity
+from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.study import Study
+
+LISTS = ("attention", "exponents", "seeds", "tested", "prompts")
+"""Settings in which a value counts once."""
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """Laws of the training and of the test, models and sizes. Exponents are those of the distance.
+
+    Attributes:
+        attention: Attention variants or linear mixers, each trained on the mixture. Controls that
+            are trained have the first.
+        exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
+        seeds: Seeds of the models on the mixture. Controls that are trained have the first.
+        low: Least exponent of the training.
+        high: Largest exponent of the training.
+        held_out: Ends of the intervals in which no law of the training lies, ascending.
+        n_laws: Laws of the training, evenly over what is not held out.
+        single: Exponent of the one world that a control is trained in.
+        tested: Exponents of the test worlds, three or more; two or more not held out.
+        prompts: Time steps of a prompt.
+        n_test: Test sequences of each world.
+        n_fitted: Test sequences of each world to which the ceiling fits orbits, the first ones.
+        n_fits: Laws under which the ceiling fits orbits, evenly from ``low`` to ``high``.
+        n_read: Sequences of the mixture, none of which was trained on, that the read-out of the
+            law is fitted to.
+        n_table: Orbits of the mixture in the table of training orbits.
+        n_bins: Position bins per coordinate.
+        n_layer: Blocks of the backbone.
+        n_head: Heads per block.
+        head_dim: Channels per head.
+        batch_size: Sequences per step and device.
+        steps: Steps of training.
+        lr: Largest learning rate.
+        training: How and on what models are trained.
+    """
+
+    attention: tuple[str, ...] = ("softmax", "lssar", "lazy")
+    exponents: tuple[float, ...] = (15.0,)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    low: float = -2.75
+    high: float = 0.25
+    held_out: tuple[float, ...] = (-2.2, -1.8, -1.2, -0.8)
+    n_laws: int = 64
+    single: float = -2.0
+    tested: tuple[float, ...] = (-2.5, -2.0, -1.5, -1.0, -0.5)
+    prompts: tuple[int, ...] = (4, 8, 12)
+    n_test: int = 300
+    n_fitted: int = 100
+    n_fits: int = 14
+    n_read: int = 4000
+    n_table: int = 20_000
+    n_bins: int = 512
+    n_layer: int = 2
+    n_head: int = 2
+    head_dim: int = 32
+    batch_size: int = 64
+    steps: int = 2200
+    lr: float = 6e-3
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, "attention", "seeds", "tested", "prompts")
+        least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
+        check_at_least(self, {**least, "seeds": 0, "steps": 1, "prompts": 2, "n_laws": 1})
+        if max(self.prompts) > LONGEST:
+            raise ValueError(
+                f"prompts must be of at most {LONGEST} steps, since as many are continued as "
+                f"the longest has; got {max(self.prompts)}"
+            )
+        if self.n_fitted > self.n_test:
+            raise ValueError(f"n_fitted must be at most n_test {self.n_test}, got {self.n_fitted}")
+
+
+LONGEST = 12
+"""Steps of the longest prompt: half of a sequence."""
+
+
+class WorldsStudy(Study):
+    """In-context law inference."""
+
+    name = "worlds"
+    about = "Does a world model infer the law of a world from the orbit that it sees?"
+    Settings = Worlds
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        "val_nll": Quantity("lower", "nats", "of the next point, validation"),
+        "S": Quantity(
+            "none",
+            "",
+            "slope of the exponent of continuations over that of the test world, as a share of "
+            "that of true orbits in bins: 0 imposes one law, 1 infers it",
+        ),
+        "exponent": Quantity("none", "", "of the distance, obeyed by continuations; by world"),
+        "bias": Quantity(
+            "none",
+            "",
+            "exponent at a law held out, less the line through those of the training",
+        ),
+        "error": Quantity(
+            "lower", "AU", "median distance of planet - star from the truth after twelve steps"
+        ),
+        "nll": Quantity("lower", "nats", "of a next point in the four steps after a prompt"),
+        "log_score": Quantity(
+            "higher", "nats", "logarithm of the density that the law read-out has at the truth"
+        ),
+        "crps": Quantity("lower", "", "continuous ranked probability score of the law read-out"),
+        "coverage": Quantity(
+            "none", "share", "true exponents within the central 90% of the law read-out", (0, 1)
+        ),
+    }
+    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
+    workers = deferred("benchmarks.worker:workers")
+    cells = deferred("benchmarks.worlds.grid:cells")
+    tables = deferred("benchmarks.worlds.tables:tables")
+    figures = deferred("benchmarks.worlds.figure:figures")
+    sentences = deferred("benchmarks.worlds.sentences:sentences")
+
+    def resolve(self, settings: Worlds) -> Worlds:
+        """Return settings with every value once, exponents ascending."""
+        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
+        for name in ("tested", "prompts"):
+            once[name] = tuple(sorted(once[name]))
+        return dataclasses.replace(settings, **once)
+
+    def check_changes(self, settings: Worlds, changes: Mapping[str, Any]) -> None:
+        """Refuse settings of the re-weighting where no variant is re-weighted."""
+        if "exponents" in changes:
+            check_re_weighted("--exponents", settings.attention)
+
+
+STUDY = WorldsStudy()

@@ -1,0 +1,106 @@
+"""Posterior over the exponent of a world's law, by orbit fits under each law.
+
+The ceiling of inferring a law in context: an observer who knows that the force is a power of the
+distance, and how strong it is at 1 AU, fits an orbit under each law to the points that are seen,
+and weighs laws by their evidence. The prior is flat between the least and the largest exponent;
+which laws a model was not trained on plays no part.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import Akima1DInterpolator
+
+from orbits import ceiling, laws
+from orbits.arithmetic import Array
+from orbits.laws.family import power_name
+from orbits.protocols import Protocol
+from orbits.systems import Systems
+
+N_GRID = 601
+"""Exponents at which a density is known."""
+ITERATIONS = 60
+"""Most steps of a fit; a law that far from the truth has next to no weight."""
+DOUBT = 0.01
+"""Share of the flat prior in every posterior: a fit may have ended in the wrong minimum."""
+
+
+class LawPosterior(NamedTuple):
+    """What N sequences tell of their law.
+
+    Attributes:
+        exponents: The grid, ascending, [G].
+        density: Probability density on the grid, [N, G].
+        points: Rows as the orbit of the fitted law nearest to the posterior mean has them, AU,
+            [N, n_points, 2].
+    """
+
+    exponents: Array
+    density: Array
+    points: Array
+
+
+def law_posterior(
+    protocol: Protocol, world: Systems, n_seen: int, fitted: tuple[float, ...]
+) -> LawPosterior:
+    """Return the posterior over exponents given the first observed points.
+
+    Fitted places change smoothly with the exponent, where the likelihood has a narrow peak; so
+    it is places that are interpolated between the laws that are fitted.
+
+    Args:
+        protocol: What observes; its law is that of the systems, which the observer is not told.
+        world: Systems of one planet.
+        n_seen: Observed points that are seen.
+        fitted: Exponents of the distance under which orbits are fitted, ascending, five or more.
+
+    Raises:
+        ValueError: There are fewer exponents, or a law does not bind the orbits.
+    """
+    if len(fitted) < 5 or np.any(np.diff(fitted) <= 0):
+        raise ValueError(f"fitted needs five or more ascending exponents, got {fitted}")
+    found = _fits(protocol, world, n_seen, fitted)
+    tokens = protocol.observe(world)["tokens"][:, 1 : 1 + n_seen]
+    points = np.stack([each.points for each in found])
+    grid = np.linspace(fitted[0], fitted[-1], N_GRID)
+    # Akima's spline is local: a law too far away to be fitted disturbs its neighbours alone.
+    places = Akima1DInterpolator(fitted, points[:, :, :n_seen])(grid)
+    noise = protocol.tokens.width**2 / 12
+    misfit = np.sum((protocol.tokens.decode(tokens) - places) ** 2, axis=(2, 3)) / noise
+    volumes = np.stack([each.log_volume for each in found if each.log_volume is not None])
+    density = normalised(grid, (Akima1DInterpolator(fitted, volumes)(grid) - misfit / 2).T)
+    density = (1 - DOUBT) * density + DOUBT / (grid[-1] - grid[0])
+    mean = np.trapezoid(density * grid, grid, axis=1)
+    nearest = np.abs(np.subtract.outer(fitted, mean)).argmin(axis=0)
+    return LawPosterior(grid, density, points[nearest, np.arange(len(mean))])
+
+
+def _fits(
+    protocol: Protocol, world: Systems, n_seen: int, fitted: tuple[float, ...]
+) -> list[ceiling.Fit]:
+    """Return the fits under each law: from the middle law outwards, each starts at the last."""
+    population = ceiling.typical_systems(protocol)
+    true = laws.get(protocol.law).exponents
+    middle = int(np.abs(np.array(fitted) - (true["r"] if true else np.mean(fitted))).argmin())
+    found: dict[int, ceiling.Fit] = {}
+    for way in (range(middle, len(fitted)), range(middle - 1, -1, -1)):
+        for number in way:
+            near = found.get(number - way.step)
+            found[number] = ceiling.fit(
+                protocol,
+                world,
+                n_seen,
+                population,
+                ITERATIONS,
+                believed=power_name(-fitted[number]),
+                start=None if near is None else near.theta,
+            )
+    return [found[number] for number in range(len(fitted))]
+
+
+def normalised(grid: Array, log_density: Array) -> Array:
+    """Return densities [N, G] on a grid from their logarithms up to constants."""
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    return density / np.trapezoid(density, grid, axis=1)[:, None]

@@ -1,0 +1,90 @@
+"""The cells of worlds: what is trained on what, what is asked, and what is refused."""
+
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.worlds import names
+from benchmarks.worlds.worlds import STUDY
+from orbits.mixture import is_held_out
+from orbits.runs import study
+
+
+def cells(preset="small", **changes):
+    return study.all_cells(STUDY, STUDY.resolve(STUDY.settings(preset, **changes)))
+
+
+@pytest.fixture(scope="module")
+def small():
+    return cells()
+
+
+def trained(grid, arm):
+    return [x.arguments["job"] for x in grid if x.case.kind == "world model" and x.case.arm == arm]
+
+
+def test_models_differ_in_their_worlds_and_in_what_they_are_told(small):
+    mixture = trained(small, names.MIXTURE)
+    assert len(mixture) == 3 * 3
+    (told,), (alone,) = trained(small, names.TOLD), trained(small, names.ALONE)
+    (same,) = (
+        job for job in mixture if job["seed"] == 0 and job["model"]["attention"] == "softmax"
+    )
+    assert told == {**same, "data": {**same["data"], "told": True}}
+    assert alone == {**same, "data": {**same["data"], "exponents": [-2.0]}}
+    assert {job["data"]["train_seed"] for job in mixture} == {0, 1, 2}
+    for job in mixture:
+        assert job["data"]["protocol"] == "neutral_step"
+        laws = job["data"]["exponents"]
+        assert len(laws) == 64
+        assert not any(is_held_out(x, (-2.2, -1.8, -1.2, -0.8)) for x in laws)
+
+
+def test_every_model_and_control_is_asked_the_same(small):
+    asked = [x for x in small if x.case.kind == "worlds"]
+    assert len(asked) == 9 + 2 + 1 + 3 + 1
+    truths = {x.needs["truths"].key for x in asked}
+    assert len(truths) == 1
+    for cell in asked:
+        assert cell.arguments["tested"] == [
+            {"exponent": x, "held_out": x in (-2.0, -1.0)} for x in (-2.5, -2.0, -1.5, -1.0, -0.5)
+        ]
+        assert cell.arguments["prompts"] == [4, 8, 12]
+    assert {x.case.variant for x in asked if x.case.arm == "control"} == set(names.CONTROLS)
+
+
+def test_each_value_counts_once_and_in_order():
+    settings = STUDY.resolve(STUDY.settings("small", seeds=[1, 1], prompts=[8, 4, 8]))
+    assert settings.seeds == (1,)
+    assert settings.prompts == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--low=-3.2 --held-out=", "'power_3_2' does not bind"),
+        ("--single=-3.5", "'power_3_5' does not bind"),
+        ("--held-out=-2.2", "ascending and in pairs"),
+        ("--held-out=-1,-2", "ascending and in pairs"),
+        ("--held-out=-2.75,0.25", "nothing is left"),
+        ("--tested=-2.5,-1.5", "tested needs three worlds or more"),
+        ("--tested=-2.5,-2,-1", "two or more of them not held out"),
+        ("--tested=-2.5,-1.5,1", "tested must lie from low -2.75 to high 0.25, got 1"),
+        ("--prompts=16", "prompts must be of at most 12 steps"),
+        ("--n-fitted=400", "n_fitted must be at most n_test 300, got 400"),
+        ("--attention=lsar", "lsar"),
+        ("--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
+        ("--n-laws=0", "n_laws must be at least 1"),
+        ("--training.accelerator=cuda", "accelerator cuda needs 1 CUDA device"),
+    ],
+)
+def test_bad_input_is_one_line_and_changes_nothing(tmp_path, capsys, monkeypatch, flag, message):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stop:
+        main(["run", "worlds", "--out", str(out), "--executor=here", *flag.split(" ")])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert message in said
+    assert said.count("\n") == 1
+    assert not out.exists()

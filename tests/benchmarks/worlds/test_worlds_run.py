@@ -1,0 +1,57 @@
+"""A whole run of worlds at a tiny size."""
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.training import CHECKPOINT
+from benchmarks.worlds import names
+from orbits.runs import folder
+from worldmodel.models.load import load_model
+from worldmodel.models.mixture import MixtureModel
+from worldmodel.probes.checkpoint import Checkpoint
+
+TINY = (
+    *("run", "worlds", "--preset", "tiny", "--executor", "here", "--steps", "3", "--prompts", "4"),
+    *("--n-test", "4", "--n-fitted", "2", "--n-fits", "5", "--n-bins", "64"),
+)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    out = tmp_path_factory.mktemp("worlds") / "out"
+    main([*TINY, "--out", str(out)])
+    return out
+
+
+@pytest.mark.full
+def test_everything_is_asked(tiny):
+    results, _ = folder.load(tiny)
+    assert all(result.ok for result in results), [result.error for result in results]
+    asked = {(x.case.variant, x.case.arm) for x in results if x.case.kind == "worlds"}
+    models = {("softmax", arm) for arm in (names.MIXTURE, names.TOLD, names.ALONE, names.UNTRAINED)}
+    controls = {(name, "control") for name in names.CONTROLS} | {(names.CEILING, "ceiling")}
+    assert asked == models | controls
+    for result in results:
+        if result.case.kind == "worlds" and result.case.variant != names.PLACES:
+            assert {"S", "exponent@-2.5", "bias@-2", "error@trained"} <= set(result.metrics)
+        assert all(np.isfinite(x.value) for x in result.metrics.values()), result.case
+
+
+@pytest.mark.full
+def test_checkpoints_know_their_worlds_and_probes_refuse_them(tiny):
+    results, _ = folder.load(tiny)
+    (told,) = (x for x in results if x.case.kind == "world model" and x.case.arm == names.TOLD)
+    path = tiny / "cells" / told.cell / CHECKPOINT
+    model = load_model(path)
+    assert isinstance(model, MixtureModel)
+    assert model.hparams["told"]
+    assert len(model.hparams["exponents"]) == 8
+    with pytest.raises(ValueError, match="several laws; ask it by benchmarks run worlds"):
+        Checkpoint.load(path)
+
+
+@pytest.mark.full
+def test_the_report_has_the_figure(tiny):
+    main(["report", str(tiny)])
+    assert (tiny / "figures/worlds.png").is_file()

@@ -1,0 +1,79 @@
+"""Sequences of a mixture of worlds, for Lightning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from orbits import protocols
+from orbits.mixture import Mixture
+from worldmodel.data.sequences import SequenceData, Sequences
+
+
+def tell(coordinates: np.ndarray, exponents: np.ndarray | float) -> None:
+    """Write each sequence's exponent into the place that its time-step row leaves free.
+
+    Args:
+        coordinates: [N, T, 2], changed in place.
+        exponents: Of the distance, [N] or one for all.
+    """
+    coordinates[:, 0, 0] = exponents
+
+
+class MixtureSequences(Sequences):
+    """The sequences of one split of a mixture.
+
+    Args:
+        mixture: The worlds.
+        split: The split.
+        seed: Seed of the data.
+        length: How many sequences there are.
+        told: Whether each sequence tells its exponent, see :func:`tell`.
+    """
+
+    def __init__(self, mixture: Mixture, split: str, seed: int, length: int, told: bool) -> None:
+        super().__init__(length)
+        self.mixture, self.split, self.seed, self.told = mixture, split, seed, told
+
+    def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
+        """Return the collated batch of some indices: tokens and bodies int64, the rest float32."""
+        batch = self.mixture.streamed(self.seed, self.split, indices)
+        if self.told:
+            tell(batch["coordinates"], batch["exponent"])
+        return {
+            name: torch.from_numpy(
+                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
+            )
+            for name, value in batch.items()
+        }
+
+
+class MixtureData(SequenceData):
+    """Orbits of a mixture of worlds, for pre-training.
+
+    Args:
+        protocol: A name of ``orbits.protocols.names()``.
+        protocol_args: Its overrides.
+        exponents: Of the distance in each law, in equal parts.
+        told: Whether each sequence tells its exponent, see :func:`tell`.
+        **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
+    """
+
+    def __init__(
+        self,
+        exponents: Sequence[float],
+        protocol: str = "neutral_step",
+        protocol_args: dict[str, Any] | None = None,
+        told: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.mixture = Mixture(protocols.get(protocol, protocol_args), tuple(exponents))
+
+    def sequences(self, split: str, length: int) -> MixtureSequences:
+        """Return the first ``length`` sequences of a split."""
+        seed = self.train_seed if split == "train" else self.hparams["seed"]
+        return MixtureSequences(self.mixture, split, seed, length, self.hparams["told"])
