@@ -82,12 +82,12 @@ class Prompts:
         return (self.test.n_prompt - 1) // 2
 
     def continued(self, model: OrbitModel) -> Array:
-        """Return the prompts and a model's continuations by the likeliest bins, [N, T, 2] in AU."""
+        """Return the prompts and a model's likeliest continuations, [N, T, 2] in AU."""
         parts = [
             rolled_out(model, {k: v[rows] for k, v in self.batch.items()}, self.test.n_prompt)
             for rows in batches(self.test)
         ]
-        return self.test.decoded(np.concatenate(parts))
+        return np.concatenate(parts)
 
     def measured(self, points: Array) -> dict[str, Interval]:
         """Return the exponent that continuations [N, T, 2] obey, and how far off they are.
