@@ -15,7 +15,7 @@ from orbits.runs import flags, folder, locks, presets, study
 from orbits.runs.cli import OneLineParser, one_line_errors
 from orbits.runs.deferred import deferred
 
-PACKAGES = ("newton", "few_labels", "recall", "language", "cost", "search")
+PACKAGES = ("newton", "few_labels", "kepler_or_newton", "recall", "language", "cost", "search")
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""

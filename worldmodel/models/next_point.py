@@ -23,6 +23,8 @@ COMPONENTS = 8
 """Gaussians of a mixture."""
 NARROWEST = 0.01
 """Least standard deviation in widths of a bin: a likelihood has no bound where it may vanish."""
+COMMON = 4.0
+"""Initial standard deviation that all rows share, in widths of a bin."""
 HALVINGS = 50
 """Bisections of a median, after which it is known to the last digits of a float64."""
 
@@ -183,8 +185,9 @@ class DensityHead(NextPointHead):
         spread = (torch.arange(components) + 0.5) / components - 0.5
         with torch.no_grad():
             self.density.bias.view(2, components, -1)[..., 1] = spread
-        self.start = math.log(1 / components)
-        if common:
+        self.start = self.half / components
+        if common:  # one number that each step moves a little: it starts near where it ends
+            self.start = COMMON * layout.width
             self.log_sd = nn.Parameter(torch.zeros(()))
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -193,7 +196,7 @@ class DensityHead(NextPointHead):
         weights = raw[..., 0].log_softmax(dim=-1)
         means = (self.layout.low + self.layout.high) / 2 + self.half * raw[..., 1]
         log_sd = self.log_sd.expand_as(means) if self.common else raw[..., 2]
-        sd = self.half * (self.start + log_sd).exp() + NARROWEST * self.layout.width
+        sd = self.start * log_sd.exp() + NARROWEST * self.layout.width
         return torch.stack([weights, means, sd], dim=-1)
 
     def nats(self, output: Tensor, tokens: Tensor, coordinates: Tensor) -> Tensor:
