@@ -28,7 +28,8 @@ CAPTION = (
     "axes and the Laplace-Runge-Lenz vector), best layer; grey: random weights. Below: the "
     "exponent of the distance that continuations obey inside the training box and closer to the "
     "star; dotted: the true orbits in bins. Left: by the window of each block; right: by the noise "
-    "on the context. Points: means over trainings, bars from the smallest to the largest."
+    "on the context. Points: means over trainings, bars from the smallest to the largest; what "
+    "lies beyond a panel is at its edge."
 )
 SCORES = {"force": FORCE, "orbit's shape": SHAPE}
 PLACES = ("inside", "closer")
@@ -56,7 +57,9 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
                 style["ls"] = "--" if number else "-"
                 _draw(above, line, {x: e.score(metrics) for x, e in twins.items()}, style=style)
             for number, where in enumerate(PLACES, len(SCORES)):
-                values = {x: each.values("exponent_within", where) for x, each in line.items()}
+                values = {
+                    x: _cut(each.values("exponent_within", where)) for x, each in line.items()
+                }
                 _draw(below, line, values, number, f"exponent, {where}")
                 if bins and (true := bins.values("exponent_within", where)):
                     below.axhline(fmean(true.values()), color=TRUTH, lw=0.9, ls=":")
@@ -68,6 +71,10 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
         axes[1][0].set_ylabel("exponent of the distance")
         legend(figure)
         return [Picture(CAPTION, [save_figure(figure, out / "knobs.png")])]
+
+
+def _cut(values: BySeed) -> BySeed:
+    return {seed: min(max(x, LOWEST), HIGHEST) for seed, x in values.items()}
 
 
 def _draw(

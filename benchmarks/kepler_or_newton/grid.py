@@ -65,19 +65,19 @@ def _of(point: Point, seed: int, grid: Grid, settings: KeplerOrNewton) -> Iterat
     job = own.arguments["job"]
     yield own
     asked = {**_asked(own.arguments["world"], job["data"]), "n": settings.n_test}
-    twins = [(TRAINED, {"needs": {"pretrained": own}}, {})]
+    twins: list[tuple[str, dict[str, Cell], dict[str, Any]]] = [(TRAINED, {"pretrained": own}, {})]
     # Noise and the learned head are of the training: random weights have neither.
     if point.input == "coordinates" and point == _untold(point, settings):
         twins.append((RANDOM, {}, {"job": job}))
     for arm, needs, more in twins:
         case = _case(point, arm, seed, own.case)
         carried = dataclasses.replace(case, kind="carried")
-        yield Cell(functions.carried, carried, {**asked, **more}, **needs)
+        yield Cell(functions.carried, carried, {**asked, **more}, needs)
         for body in BODIES:
             setting = {**case.setting, "rows": body}
             read = dataclasses.replace(case, kind="read-outs", setting=setting)
             arguments = {**asked, **more, "labels": settings.labels, "body": body}
-            yield Cell(functions.read_outs, read, arguments, **needs)
+            yield Cell(functions.read_outs, read, arguments, needs)
 
 
 def _untold(point: Point, settings: KeplerOrNewton) -> Point:

@@ -100,7 +100,7 @@ def along(found: Sequence[Carried], knob: str) -> dict[object, Carried]:
         getattr(each.point, knob): each for each in trained if _without(each.point, knob) == centre
     }
     if knob in ("window", "noise"):  # all rows come after the widest window
-        return dict(sorted(line.items(), key=lambda x: (x[0] == ALL and knob == "window", x[0])))  # type: ignore[arg-type, return-value]
+        return dict(sorted(line.items(), key=lambda x: (x[0] == ALL and knob == "window", x[0])))
     return line
 
 

@@ -24,6 +24,8 @@ from orbits.runs.study import Study
 from worldmodel.controls.orbit_table import TABLE
 from worldmodel.probes.implied.references import IN_BINS
 
+SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}
+
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """Return the transition, then paths, controls, heads, noise and attention."""
@@ -31,9 +33,9 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     windows = along(found, "window")
     said = []
     if len(windows) > 1:
-        said += [_transition(windows), *_counts(results, CONTEXT, "context length")]
+        said += [*_transition(windows, found), *_counts(results, CONTEXT, "context length")]
         said += _paths(windows)
-    said += _random(found)
+    said += _places(found)
     heads = along(found, "predicts")
     if len(heads) > 1:
         said.append(_listed("By head", heads))
@@ -44,20 +46,43 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     return [*said, *_references(found), *_attentions(found)]
 
 
-def _transition(windows: dict[object, Carried]) -> str:
-    """Say whether the force grows and the shape fades as the context shrinks."""
+def _transition(windows: dict[object, Carried], found: Sequence[Carried]) -> list[str]:
+    """Say whether the force grows and the shape fades as the context shrinks, and in whom."""
     (shortest, short), (_, whole) = next(iter(windows.items())), list(windows.items())[-1]
-    signs = []
-    words = []
-    for what, metrics in (("the force", FORCE), ("the orbit's shape", SHAPE)):
-        before, after = whole.score(metrics), short.score(metrics)
-        words.append(f"{what} from {_mean(before)} to {_mean(after)}{_change(before, after)}")
-        signs.append(_sign(before, after))
-    return (
+    signs = [_sign(whole.score(metrics), short.score(metrics)) for metrics in SCORES.values()]
+    said = [
         f"From all rows to a window of {shortest}, mean R² of read-outs goes for "
-        f"{' and for '.join(words)}: {judged(*signs)} by the published transition, more force and "
-        "less shape."
-    )
+        f"{_moved(whole, short)}. Of the published transition, more force and less shape where the "
+        f"context is short, this says: {judged(*signs)}."
+    ]
+    before, after = (twin(found, each.point) for each in (whole, short))
+    if not before or not after or not before.score(FORCE) or not after.score(FORCE):
+        return said
+    gains = [
+        f"{what} by {_mean(_less(whole, before, metrics), '+z.2f')} in all rows and by "
+        f"{_mean(_less(short, after, metrics), '+z.2f')} in the window"
+        for what, metrics in SCORES.items()
+    ]
+    return [
+        *said,
+        f"With random weights it goes for {_moved(before, after)}: what moves there is no learnt "
+        f"law. Training changes {' and '.join(gains)}.",
+    ]
+
+
+def _moved(before: Carried, after: Carried) -> str:
+    """Say how both scores go from one model to another."""
+    parts = []
+    for what, metrics in SCORES.items():
+        old, new = before.score(metrics), after.score(metrics)
+        parts.append(f"{what} from {_mean(old)} to {_mean(new)}{_change(old, new)}")
+    return " and for ".join(parts)
+
+
+def _less(trained: Carried, untrained: Carried, metrics: Sequence[str]) -> BySeed:
+    """Return by how much a score of trained models exceeds that of their twins."""
+    own, other = trained.score(metrics), untrained.score(metrics)
+    return {seed: own[seed] - other[seed] for seed in own if seed in other}
 
 
 def judged(force: int | None, shape: int | None) -> str:
@@ -113,18 +138,14 @@ def _paths(windows: dict[object, Carried]) -> list[str]:
     return [f"Continuations obey: {'; '.join(parts)}."] if parts else []
 
 
-def _random(found: Sequence[Carried]) -> list[str]:
-    """Say what of the scores random weights have, and places without a model."""
-    first = next(iter(models(found)), None)
-    untrained = twin(found, first.point) if first else None
-    named = [("random weights", untrained)] if untrained else []
-    named += [(each.name, each) for each in found if each.point is None and each.read]
+def _places(found: Sequence[Carried]) -> list[str]:
+    """Say what of the scores places without a model have."""
     parts = [
-        f"{name} {_mean(force)} and {_mean(shape)}"
-        for name, each in named
-        if (force := each.score(FORCE)) and (shape := each.score(SHAPE))
+        f"{each.name} {_mean(force)} and {_mean(each.score(SHAPE))}"
+        for each in found
+        if each.point is None and (force := each.score(FORCE))
     ]
-    return [f"Without training, R² of force and shape: {'; '.join(parts)}."] if parts else []
+    return [f"Without a model, R² of force and shape: {'; '.join(parts)}."] if parts else []
 
 
 def _references(found: Sequence[Carried]) -> list[str]:
@@ -171,7 +192,7 @@ def _recipe(point: Point) -> tuple:
 def _listed(what: str, named: dict) -> str:
     """Say error, exponent and scores of several models."""
     parts = [
-        f"{name}: rollout error {_mean(errors, '.3f')} AU, r^{_mean(exponents)}, force "
+        f"{name}: rollout error {_mean(errors, 'z.3f')} AU, r^{_mean(exponents)}, force "
         f"{_mean(each.score(FORCE))}, shape {_mean(each.score(SHAPE))}"
         for name, each in named.items()
         if (errors := each.values("rollout_error"))
@@ -181,5 +202,5 @@ def _listed(what: str, named: dict) -> str:
     return f"{what}: {'; '.join(parts)}."
 
 
-def _mean(values: BySeed, form: str = ".2f") -> str:
-    return format(fmean(values.values()), f"z{form}") if values else "-"
+def _mean(values: BySeed, form: str = "z.2f") -> str:
+    return format(fmean(values.values()), form) if values else "-"

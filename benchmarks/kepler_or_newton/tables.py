@@ -80,7 +80,7 @@ def _references(found: Sequence[Carried]) -> Table:
 def _read_outs(found: Sequence[Carried]) -> Table:
     rows = [
         [_name(each), Value(body, kind="name")]
-        + [_over(each.best(metric, body), ".2f") for metric in HEADINGS]
+        + [_read_out(each, metric, body) for metric in HEADINGS]
         for each in found
         for body in BODIES
         if each.read.get(body)
@@ -88,6 +88,14 @@ def _read_outs(found: Sequence[Carried]) -> Table:
     return Table(
         READ, [Column(x) for x in ("model", "rows", *HEADINGS.values())], rows, READ_CAPTION
     )
+
+
+def _read_out(each: Carried, metric: str, body: str) -> Value:
+    """Return a read-out over trainings, or that of a control with its interval over sequences."""
+    if each.point is not None:
+        return _over(each.best(metric, body), ".2f")
+    ((result,),) = each.read[body].values()
+    return interval(result.metrics[metric].interval, ".2f")
 
 
 def _name(each: Carried) -> Value:

@@ -177,7 +177,7 @@ class DensityHead(NextPointHead):
     ) -> None:
         super().__init__(layout)
         self.components, self.common = components, common
-        self.half = (layout.high - layout.low) / 2
+        self.reach = (layout.high - layout.low) / 2
         self.density = nn.Linear(width, 2 * components * (2 if common else 3))
         nn.init.normal_(self.density.weight, std=0.02)
         nn.init.zeros_(self.density.bias)
@@ -185,7 +185,7 @@ class DensityHead(NextPointHead):
         spread = (torch.arange(components) + 0.5) / components - 0.5
         with torch.no_grad():
             self.density.bias.view(2, components, -1)[..., 1] = spread
-        self.start = self.half / components
+        self.start = self.reach / components
         if common:  # one number that each step moves a little: it starts near where it ends
             self.start = COMMON * layout.width
             self.log_sd = nn.Parameter(torch.zeros(()))
@@ -194,7 +194,7 @@ class DensityHead(NextPointHead):
         """Map [B, T, width] to [B, T, 2, components, 3]."""
         raw = self.density(hidden).unflatten(-1, (2, self.components, -1))
         weights = raw[..., 0].log_softmax(dim=-1)
-        means = (self.layout.low + self.layout.high) / 2 + self.half * raw[..., 1]
+        means = (self.layout.low + self.layout.high) / 2 + self.reach * raw[..., 1]
         log_sd = self.log_sd.expand_as(means) if self.common else raw[..., 2]
         sd = self.start * log_sd.exp() + NARROWEST * self.layout.width
         return torch.stack([weights, means, sd], dim=-1)
