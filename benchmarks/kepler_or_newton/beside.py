@@ -35,7 +35,8 @@ def ours(results: Sequence[Result], table: str) -> compare.Ours:
     """Return our values in the terms of a published table: by row, seed and metric."""
     found = carried(results)
     if table == CONTEXT:
-        return {f"window {x}": _read_outs(each) for x, each in along(found, "window").items()}
+        line = along(found, "window").values()
+        return {f"{each.point.steps:g} steps": _read_outs(each) for each in line if each.point}
     return {
         f"noise {x:g}": {
             seed: {"rollout": value} for seed, value in each.values("rollout_error").items()

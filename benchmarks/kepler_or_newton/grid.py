@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import attention
@@ -20,6 +21,7 @@ from benchmarks.variants import Variant
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
+from worldmodel.models.backbone import reach
 from worldmodel.probes.read_out import BODIES, recent_name
 
 NAME = "kepler_or_newton"
@@ -42,10 +44,17 @@ def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
     functions.check_world(world(flagship), settings.places)
     grid = Grid(flagship)
     found: list[Cell] = []
-    for point in star(settings, *_attentions(grid)):
+    for point in star(settings, *_attentions(grid), partial(_steps, flagship)):
         for seed in settings.seeds:
             found += _of(point, seed, grid, settings)
     return [*found, *_references(flagship, settings)]
+
+
+def _steps(flagship: NewtonSettings, window: int) -> float:
+    """Return how many time steps of both bodies a model with a window sees."""
+    n_points = world(flagship).n_points
+    rows = n_points if window == ALL else reach(window, flagship.n_layer)
+    return min(rows, n_points) / 2
 
 
 def _attentions(grid: Grid) -> tuple[dict[str, str], set[str]]:

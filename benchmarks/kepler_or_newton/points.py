@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from benchmarks.kepler_or_newton.kepler_or_newton import KeplerOrNewton
     from orbits.runs.result import Case
 
+FIELDS = ("predicts", "input", "noise", "window", "steps")
 ALL = 0
 """The window that leaves out no row."""
+PUBLISHED = {"predicts": "gaussian", "noise": 0.1}
+"""The published recipe: least squares, and noise of this size."""
 TRAINED, RANDOM = "world model", "random weights"
 """Arms."""
 
@@ -27,6 +30,7 @@ class Point:
         input: Its embedding: exact ``coordinates``, or ``bin_centres``.
         noise: Standard deviation in AU of the noise on its context.
         window: Rows that each block attends to, beside the time step; 0 for all.
+        steps: Time steps of both bodies that all blocks together see.
     """
 
     attention: str
@@ -34,50 +38,60 @@ class Point:
     input: str
     noise: float
     window: int
+    steps: float
 
     @classmethod
     def of(cls, case: Case) -> Point:
         """Return the point of a result."""
-        setting = {name: case.get(name) for name in ("predicts", "input", "noise", "window")}
+        setting = {name: case.get(name) for name in FIELDS}
         return cls(case.variant, **setting)
 
     @property
     def setting(self) -> dict[str, Any]:
         """What tells it apart beside its attention, as plain data."""
-        plain = dataclasses.asdict(self)
-        return {name: value for name, value in plain.items() if name != "attention"}
+        return {name: getattr(self, name) for name in FIELDS}
 
     @property
     def name(self) -> str:
         """It in words."""
         head = self.predicts if self.input == "coordinates" else f"{self.predicts}, input in bins"
         noise = f"noise {self.noise:g} AU" if self.noise else "no noise"
-        window = f"window {self.window}" if self.window else "all rows"
-        return f"{self.attention}, {head}, {noise}, {window}"
+        return f"{self.attention}, {head}, {noise}, {self.context}"
+
+    @property
+    def context(self) -> str:
+        """What it sees, in words."""
+        return f"window {self.window} ({self.steps:g} steps)" if self.window else "all rows"
 
 
-def steps_seen(window: int, n_layer: int, n_points: int) -> float:
-    """Return how many time steps of both bodies a model with a window sees."""
-    rows = 1 + n_layer * (window - 1) if window else n_points
-    return min(rows, n_points) / 2
-
-
-def star(settings: KeplerOrNewton, labels: Mapping[str, str], quadratic: set[str]) -> list[Point]:
+def star(
+    settings: KeplerOrNewton,
+    labels: Mapping[str, str],
+    quadratic: set[str],
+    steps: Callable[[int], float],
+) -> list[Point]:
     """Return the points: the centre, each knob by itself, attentions with the least window.
 
-    The last is the flagship's own recipe, bins in and out without noise.
+    Then the published recipe with all rows and the least window, if its values are among those of
+    the knobs, and last the flagship's own: bins in and out without noise.
 
     Args:
         settings: The first value of each knob is the centre's.
         labels: Labels of attentions, by their names in the settings.
         quadratic: Names of attentions that can have a window.
+        steps: Returns the time steps that are seen through a window.
     """
-    first = settings.attention[0]
-    centre = Point(
-        labels[first], settings.predicts[0], "coordinates", settings.noise[0], settings.windows[0]
-    )
-    change = dataclasses.replace
+    first, window = settings.attention[0], settings.windows[0]
+    head, noise = settings.predicts[0], settings.noise[0]
+    centre = Point(labels[first], head, "coordinates", noise, window, steps(window))
+
+    def change(point: Point, **changes: Any) -> Point:
+        changed = dataclasses.replace(point, **changes)
+        return dataclasses.replace(changed, steps=steps(changed.window))
+
     shortest = min((window for window in settings.windows if window), default=centre.window)
+    is_asked = PUBLISHED["predicts"] in settings.predicts and PUBLISHED["noise"] in settings.noise
+    published = (centre.window, shortest) if is_asked else ()
     found = [
         centre,
         *(change(centre, predicts=predicts) for predicts in settings.predicts),
@@ -89,6 +103,7 @@ def star(settings: KeplerOrNewton, labels: Mapping[str, str], quadratic: set[str
             for name in settings.attention
             if name in quadratic
         ),
-        Point(labels[first], "bins", "bin_centres", 0.0, ALL),
+        *(change(centre, **PUBLISHED, window=window) for window in published),
+        Point(labels[first], "bins", "bin_centres", 0.0, ALL, steps(ALL)),
     ]
     return list(dict.fromkeys(found))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from benchmarks.kepler_or_newton.points import ALL, TRAINED, Point
 from orbits.runs.result import Result
@@ -85,17 +87,18 @@ def models(found: Iterable[Carried]) -> list[Carried]:
     return [each for each in found if each.arm == TRAINED]
 
 
-def along(found: Sequence[Carried], knob: str) -> dict[object, Carried]:
+def along(found: Sequence[Carried], knob: str, **changes: Any) -> dict[object, Carried]:
     """Return the models that differ from the centre in one knob alone, by its value.
 
     Args:
         found: Of :func:`carried`.
         knob: A field of :class:`Point`.
+        **changes: Of the centre.
     """
     trained = models(found)
-    if not trained:
+    if not trained or trained[0].point is None:
         return {}
-    centre = _without(trained[0].point, knob)
+    centre = _without(dataclasses.replace(trained[0].point, **changes), knob)
     line = {
         getattr(each.point, knob): each for each in trained if _without(each.point, knob) == centre
     }
@@ -115,4 +118,4 @@ def twin(found: Iterable[Carried], point: Point | None) -> Carried | None:
 
 def _without(point: Point | None, knob: str) -> tuple:
     assert point is not None
-    return tuple(value for name, value in vars(point).items() if name != knob)
+    return tuple(value for name, value in vars(point).items() if name not in (knob, "steps"))

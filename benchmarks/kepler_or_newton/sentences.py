@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
-from benchmarks.kepler_or_newton.points import ALL, Point
+from benchmarks.kepler_or_newton.points import ALL, PUBLISHED, Point
 from benchmarks.kepler_or_newton.scores import (
     FORCE,
     SHAPE,
@@ -24,6 +24,7 @@ from orbits.runs.study import Study
 from worldmodel.controls.orbit_table import TABLE
 from worldmodel.probes.implied.references import IN_BINS
 
+RECIPE = f"least squares and noise of {PUBLISHED['noise']} AU"
 SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}
 
 
@@ -35,6 +36,10 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     if len(windows) > 1:
         said += [*_transition(windows, found), *_counts(results, CONTEXT, "context length")]
         said += _paths(windows)
+    recipe = along(found, "window", **PUBLISHED)
+    if len(recipe) > 1:
+        said += [f"By the published recipe, {RECIPE}: {x}" for x in _transition(recipe, found)]
+        said += [f"By that recipe: {x}" for x in _paths(recipe)]
     said += _places(found)
     heads = along(found, "predicts")
     if len(heads) > 1:
@@ -130,10 +135,10 @@ def _counts(results: Sequence[Result], table: str, knob: str) -> list[str]:
 def _paths(windows: dict[object, Carried]) -> list[str]:
     """Say which law continuations obey, by window, inside and outside the training box."""
     parts = []
-    for window, each in windows.items():
+    for each in windows.values():
         inside, closer = (each.values("exponent_within", x) for x in ("inside", "closer"))
         if inside and closer:
-            where = "all rows" if window == ALL else f"window {window}"
+            where = each.point.context if each.point else "-"
             parts.append(f"{where} r^{_mean(inside)}, closer to the star r^{_mean(closer)}")
     return [f"Continuations obey: {'; '.join(parts)}."] if parts else []
 

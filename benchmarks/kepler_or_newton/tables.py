@@ -101,8 +101,7 @@ def _read_out(each: Carried, metric: str, body: str) -> Value:
 def _name(each: Carried) -> Value:
     if each.arm != RANDOM or each.point is None:
         return Value(each.name, kind="name")
-    window = f"window {each.point.window}" if each.point.window else "all rows"
-    return Value(f"{each.point.attention}, {window}: {RANDOM}", kind="name")
+    return Value(f"{each.point.attention}, {each.point.context}: {RANDOM}", kind="name")
 
 
 def _over(values: BySeed, form: str) -> Value:
