@@ -51,7 +51,7 @@ class KeplerOrNewton:
     predicts: tuple[str, ...] = HEADS
     noise: tuple[float, ...] = (0.01, 0.0, 0.03, 0.1)
     windows: tuple[int, ...] = (0, 3, 6, 11)
-    attention: tuple[str, ...] = ("softmax", "lssar", "lazy", "gated_deltanet")
+    attention: tuple[str, ...] = ("softmax", "lssar", "lazy", "gla")
     seeds: tuple[int, ...] = (0, 1, 2)
     n_test: int = 500
     labels: int = 1000
