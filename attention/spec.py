@@ -247,6 +247,18 @@ class AttnSpec:
                 raise ValueError(f"{argument} of {self.name} must be a number, got None")
         return dataclasses.replace(self, **arguments)
 
+    def within(self, window: int, sinks: int) -> AttnSpec:
+        """Return the variant with its keys limited to the last ``window`` and the first ``sinks``.
+
+        Raises:
+            ValueError: It has a window of its own, or a number is out of range.
+        """
+        if self.mask != "causal":
+            raise ValueError(
+                f"{self.name} has a window of its own: set attention_args.window, and no window"
+            )
+        return dataclasses.replace(self, mask="streaming", window=window, sinks=sinks)
+
     def without_reweighting(self) -> AttnSpec:
         """Return the variant's first stage alone (LSSAR becomes LSSA)."""
         return dataclasses.replace(self, sharpen="none")

@@ -16,7 +16,7 @@ from orbits.runs.cli import OneLineParser, one_line_errors
 from orbits.runs.deferred import deferred
 
 PACKAGES = (
-    *("newton", "implied", "worlds", "scaling", "few_labels"),
+    *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
     *("recall", "language", "cost", "search"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""

@@ -350,3 +350,33 @@ for command, _ in {MISSING!r}:
 def test_no_key_is_abbreviated(tmp_path, refused, argument, message):
     assert message in refused("fit", "pretrain.yaml", tmp_path, argument)
     assert not list(tmp_path.iterdir())
+
+
+KNOBS = ("--model.predicts=mixture", "--model.input=coordinates", "--model.window=3")
+
+
+@pytest.mark.full
+def test_a_density_with_noise_and_a_window_is_trained_and_taken_up_again(tmp_path):
+    run("fit", "pretrain.yaml", tmp_path, *KNOBS, "--data.context_noise=0.05")
+    path = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    one = Checkpoint.load(path)
+    told = {name: one.model.hparams[name] for name in ("predicts", "input", "window")}
+    assert told == {"predicts": "mixture", "input": "coordinates", "window": 3}
+    content = torch.load(path, weights_only=True)
+    assert content["datamodule_hyper_parameters"]["context_noise"] == 0.05
+    run("validate", "pretrain.yaml", tmp_path, f"--ckpt_path={path}", *KNOBS)
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("--model.predicts=laplace", "laplace"),
+        ("--model.window=0", "window must be at least 1, got 0"),
+        ("--model.attention=sliding_window", "sliding_window has a window of its own"),
+        ("--data.context_noise=-1", "context_noise must be 0 or a number of AU above it, got -1"),
+    ],
+)
+def test_impossible_knobs_are_refused_in_one_line(tmp_path, refused, flag, words):
+    clear = () if "attention" not in flag else ("--model.attention_args=null",)
+    line = refused("fit", "pretrain.yaml", tmp_path, "--model.window=3", flag, *clear)
+    assert words in line

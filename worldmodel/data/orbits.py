@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 
 from orbits import protocols
 from worldmodel.data.device import DeviceOrbits
+from worldmodel.data.noise import check_noise, with_noisy_context
 from worldmodel.data.sequences import SequenceData, Sequences
 from worldmodel.data.symmetry import N_SYMMETRIES, images
 
@@ -113,6 +114,9 @@ class OrbitData(SequenceData):
         device_batches: Make the training batches of ``pretrain`` on the trainer's device, in this
             precision: float64 gives the loader's tokens, float32 moves up to two in ten thousand
             by one bin. None makes them in the loader.
+        context_noise: Standard deviation in AU of Gaussian noise on the observed places that a
+            model reads in training (:mod:`worldmodel.data.noise`), a pure function of the training
+            seed and the step. What it predicts, and all that is validated or asked, has none.
         images: Train on a random image of every labelled sequence
             (:mod:`worldmodel.data.symmetry`), a pure function of the training seed and the step.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
@@ -126,6 +130,7 @@ class OrbitData(SequenceData):
         n_train: int | None = None,
         device_batches: DeviceBatches | None = None,
         images: bool = False,
+        context_noise: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -134,6 +139,9 @@ class OrbitData(SequenceData):
         self._check_population(population)
         self.n_train = n_train
         self._made_on: dict[torch.device, DeviceOrbits] = {}
+        check_noise(context_noise)
+        if context_noise and population == "force":
+            raise ValueError("context_noise is of pre-training: leave it out for population=force")
         if images and population != "force":
             raise ValueError("images are of labelled sequences: set data.population=force")
         if images and self.protocol.label_leak:
@@ -205,6 +213,10 @@ class OrbitData(SequenceData):
             choice = torch.from_numpy(draws).to(batch["tokens"].device)
             batch = images(batch, choice, self.protocol.n_bins)
             batch["force"][:, : _first_answer(batch["force"])] = torch.nan
+        if (sd := self.hparams["context_noise"]) and self.trainer and self.trainer.training:
+            first = int(batch["sequence_id"][0])  # accumulated batches share their step
+            step = (self.train_seed, self.trainer.global_step, self.trainer.global_rank, first)
+            batch = with_noisy_context(batch, sd, self.protocol.tokens, step)
         return batch
 
     def _device_orbits(self, device: torch.device) -> DeviceOrbits:

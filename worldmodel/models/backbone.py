@@ -19,6 +19,11 @@ Cache = KeyValueCache | RecurrentState
 """What a block's attention keeps of earlier positions."""
 
 
+def reach(window: int, n_layer: int) -> int:
+    """Return how many of the last positions a stack of blocks with a window sees."""
+    return 1 + n_layer * (window - 1)
+
+
 class Block(nn.Module):
     """One transformer block: attention and an MLP, if it has one, each behind a norm.
 
@@ -35,6 +40,20 @@ class Block(nn.Module):
         self.mlp = build_mlp(mlp, width)
         if self.mlp is not None:
             self.norm_mlp = build_norm(norm, width)
+
+    def look_back(self, window: int) -> None:
+        """Attend to the last ``window`` positions and the first one of the sequence alone.
+
+        Raises:
+            ValueError: The mixer has no attention weights, or a window of its own.
+        """
+        check_size("window", window)
+        if not isinstance(self.attention, Attention):
+            raise ValueError(
+                f"{self.attention.label} keeps no positions that a window could leave out: leave "
+                "window out"
+            )
+        self.attention.spec = self.attention.spec.within(window, sinks=1)
 
     def new_cache(self) -> Cache:
         """Return what the block keeps before the first position."""
@@ -63,9 +82,13 @@ class GPT(nn.Module):
         head_dim: Channels per head; the width is ``n_head * head_dim``.
         mlp: ``gelu``, ``swiglu`` or ``none``.
         norm: ``layer`` or ``rms``.
+        window: Positions up to its own that each block attends to, beside the first one of the
+            sequence, which may say what the others mean; None for all. Blocks add up:
+            :func:`reach`.
 
     Raises:
-        ValueError: An unknown variant, MLP or norm, a size below 1, or a mixer that reads ahead.
+        ValueError: An unknown variant, MLP or norm, a size below 1, a mixer that reads ahead, or a
+            window for what has none.
     """
 
     def __init__(
@@ -77,6 +100,7 @@ class GPT(nn.Module):
         head_dim: int,
         mlp: str = "gelu",
         norm: str = "layer",
+        window: int | None = None,
     ) -> None:
         super().__init__()
         for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
@@ -98,6 +122,10 @@ class GPT(nn.Module):
             )
             for layer in range(n_layer)
         )
+        if window is not None:
+            for block in self.blocks:
+                assert isinstance(block, Block)
+                block.look_back(window)
         self.norm = build_norm(norm, self.width)
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):

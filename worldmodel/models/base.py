@@ -30,7 +30,7 @@ else:
 
 
 SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
-EARLIER = {"mlp": "gelu", "norm": "layer"}
+EARLIER = {"mlp": "gelu", "norm": "layer", "window": None, "predicts": "bins"}
 """Values of hyper-parameters that checkpoints of earlier versions lack."""
 
 
@@ -52,6 +52,8 @@ class GPTModel(lightning.LightningModule, ABC):
         optimizer: ``muon`` (on block matrices, AdamW on the rest) or ``adamw``.
         lr: Largest learning rate; a cosine takes it to its minimum at ``trainer.max_steps``.
         min_lr_ratio: The minimum, as a share of ``lr``.
+        window: Positions up to its own that each block attends to, beside the first one; none for
+            all. Through n blocks a model sees 1 + n (window - 1) of the last positions.
         weight_decay: Decoupled weight decay, of matrices alone.
         warmup_steps: Steps of linear warm-up.
 
@@ -73,15 +75,16 @@ class GPTModel(lightning.LightningModule, ABC):
         weight_decay: float = 0.0,
         warmup_steps: int = 50,
         min_lr_ratio: float = 0.0,
+        window: int | None = None,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
         optim.check(optimizer)
         if not 0 <= min_lr_ratio <= 1:
             raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
-        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm)
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm, window)
 
-    same: ClassVar[tuple[str, ...]] = ("attention", "attention_args", *SHAPE)
+    same: ClassVar[tuple[str, ...]] = ("attention", "attention_args", *SHAPE, "window")
     """Hyper-parameters that must agree, because weights of other ones may fit too."""
 
     def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:

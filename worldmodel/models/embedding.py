@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from orbits.tokens import TokenLayout
 
 OrbitInput = Literal["tokens", "bin_centres", "coordinates"]
+NOISY = "noisy_"
+"""Prefix of what a model reads in place of ``tokens`` and ``coordinates``, where both are there."""
 
 
 class OrbitEmbedding(nn.Module):

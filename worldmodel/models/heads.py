@@ -1,27 +1,10 @@
-"""Heads of world models: the next position, and the force on the planet."""
+"""The head of force models: magnitude and direction of the force on the planet."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-from orbits.tokens import TokenLayout
-
-
-class NextTokenHead(nn.Module):
-    """Distributions of the next row's x bin and y bin."""
-
-    def __init__(self, width: int, layout: TokenLayout) -> None:
-        super().__init__()
-        self.n_bins = layout.n_bins
-        self.logits = nn.Linear(width, 2 * layout.n_bins)
-        nn.init.normal_(self.logits.weight, std=0.02)
-        nn.init.zeros_(self.logits.bias)
-
-    def forward(self, hidden: Tensor) -> Tensor:
-        """Map [B, T, width] to logits [B, T, 2, n_bins]."""
-        return self.logits(hidden).unflatten(-1, (2, self.n_bins))
 
 
 class ForceHead(nn.Module):

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
-from torch.nn import functional
 
 from orbits import protocols
 from worldmodel.models.base import SHAPE, GPTModel
-from worldmodel.models.embedding import OrbitEmbedding, OrbitInput
+from worldmodel.models.embedding import NOISY, OrbitEmbedding, OrbitInput
 from worldmodel.models.export import read_model
-from worldmodel.models.heads import ForceHead, NextTokenHead
+from worldmodel.models.heads import ForceHead
+from worldmodel.models.next_point import Predicts, next_point_head
 from worldmodel.models.predictions import prediction_columns, read_rows
 
 BACKBONE = ("protocol", "protocol_args", "input", "attention", "attention_args")
+"""Hyper-parameters of a backbone, beside its shape and its window."""
 LABELLING = ("target", "label_leak")
 """Overrides of the protocol that a backbone does not see; a head sees the target."""
 
@@ -45,6 +46,8 @@ class OrbitModel(GPTModel):
 
     needs_labels = False
     """Whether its data must be labelled sequences."""
+    head_names: ClassVar[tuple[str, ...]] = ()
+    """Hyper-parameters of its head that must agree too, because weights of other ones may fit."""
 
     def setup(self, stage: str) -> None:
         """Refuse data without labels before any work."""
@@ -54,8 +57,14 @@ class OrbitModel(GPTModel):
             raise ValueError(f"{name} needs labelled sequences: set data.population=force")
 
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return the backbone's final hidden states, [B, T, width]."""
-        return self.gpt(self.embedding(batch["tokens"], batch["coordinates"]))
+        """Return the backbone's final hidden states, [B, T, width].
+
+        Of a noisy context (:class:`worldmodel.data.orbits.OrbitData`) it reads the noisy places.
+        """
+        tokens, coordinates = (
+            batch.get(f"{NOISY}{name}", batch[name]) for name in ("tokens", "coordinates")
+        )
+        return self.gpt(self.embedding(tokens, coordinates))
 
     def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
         """Refuse the checkpoint of another variant, shape, protocol or target."""
@@ -80,24 +89,49 @@ class OrbitModel(GPTModel):
         unseen = {"shift", "label_leak"} if with_head else {"shift", *LABELLING}
         if any_law:
             unseen.add("law")
-        self._refuse_unlike(path, checkpoint, (*BACKBONE, *SHAPE), partial(_seen, unseen=unseen))
+        names = (*BACKBONE, *SHAPE, "window", *(self.head_names if with_head else ()))
+        self._refuse_unlike(path, checkpoint, names, partial(_seen, unseen=unseen))
+
+    @property
+    def architecture(self) -> dict[str, Any]:
+        """The hyper-parameters by which another model takes its embedding and backbone."""
+        found = {name: self.hparams[name] for name in (*BACKBONE, *SHAPE)}
+        if self.hparams["window"] is not None:  # addresses of cells outlive the new setting
+            found["window"] = self.hparams["window"]
+        return found
 
 
 class NextTokenModel(OrbitModel):
-    """Predict the next row's bins from the rows before it."""
+    """Predict the next row from the rows before it.
 
-    def __init__(self, **kwargs: Any) -> None:
+    Args:
+        predicts: ``bins``: a distribution over the bins of each coordinate. ``mixture``: a density
+            of each coordinate, a mixture of Gaussians. ``gaussian``: one Gaussian with one standard
+            deviation for all rows, which is regression by least squares.
+        **kwargs: As for :class:`OrbitModel`.
+    """
+
+    head_names = ("predicts",)
+
+    def __init__(self, predicts: Predicts = "bins", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.head = NextTokenHead(self.gpt.width, self.layout)
+        self.head = next_point_head(predicts, self.gpt.width, self.layout)
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return logits of rows 1 to T - 1, [B, T - 1, 2, n_bins]."""
+        """Return what the head says of rows 1 to T - 1, [B, T - 1, 2, ...].
+
+        Logits of bins [B, T - 1, 2, n_bins], or the parameters of a density.
+        """
         return self.head(self.hidden(batch)[:, :-1])
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the mean negative log-likelihood of a row (x and y together), in nats."""
-        logits, targets = self(batch), batch["tokens"][:, 1:]
-        return 2 * functional.cross_entropy(logits.flatten(0, 2), targets.flatten())
+        return 2 * self.head.loss(self(batch), *self._truth(batch))
+
+    @staticmethod
+    def _truth(batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the bins and places of rows 1 to T - 1."""
+        return batch["tokens"][:, 1:], batch["coordinates"][:, 1:]
 
 
 class ForceModel(OrbitModel):

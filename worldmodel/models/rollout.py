@@ -1,11 +1,11 @@
 """Autoregressive rollouts: a world model continues an orbit from a prompt, row by row.
 
-Tokens are fed back, and to a model whose input is ``coordinates`` the centres of their bins: a
-model's prediction is a bin, and nothing finer is known of it.
-
-A row's prediction is the ``mode`` of its distribution unless a generator asks for a sample. The
-mode is what an argmax decoder of a language model takes, and it is always a place that the model
-holds likely; the mean of a distribution with two peaks is a place where it expects nothing.
+Of a distribution over bins a row is the likeliest bins unless a generator asks for a sample. That
+is what an argmax decoder of a language model takes, and it is always a place that the model holds
+likely; the mean of a distribution with two peaks is a place where it expects nothing. Tokens are
+fed back, and to a model whose input is ``coordinates`` the centres of their bins: such a prediction
+is a bin, and nothing finer is known of it. Of a density a row is the medians, which are fed back as
+they are.
 """
 
 from __future__ import annotations
@@ -33,38 +33,52 @@ def rollout(
             [B, P, 2] in AU, which only a model of the input ``coordinates`` reads.
         n_rows: Rows to generate.
         generator: Draw every row from the model's distribution with it (x and y independently,
-            as the head factorises them); it lives on the model's device. None takes the mode.
+            as the head factorises them); it lives on the model's device. None takes what is
+            likeliest.
         use_cache: Keep what attention needs of earlier rows instead of computing them anew. The
             rows are the same up to rounding; the specification is without.
 
     Raises:
         ValueError: The prompt has no row, or the number of rows is negative.
     """
+    return rollout_with_places(model, prompt, n_rows, generator, use_cache)[0]
+
+
+@torch.no_grad()
+def rollout_with_places(
+    model: NextTokenModel,
+    prompt: dict[str, Tensor],
+    n_rows: int,
+    generator: torch.Generator | None = None,
+    use_cache: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """Return the tokens of :func:`rollout`, and the places in AU of the continuation alone.
+
+    Returns:
+        Tokens int64 [B, P + n_rows, 2]; places float64 [B, n_rows, 2], which are the centres of
+        the bins unless the model predicts a density.
+    """
     if prompt["tokens"].shape[1] < 1:
         raise ValueError("the prompt needs at least the time-step row")
     if n_rows < 0:
         raise ValueError(f"n_rows must not be negative, got {n_rows}")
     tokens, coordinates = prompt["tokens"], prompt["coordinates"]
-    caches = model.gpt.new_caches()
+    caches, places = model.gpt.new_caches(), []
     for _ in range(n_rows):
         if use_cache:
             hidden = _cached(model, tokens, coordinates, caches)
         else:
             hidden = model.hidden({"tokens": tokens, "coordinates": coordinates})
-        row = _next_row(model.head(hidden[:, -1:]), generator)
-        centres = model.layout.low + (row + 0.5) * model.layout.width
-        tokens = torch.cat([tokens, row], dim=1)
-        coordinates = torch.cat([coordinates, centres.to(coordinates.dtype)], dim=1)
-    return tokens
-
-
-def _next_row(logits: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Return bins [B, 1, 2] of logits [B, 1, 2, n_bins]."""
-    if generator is None:
-        return logits.argmax(dim=-1)
-    weights = logits.flatten(0, -2).softmax(dim=-1)
-    bins = torch.multinomial(weights, 1, generator=generator)
-    return bins.view(logits.shape[:-1])
+        output = model.head(hidden[:, -1:])
+        if generator is None:
+            row = model.head.likeliest(output)
+        else:
+            row = model.head.sample(output, generator)
+        places.append(row.place)
+        tokens = torch.cat([tokens, row.bins], dim=1)
+        coordinates = torch.cat([coordinates, row.place.to(coordinates.dtype)], dim=1)
+    nothing = coordinates[:, :0].double()
+    return tokens, torch.cat([nothing, *places], dim=1)
 
 
 def _cached(

@@ -20,7 +20,7 @@ from worldmodel.models.base import SHAPE
 from worldmodel.models.export import read_model
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
-from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
+from worldmodel.models.orbit import ForceModel, OrbitModel
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Checkpoint:
     @property
     def architecture(self) -> dict[str, Any]:
         """The hyper-parameters of its embedding and backbone, as plain data."""
-        return {name: self.model.hparams[name] for name in (*BACKBONE, *SHAPE)}
+        return self.model.architecture
 
     @property
     def own_name(self) -> str:

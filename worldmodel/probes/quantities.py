@@ -15,6 +15,10 @@ READ_OUTS = {
     "angular_momentum": "specific angular momentum",
     "eccentricity": "eccentricity",
     "log_force": "log force",
+    "force_vector": "force vector",
+    "semi_major": "semi-major axis",
+    "semi_minor": "semi-minor axis",
+    "eccentricity_vector": "eccentricity (Laplace-Runge-Lenz) vector",
 }
 """What the linear probe reads out, in words."""
 QUANTITIES: Mapping[str, Quantity] = {

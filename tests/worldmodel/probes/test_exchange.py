@@ -14,7 +14,6 @@ from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.force.head import labelled
-from worldmodel.probes.linear import layers
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.motion import exchange, response
 from worldmodel.probes.motion.held_out import HeldOutSystems, tensors
@@ -33,6 +32,7 @@ from worldmodel.probes.motion.residual import (
     rows_of,
     stages,
 )
+from worldmodel.probes.read_out import layers
 from worldmodel.probes.settings import Settings
 
 SHORT = {"n_points": 24, "n_bins": 256}

@@ -16,6 +16,7 @@ from symreg.predictions import read
 from tests.worldmodel.probes.evaluation import HERE, evaluate, find, result
 from worldmodel import probes
 from worldmodel.models.export import export
+from worldmodel.models.next_point import BinHead
 from worldmodel.models.orbit import ForceModel
 from worldmodel.probes import command
 from worldmodel.probes.checkpoint import Checkpoint
@@ -62,7 +63,7 @@ class Spread(torch.nn.Module):
     def __init__(self, test, share):
         super().__init__()
         self.layout, self.device = test.protocol.tokens, torch.device("cpu")
-        self.share = share
+        self.share, self.head = share, BinHead(8, self.layout)
 
     def forward(self, batch):
         likely = torch.nn.functional.one_hot(batch["tokens"][:, 1:], self.layout.n_bins).double()

@@ -21,8 +21,7 @@ from torch.utils.data import DataLoader
 
 from worldmodel.controls.ridge import ALPHAS
 from worldmodel.models import optim
-from worldmodel.models.base import SHAPE
-from worldmodel.models.orbit import BACKBONE, OrbitModel
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.bias.histories import Array, Histories
 from worldmodel.training.trainer import quiet_trainer
 
@@ -164,7 +163,7 @@ class WhiteNoiseModel(OrbitModel):
     def __init__(self, start: OrbitModel, seed: int) -> None:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            super().__init__(**{name: start.hparams[name] for name in (*BACKBONE, *SHAPE)})
+            super().__init__(**start.architecture)
             self.head = nn.Linear(self.gpt.width, 1)
             nn.init.normal_(self.head.weight, std=0.02)
             nn.init.zeros_(self.head.bias)

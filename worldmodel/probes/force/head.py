@@ -23,9 +23,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.base import SHAPE
 from worldmodel.models.export import read_model
-from worldmodel.models.orbit import BACKBONE, ForceModel, OrbitModel
+from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import read_rows
 from worldmodel.probes.base import device
 from worldmodel.probes.checkpoint import Checkpoint
@@ -55,8 +54,8 @@ _POINTS_AT_ONCE = 2**15
 
 def shape(model: OrbitModel) -> dict[str, Any]:
     """Return the hyper-parameters by which another model takes a model's backbone."""
-    names = (*BACKBONE, *SHAPE, "optimizer", "weight_decay")
-    return {name: model.hparams[name] for name in names}
+    names = ("optimizer", "weight_decay")
+    return {**model.architecture, **{name: model.hparams[name] for name in names}}
 
 
 def warmup(steps: int) -> int:

@@ -89,12 +89,12 @@ class Prompts:
         return (self.test.n_prompt - 1) // 2
 
     def continued(self, model: OrbitModel) -> Array:
-        """Return the prompts and a model's continuations by the likeliest bins, [N, T, 2] in AU."""
+        """Return the prompts and a model's likeliest continuations, [N, T, 2] in AU."""
         parts = [
             rolled_out(model, {k: v[rows] for k, v in self.batch.items()}, self.test.n_prompt)
             for rows in batches(self.test)
         ]
-        return self.test.decoded(np.concatenate(parts))
+        return np.concatenate(parts)
 
     def shown(self, points: Array) -> dict[str, npt.NDArray]:
         """Return the first sequences and their continuations [N, T, 2], as figures need them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from orbits.runs import statistics
 from orbits.runs.statistics import Interval
 from orbits.systems import Systems
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
-from worldmodel.models.rollout import rollout
+from worldmodel.models.rollout import rollout_with_places
 from worldmodel.probes.motion import references
 
 _LARGEST_BATCH = 250
@@ -110,36 +110,41 @@ def next_points(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str
     """Return a model's predictions of each row from the true rows before it.
 
     Returns:
-        ``nll`` float32 [B, T], nats of the row's two bins together; ``expected`` float32
-        [B, T, 2], the mean place in AU; ``mode`` uint16 [B, T, 2], the likeliest bins. Zero in
-        row 0.
+        ``nll`` float32 [B, T], nats of the row's two bins together
+        (:mod:`worldmodel.models.next_point`); ``expected`` float32 [B, T, 2], the mean place in
+        AU; ``mode`` uint16 [B, T, 2], the bins that a rollout takes. Zero in row 0.
     """
     read = tensors(model, batch)
-    log_p = model(read).log_softmax(dim=-1)
-    layout = model.layout
-    centres = layout.low + (torch.arange(layout.n_bins, device=log_p.device) + 0.5) * layout.width
-    nll = -log_p.gather(-1, read["tokens"][:, 1:, :, None])[..., 0].sum(dim=-1)
+    output, head = model(read), cast(NextTokenModel, model).head
     predictions = {
-        "nll": nll.float(),
-        "expected": (log_p.exp() @ centres.to(log_p.dtype)).float(),
-        "mode": log_p.argmax(dim=-1).to(torch.int32),
+        "nll": head.nats(output, read["tokens"][:, 1:], read["coordinates"][:, 1:]).sum(dim=-1),
+        "expected": head.expected(output),
+        "mode": head.likeliest(output).bins,
     }
     arrays = {}
     for name, value in predictions.items():
-        array = value.cpu().numpy()
-        array = array.astype(np.uint16) if name == "mode" else array
+        array = value.cpu().numpy().astype(np.uint16 if name == "mode" else np.float32)
         arrays[name] = np.concatenate([np.zeros_like(array[:, :1]), array], axis=1)
     return arrays
 
 
 def rolled_out(
     model: OrbitModel, batch: Mapping[str, npt.NDArray], n_prompt: int
-) -> npt.NDArray[np.uint16]:
-    """Return a prompt and its continuation by the likeliest bins, [B, T, 2]."""
+) -> npt.NDArray[np.float64]:
+    """Return a prompt as the model reads it, and its continuation, [B, T, 2] in AU; zero in row 0.
+
+    The prompt is exact where the model's input is, and else the centres of its bins.
+    """
+    assert isinstance(model, NextTokenModel)
     prompt = {name: value[:, :n_prompt] for name, value in tensors(model, batch).items()}
     n_rows = batch["tokens"].shape[1] - n_prompt
-    assert isinstance(model, NextTokenModel)
-    return rollout(model, prompt, n_rows).cpu().numpy().astype(np.uint16)
+    _, places = rollout_with_places(model, prompt, n_rows)
+    points = np.zeros(batch["tokens"].shape)
+    is_exact = model.head.exact and model.hparams["input"] == "coordinates"
+    seen = {name: batch[name][:, 1:n_prompt] for name in ("coordinates", "tokens")}
+    points[:, 1:n_prompt] = seen["coordinates"] if is_exact else model.layout.decode(seen["tokens"])
+    points[:, n_prompt:] = places.cpu().numpy()
+    return points
 
 
 def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Array:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from orbits.observation import STAR
 from worldmodel.models.orbit import OrbitModel
-from worldmodel.probes.linear import layer_names, layers
+from worldmodel.probes.read_out import layer_names, layers
 
 STARS, PLANETS, EVERY = "star", "planet", "every"
 ROWS = (STARS, PLANETS, EVERY)

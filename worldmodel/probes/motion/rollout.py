@@ -92,7 +92,7 @@ class Rollout(Probe):
             parts[arm].append(_predicted(models[arm], test, rows, {"arm": arm}, pieces))
         for arm, each in parts.items():
             predictions = {name: np.concatenate([part[name] for part in each]) for name in each[0]}
-            rolled = test.decoded(predictions["rolled"])
+            rolled = predictions["rolled"]
             files = {}
             if arm != "untrained":
                 arrays = {**_shown(test, rolled), **_film(checkpoint.model, test)}
@@ -148,7 +148,7 @@ def _predicted(
         rolled = rolled_out(model, batch, test.n_prompt)
         return {**next_points(model, batch), "rolled": rolled}
 
-    return pieces.arrays({**piece, "first": rows.start, "end": rows.stop}, compute)
+    return pieces.arrays({**piece, "first": rows.start, "end": rows.stop, "rolled": "AU"}, compute)
 
 
 def _next_metrics(test: HeldOutSystems, predictions: dict[str, npt.NDArray]) -> dict[str, Interval]:
@@ -249,7 +249,7 @@ def _film(model: OrbitModel, test: HeldOutSystems) -> dict[str, npt.NDArray]:
     rolled = rolled_out(model, film, test.n_prompt)
     return {
         "film_true": film["coordinates"][0],
-        "film_rolled": test.decoded(rolled)[0],
+        "film_rolled": rolled[0],
         "film_body": film["body"][0],
         "film_dt": film["dt"][0],
         "film_is_solar": np.array(is_solar),

@@ -1,0 +1,1 @@
+"""When does a world model become Newtonian? Head, noise and context of its training."""

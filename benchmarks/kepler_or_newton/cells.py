@@ -1,0 +1,176 @@
+"""What a world model carries: the law of its continuations, and what is read from its states."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+
+from benchmarks import learners
+from benchmarks.training import CHECKPOINT
+from benchmarks.training_options import Job
+from orbits import motion, protocols, shifts
+from orbits.protocols import Protocol
+from orbits.runs.cell import Outcome
+from orbits.runs.statistics import Interval, r_squared
+from worldmodel.models.load import load_model
+from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.implied.asked import Prompts
+from worldmodel.probes.implied.references import continuations, truths
+from worldmodel.probes.motion import rollout
+from worldmodel.probes.motion.held_out import HeldOutSystems, mean_of
+from worldmodel.probes.read_out import Features, hidden_states, read, recent_places
+from worldmodel.probes.settings import Settings
+
+INSIDE, CLOSER = "inside", "closer"
+"""Where orbits are continued: in the training box, and closer to the star than any in it."""
+
+Plain = dict[str, Any]
+
+
+def check_world(protocol: Protocol, places: Sequence[int]) -> None:
+    """Refuse a world that these questions cannot be asked in, with a ValueError."""
+    if protocol.law != motion.NEWTON:
+        raise ValueError(f"law {protocol.law!r} has no Kepler's ellipses; take newton")
+    if protocol.max_planets != 1 or protocol.sampler != "identifiable":
+        raise ValueError(
+            f"protocol {protocol.name!r} has no closer orbits of one planet; take identifiable"
+        )
+    if protocol.n_points % 4 or protocol.n_points < 20:
+        raise ValueError(f"n_points must be a multiple of 4 from 20 on, got {protocol.n_points}")
+    if max(places) > protocol.n_points // 2:
+        raise ValueError(
+            f"places must be at most half of n_points, {protocol.n_points // 2}, got {max(places)}"
+        )
+
+
+def carried(
+    data: Plain,
+    world: Plain,
+    n: int,
+    pretrained: Path | None = None,
+    job: Job | None = None,
+) -> list[Outcome]:
+    """Ask a world model for next points and for continuations.
+
+    Args:
+        data: The protocol and its overrides.
+        world: Its full configuration, which is part of the address.
+        n: Held-out sequences.
+        pretrained: The folder of the training.
+        job: For a model with random weights, what it would have been trained as.
+
+    Returns:
+        An outcome for each place where orbits are continued, the first with the next points too.
+    """
+    protocol, model = _protocol(data, world), _model(pretrained, job)
+    asked = dict(_prompts(protocol, n))
+    held = asked[INSIDE].test
+    next_points = rollout.next_point(model, protocol, held.world)
+    outcomes = []
+    for where, prompts in asked.items():
+        metrics = _measured(prompts, prompts.continued(model))
+        metrics |= next_points if where == INSIDE else {}
+        outcomes.append(Outcome(metrics, setting={"where": where}))
+    return outcomes
+
+
+def references(data: Plain, world: Plain, n: int) -> list[Outcome]:
+    """Measure what continues orbits without a model: the truth, a fit, extrapolation, a table."""
+    protocol, outcomes = _protocol(data, world), []
+    for where, prompts in _prompts(protocol, n):
+        others = [*truths(prompts.test), *continuations(prompts.test, protocol)]
+        for name, arm, points in others:
+            metrics = _measured(prompts, points)
+            outcomes.append(Outcome(metrics, variant=name, arm=arm, setting={"where": where}))
+    return outcomes
+
+
+def read_outs(
+    data: Plain,
+    world: Plain,
+    n: int,
+    labels: int,
+    body: str,
+    pretrained: Path | None = None,
+    job: Job | None = None,
+) -> list[Outcome]:
+    """Read a model's states by ridge regression; an outcome for each layer.
+
+    Args:
+        data: As for :func:`carried`.
+        world: Likewise.
+        n: Held-out sequences.
+        labels: Labelled training sequences.
+        body: Whose rows are read.
+        pretrained: As for :func:`carried`.
+        job: Likewise.
+    """
+    features = hidden_states(_model(pretrained, job))
+    return _read(features, _protocol(data, world), n, labels, body)
+
+
+def read_places(
+    data: Plain, world: Plain, n: int, labels: int, body: str, n_rows: int
+) -> list[Outcome]:
+    """Read the last exact places, without a model; arguments as for :func:`read_outs`."""
+    protocol = _protocol(data, world)
+    return _read(recent_places(protocol.tokens, n_rows), protocol, n, labels, body)
+
+
+def _read(features: Features, protocol: Protocol, n: int, labels: int, body: str) -> list[Outcome]:
+    settings = Settings(n_sequences=n, labels=labels)
+    layers: dict[str, dict[str, Interval]] = {}
+    for place, sums in read(features, protocol, settings, body=body).items():
+        layer, target = place.split("/")
+        layers.setdefault(layer, {})[f"r2_{target}"] = r_squared(*sums.T)
+    return [Outcome(metrics, setting={"layer": layer}) for layer, metrics in layers.items()]
+
+
+def _model(pretrained: Path | None, job: Job | None) -> NextTokenModel:
+    if pretrained is not None:
+        model = load_model(pretrained / CHECKPOINT)
+    else:
+        assert job is not None
+        lightning.seed_everything(job["seed"], verbose=False)
+        model = learners.build(job)
+    assert isinstance(model, NextTokenModel)
+    return model.eval()
+
+
+def _protocol(data: Plain, world: Mapping[str, Any]) -> Protocol:
+    """Return the world of a cell.
+
+    Raises:
+        ValueError: The protocol has changed since the cell's address was made.
+    """
+    protocol = protocols.get(data["protocol"], data["protocol_args"])
+    if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
+        raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
+    return protocol
+
+
+def _prompts(protocol: Protocol, n: int) -> Iterator[tuple[str, Prompts]]:
+    """Yield the prompts inside the training box and closer than any orbit in it."""
+    law = protocol.law
+    shifted = dataclasses.replace(protocol, shift=shifts.get(CLOSER))
+    indices = np.arange(n)
+    systems = {
+        INSIDE: (protocol, protocol.systems(0, "test", indices)),
+        CLOSER: (shifted, shifted.systems(0, "test", indices, "force")),
+    }
+    for where, (there, world) in systems.items():
+        shift = None if where == INSIDE else where
+        test = HeldOutSystems(there, world)
+        yield where, Prompts(law, law, law, test, world.dt_index, shift)
+
+
+def _measured(prompts: Prompts, points: np.ndarray) -> dict[str, Interval]:
+    errors = prompts.test.errors(points)
+    off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
+    return {**prompts.measured(points), "rollout_error": mean_of(off)}

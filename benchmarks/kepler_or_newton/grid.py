@@ -1,0 +1,154 @@
+"""The cells: a training of each point and seed, what it carries, and what needs no training."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import attention
+from benchmarks import learners
+from benchmarks.kepler_or_newton import cells as functions
+from benchmarks.kepler_or_newton.kepler_or_newton import KeplerOrNewton
+from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED, Point, star
+from benchmarks.newton import newton
+from benchmarks.newton.grid import Grid
+from benchmarks.newton.settings import NewtonSettings
+from benchmarks.newton.worlds import world
+from benchmarks.training_options import Job
+from benchmarks.variants import Variant
+from orbits.runs.cell import Cell
+from orbits.runs.result import Case
+from orbits.runs.study import Study
+from worldmodel.models.backbone import reach
+from worldmodel.probes.read_out import BODIES, recent_name
+
+NAME = "kepler_or_newton"
+
+
+def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
+    """Return every cell of a run, each after those it needs.
+
+    Raises:
+        ValueError: The flagship refuses what it is asked for, a model refuses a window, or its
+            world has no Kepler's ellipses, no closer orbits or several planets.
+    """
+    flagship = newton.STUDY.settings(
+        settings.recipe,
+        attention=settings.attention,
+        seeds=settings.seeds,
+        engine=("powerlaw",),  # always there; nothing is searched
+        shifts=(),
+    )
+    functions.check_world(world(flagship), settings.places)
+    grid = Grid(flagship)
+    found: list[Cell] = []
+    for point in star(settings, *_attentions(grid), partial(_steps, flagship)):
+        for seed in settings.seeds:
+            found += _of(point, seed, grid, settings)
+    return [*found, *_references(flagship, settings)]
+
+
+def _steps(flagship: NewtonSettings, window: int) -> float:
+    """Return how many time steps of both bodies a model with a window sees."""
+    n_points = world(flagship).n_points
+    rows = n_points if window == ALL else reach(window, flagship.n_layer)
+    return min(rows, n_points) / 2
+
+
+def _attentions(grid: Grid) -> tuple[dict[str, str], set[str]]:
+    """Return the labels of attentions by name, and the names of those that can have a window."""
+    labels = {variant.name: variant.label for variant in grid.variants}
+    masks = {
+        variant.name: attention.get(variant.attention).mask
+        for variant in grid.variants
+        if variant.attention in attention.names()
+    }
+    return labels, {name for name, mask in masks.items() if mask == "causal"}
+
+
+def _of(point: Point, seed: int, grid: Grid, settings: KeplerOrNewton) -> Iterator[Cell]:
+    """Yield the training of a point, its questions, and those of a twin that is not trained."""
+    own = _trained(point, seed, grid)
+    job = own.arguments["job"]
+    yield own
+    asked = {**_asked(own.arguments["world"], job["data"]), "n": settings.n_test}
+    twins: list[tuple[str, dict[str, Cell], dict[str, Any]]] = [(TRAINED, {"pretrained": own}, {})]
+    # Noise and the learned head are of the training: random weights have neither.
+    if point.input == "coordinates" and point == _untold(point, settings):
+        twins.append((RANDOM, {}, {"job": job}))
+    for arm, needs, more in twins:
+        case = _case(point, arm, seed, own.case)
+        carried = dataclasses.replace(case, kind="carried")
+        yield Cell(functions.carried, carried, {**asked, **more}, needs)
+        for body in BODIES:
+            setting = {**case.setting, "rows": body}
+            read = dataclasses.replace(case, kind="read-outs", setting=setting)
+            arguments = {**asked, **more, "labels": settings.labels, "body": body}
+            yield Cell(functions.read_outs, read, arguments, needs)
+
+
+def _untold(point: Point, settings: KeplerOrNewton) -> Point:
+    """Return the point whose twin with random weights stands for those that share its backbone."""
+    return dataclasses.replace(point, noise=settings.noise[0], predicts=settings.predicts[0])
+
+
+def _trained(point: Point, seed: int, grid: Grid) -> Cell:
+    """Return the training of a point; that of the flagship's recipe is the flagship's own cell."""
+    variant = _variant(point, grid)
+    cell = grid.world_models[grid.settings.law, variant, seed]
+    if point.input != "coordinates":
+        return dataclasses.replace(cell, version=newton.STUDY.version)
+    job: Job = cell.arguments["job"]
+    model: dict[str, Any] = {**job["model"], "input": point.input}
+    if point.predicts != "bins":
+        model["predicts"] = point.predicts
+    if point.window != ALL:
+        model["window"] = point.window
+    data = {**job["data"], **({"context_noise": point.noise} if point.noise else {})}
+    changed: Job = {**job, "model": model, "data": data}
+    learners.check(changed)  # refuses a window where there is none
+    case = dataclasses.replace(_case(point, TRAINED, seed, cell.case), kind="training")
+    return dataclasses.replace(cell, case=case, arguments={**cell.arguments, "job": changed})
+
+
+def _variant(point: Point, grid: Grid) -> Variant:
+    return next(variant for variant in grid.variants if variant.label == point.attention)
+
+
+def _asked(world: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """Return the world in which a model is asked, as arguments of a cell."""
+    protocol = {name: data[name] for name in ("protocol", "protocol_args")}
+    return {"data": protocol, "world": world}
+
+
+def _case(point: Point, arm: str, seed: int | None, like: Case) -> Case:
+    return Case(
+        study=NAME,
+        kind="",
+        variant=point.attention,
+        arm=arm,
+        seed=seed,
+        law=like.law,
+        protocol=like.protocol,
+        setting=point.setting,
+    )
+
+
+def _references(flagship: NewtonSettings, settings: KeplerOrNewton) -> Iterator[Cell]:
+    """Yield what continues orbits without a model, and read-outs of places alone."""
+    arguments = dict(flagship.protocol_args.get(flagship.protocol, {})) or None
+    data = {"protocol": flagship.protocol, "protocol_args": arguments}
+    asked = {**_asked(world(flagship).config(), data), "n": settings.n_test}
+    case = Case(
+        NAME, "carried", "references", "control", law=flagship.law, protocol=flagship.protocol
+    )
+    yield Cell(functions.references, case, asked)
+    for n_rows in settings.places:
+        for body in BODIES:
+            named = dataclasses.replace(
+                case, kind="read-outs", variant=recent_name(n_rows), setting={"rows": body}
+            )
+            more = {"labels": settings.labels, "body": body, "n_rows": n_rows}
+            yield Cell(functions.read_places, named, {**asked, **more})

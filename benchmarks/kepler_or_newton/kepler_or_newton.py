@@ -1,0 +1,106 @@
+"""When does a world model become Newtonian, and when Keplerian?
+
+Liu et al. (2026, arXiv:2602.06923) find that a transformer holds the shape of an orbit where it
+sees all of it, and the force where its context is short, once it predicts places by regression and
+is trained with noise on its context. Here the three knobs are turned one at a time around a centre;
+attention is a fourth. A model is asked what can be read from its states, and which law its own
+continuations obey, which no read-out tells: what is there to be read need not be used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from benchmarks.newton import newton
+from benchmarks.newton.quantities import WORLD_MODEL
+from orbits.runs.deferred import deferred
+from orbits.runs.page import Report
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.study import Study
+from worldmodel.probes.quantities import QUANTITIES as PROBES
+
+HEADS = ("mixture", "gaussian", "bins")
+LISTS = ("attention", "predicts", "noise", "windows", "seeds", "places")
+"""Settings in which a value counts once."""
+MEASURED = ("exponent_within", "first_error", "last_error")
+
+
+@dataclass(frozen=True)
+class KeplerOrNewton:
+    """Values of the knobs; the first of each is the centre, around which one at a time is turned.
+
+    Attributes:
+        recipe: The preset of ``newton`` whose world, sizes and pre-training are taken.
+        predicts: Heads: ``mixture`` or ``gaussian``, which are regression, or ``bins``.
+        noise: Standard deviations in AU of the noise on the context in training.
+        windows: Rows that each block attends to, beside the time step; 0 for all.
+        attention: Attention variants, or linear mixers, which have no window. The shortest window
+            is tried with each variant.
+        seeds: Seeds of trainings.
+        n_test: Held-out sequences of each question.
+        labels: Labelled sequences that read-outs are fitted to.
+        places: The control of read-outs: so many last places, exact and without a model.
+    """
+
+    recipe: str = "small"
+    predicts: tuple[str, ...] = HEADS
+    noise: tuple[float, ...] = (0.01, 0.0, 0.03, 0.1)
+    windows: tuple[int, ...] = (0, 3, 6, 11)
+    attention: tuple[str, ...] = ("softmax", "lssar", "lazy", "gla")
+    seeds: tuple[int, ...] = (0, 1, 2)
+    n_test: int = 500
+    labels: int = 1000
+    places: tuple[int, ...] = (5, 8, 24)
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, *LISTS)
+        check_at_least(
+            self, {"seeds": 0, "n_test": 2, "labels": 10, "windows": 0, "noise": 0, "places": 1}
+        )
+        for head in self.predicts:
+            if head not in HEADS:
+                raise ValueError(f"predicts must be among {', '.join(HEADS)}, got {head!r}")
+
+
+class KeplerOrNewtonStudy(Study):
+    """Read-outs and implied laws of world models by head, noise, context and attention."""
+
+    name = "kepler_or_newton"
+    about = "When does a world model become Newtonian?"
+    Settings = KeplerOrNewton
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        **WORLD_MODEL,
+        **{name: PROBES[name] for name in MEASURED},
+        **{name: value for name, value in PROBES.items() if name.startswith("r2_")},
+        "rollout_error": Quantity("lower", "AU", "error of a rollout, mean over its rows"),
+    }
+    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
+    workers = deferred("benchmarks.worker:workers")
+    cells = deferred("benchmarks.kepler_or_newton.grid:cells")
+    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
+    tables = deferred("benchmarks.kepler_or_newton.tables:tables")
+    figures = deferred("benchmarks.kepler_or_newton.figure:figures")
+    sentences = deferred("benchmarks.kepler_or_newton.sentences:sentences")
+
+    def resolve(self, settings: KeplerOrNewton) -> KeplerOrNewton:
+        """Return settings with every value once."""
+        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
+        return dataclasses.replace(settings, **once)
+
+    def check(self, settings: KeplerOrNewton) -> None:
+        """Refuse a recipe for which this machine has too few devices."""
+        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
+
+    def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
+        """Return the report with the published numbers at its end."""
+        from benchmarks.kepler_or_newton.beside import with_published
+
+        return with_published(super().report(results, config, out), results, self.setting(config))
+
+
+STUDY = KeplerOrNewtonStudy()

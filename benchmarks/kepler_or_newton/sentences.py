@@ -1,0 +1,211 @@
+"""Sentences: whether the published transition is seen, what paths obey, and what controls have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
+from benchmarks.kepler_or_newton.points import ALL, PUBLISHED, Point
+from benchmarks.kepler_or_newton.scores import (
+    FORCE,
+    SHAPE,
+    BySeed,
+    Carried,
+    along,
+    carried,
+    models,
+    twin,
+)
+from benchmarks.published import compare
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.study import Study
+from worldmodel.controls.orbit_table import TABLE
+from worldmodel.probes.implied.references import IN_BINS
+
+RECIPE = f"least squares and noise of {PUBLISHED['noise']} AU"
+SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}
+
+
+def sentences(study: Study, results: Sequence[Result]) -> list[str]:
+    """Return the transition, then paths, controls, heads, noise and attention."""
+    found = carried(results)
+    windows = along(found, "window")
+    said = []
+    if len(windows) > 1:
+        said += [*_transition(windows, found), *_counts(results, CONTEXT, "context length")]
+        said += _paths(windows)
+    recipe = along(found, "window", **PUBLISHED)
+    if len(recipe) > 1:
+        said += [f"By the published recipe, {RECIPE}: {x}" for x in _transition(recipe, found)]
+        said += [f"By that recipe: {x}" for x in _paths(recipe)]
+    said += _places(found)
+    heads = along(found, "predicts")
+    if len(heads) > 1:
+        said.append(_listed("By head", heads))
+    noises = along(found, "noise")
+    if len(noises) > 1:
+        named = {f"{x:g} AU": each for x, each in noises.items()}
+        said += [_listed("By noise on the context", named), *_counts(results, NOISE, "noise")]
+    return [*said, *_references(found), *_attentions(found)]
+
+
+def _transition(windows: dict[object, Carried], found: Sequence[Carried]) -> list[str]:
+    """Say whether the force grows and the shape fades as the context shrinks, and in whom."""
+    (shortest, short), (_, whole) = next(iter(windows.items())), list(windows.items())[-1]
+    signs = [_sign(whole.score(metrics), short.score(metrics)) for metrics in SCORES.values()]
+    said = [
+        f"From all rows to a window of {shortest}, mean R² of read-outs goes for "
+        f"{_moved(whole, short)}. Of the published transition, more force and less shape where the "
+        f"context is short, this says: {judged(*signs)}."
+    ]
+    before, after = (twin(found, each.point) for each in (whole, short))
+    if not before or not after or not before.score(FORCE) or not after.score(FORCE):
+        return said
+    gains = [
+        f"{what} by {_mean(_less(whole, before, metrics), '+z.2f')} in all rows and by "
+        f"{_mean(_less(short, after, metrics), '+z.2f')} in the window"
+        for what, metrics in SCORES.items()
+    ]
+    return [
+        *said,
+        f"With random weights it goes for {_moved(before, after)}: what moves there is no learnt "
+        f"law. Training changes {' and '.join(gains)}.",
+    ]
+
+
+def _moved(before: Carried, after: Carried) -> str:
+    """Say how both scores go from one model to another."""
+    parts = []
+    for what, metrics in SCORES.items():
+        old, new = before.score(metrics), after.score(metrics)
+        parts.append(f"{what} from {_mean(old)} to {_mean(new)}{_change(old, new)}")
+    return " and for ".join(parts)
+
+
+def _less(trained: Carried, untrained: Carried, metrics: Sequence[str]) -> BySeed:
+    """Return by how much a score of trained models exceeds that of their twins."""
+    own, other = trained.score(metrics), untrained.score(metrics)
+    return {seed: own[seed] - other[seed] for seed in own if seed in other}
+
+
+def judged(force: int | None, shape: int | None) -> str:
+    """Return the verdict on the transition as a whole from the signs of two differences.
+
+    Args:
+        force: Of the force, short less whole context: 1, -1, or 0 where the interval holds 0; None
+            where there is no interval.
+        shape: Of the shape.
+    """
+    if force is None or shape is None:
+        return compare.NOT_RUN
+    if (force, shape) == (1, -1):
+        return compare.SAME_DIRECTION
+    if force < 0 or shape > 0:
+        return compare.CONTRADICTED
+    return compare.INCONCLUSIVE
+
+
+def _sign(before: BySeed, after: BySeed) -> int | None:
+    differences = _differences(before, after)
+    if len(differences) < MINIMUM_SEEDS:
+        return None
+    _, low, high = over_seeds(differences)
+    return 0 if low <= 0 <= high else (1 if low > 0 else -1)
+
+
+def _change(before: BySeed, after: BySeed) -> str:
+    differences = _differences(before, after)
+    if len(differences) < MINIMUM_SEEDS:
+        return ""
+    middle, low, high = over_seeds(differences)
+    return f" ({middle:+.2f} [{low:+.2f}, {high:+.2f}])"
+
+
+def _differences(before: BySeed, after: BySeed) -> list[float]:
+    return [after[seed] - before[seed] for seed in after if seed in before]
+
+
+def _counts(results: Sequence[Result], table: str, knob: str) -> list[str]:
+    found = verdicts(results, table)
+    return [f"Of {len(found)} published numbers by {knob}: {compare.counts(found)}."]
+
+
+def _paths(windows: dict[object, Carried]) -> list[str]:
+    """Say which law continuations obey, by window, inside and outside the training box."""
+    parts = []
+    for each in windows.values():
+        inside, closer = (each.values("exponent_within", x) for x in ("inside", "closer"))
+        if inside and closer:
+            where = each.point.context if each.point else "-"
+            parts.append(f"{where} r^{_mean(inside)}, closer to the star r^{_mean(closer)}")
+    return [f"Continuations obey: {'; '.join(parts)}."] if parts else []
+
+
+def _places(found: Sequence[Carried]) -> list[str]:
+    """Say what of the scores places without a model have."""
+    parts = [
+        f"{each.name} {_mean(force)} and {_mean(each.score(SHAPE))}"
+        for each in found
+        if each.point is None and (force := each.score(FORCE))
+    ]
+    return [f"Without a model, R² of force and shape: {'; '.join(parts)}."] if parts else []
+
+
+def _references(found: Sequence[Carried]) -> list[str]:
+    """Say which exponents the truth in bins and a table of orbits have."""
+    parts = []
+    for each in found:
+        inside, closer = (each.values("exponent_within", x) for x in ("inside", "closer"))
+        if each.name in (IN_BINS, TABLE) and inside and closer:
+            parts.append(f"{each.name} r^{_mean(inside)} and r^{_mean(closer)}")
+    return [f"Inside and closer to the star, without a model: {'; '.join(parts)}."] if parts else []
+
+
+def _attentions(found: Sequence[Carried]) -> list[str]:
+    """Say for each attention how its scores move from all rows to the shortest window."""
+    by_name: dict[str, dict[int, Carried]] = {}
+    line = along(found, "window")
+    centre = next(iter(models(found)), None)
+    if centre is None or centre.point is None:
+        return []
+    windows = [window for window in line if window != ALL]
+    least = windows[0] if windows else None
+    for each in models(found):
+        point = each.point
+        assert point is not None
+        if _recipe(point) == _recipe(centre.point) and point.window in (ALL, least):
+            by_name.setdefault(point.attention, {})[point.window] = each
+    parts = []
+    for name, both in by_name.items():
+        scores = ", ".join(
+            f"{'all rows' if window == ALL else f'window {window}'} {_mean(each.score(FORCE))} and "
+            f"{_mean(each.score(SHAPE))}"
+            for window, each in both.items()
+            if each.score(FORCE) and each.score(SHAPE)
+        )
+        if scores:
+            parts.append(f"{name}: {scores}")
+    return [f"R² of force and shape by attention: {'; '.join(parts)}."] if len(parts) > 1 else []
+
+
+def _recipe(point: Point) -> tuple:
+    return point.predicts, point.input, point.noise
+
+
+def _listed(what: str, named: dict) -> str:
+    """Say error, exponent and scores of several models."""
+    parts = [
+        f"{name}: rollout error {_mean(errors, 'z.3f')} AU, r^{_mean(exponents)}, force "
+        f"{_mean(each.score(FORCE))}, shape {_mean(each.score(SHAPE))}"
+        for name, each in named.items()
+        if (errors := each.values("rollout_error"))
+        and (exponents := each.values("exponent_within"))
+        and each.score(FORCE)
+    ]
+    return f"{what}: {'; '.join(parts)}."
+
+
+def _mean(values: BySeed, form: str = "z.2f") -> str:
+    return format(fmean(values.values()), form) if values else "-"
