@@ -29,6 +29,7 @@ from orbits.runs.table import Table, escape
 from orbits.runs.words import Words, glossary_of
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("sort.js", "folds.js")
 
 
 @dataclass(frozen=True)
@@ -234,9 +235,9 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = (TEMPLATES / "sort.js").read_text(encoding="utf-8")
+    script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # Both are files of this package, so they are not escaped.
+    # They are files of this package, so they are not escaped.
     environment.globals["script"] = Markup(script)
     environment.globals["csv_url"] = download.csv_url
     environment.globals["file_name"] = download.file_name
