@@ -14,6 +14,7 @@ from orbits.runs.table import NOTHING, Column, Table, Value
 from symreg.leaderboard import Row, values_by_seed
 
 TITLE = "Differences, seed by seed"
+WHICH = "Which models differ"
 
 
 def _ln(value: float) -> float:
@@ -63,10 +64,37 @@ class Differences:
     Attributes:
         table: A row per pair and a column per metric.
         claims: The differences that are claimed, in sentences.
+        matrix: The same, a row and a column per model; None where nothing is claimed.
     """
 
     table: Table
     claims: Sequence[str]
+    matrix: Table | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A difference that is claimed.
+
+    Attributes:
+        one: What is compared.
+        other: What is taken from it.
+        metric: The heading of the metric.
+        mean: The mean difference, and its interval in brackets.
+    """
+
+    one: Trained
+    other: Trained
+    metric: str
+    mean: str
+
+    @property
+    def words(self) -> str:
+        """What a box of the matrix says of it."""
+        same = self.one.model == self.other.model  # then two arms are compared
+        labels = f"{self.one.labels} labels" if self.one.labels else ""
+        trained = ", ".join(filter(None, ("" if same else self.one.arm, labels)))
+        return f"{trained}: {self.metric} {self.mean}" if trained else f"{self.metric} {self.mean}"
 
 
 def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differences]:
@@ -126,12 +154,18 @@ def _compared(
         for metric, (heading, of) in measures.items()
     }
     body, claims = [], []
+    claimed: list[Claim] = []
     for name in pairs:
         found = {heading: family.get(name) for heading, family in families.items()}
         boxes = {heading: _value(each) for heading, each in found.items()}
         body.append([Value(name, kind="name"), *boxes.values()])
         claims += [
             f"{name}: {heading} differs by {boxes[heading].text} {boxes[heading].detail}."
+            for heading, each in found.items()
+            if each is not None and each.differs
+        ]
+        claimed += [
+            Claim(*pairs[name], heading, f"{boxes[heading].text} {_interval(each)}")
             for heading, each in found.items()
             if each is not None and each.differs
         ]
@@ -148,7 +182,35 @@ def _compared(
         f"Pairs with fewer than {MINIMUM_SEEDS} common seeds, or with a failed training, have none."
     )
     columns = [Column("pair"), *(Column(heading) for heading in families)]
-    return Differences(Table(title, columns, body, caption), claims)
+    both = _matrix(f"{WHICH}, {title.partition(': ')[2]}", claimed, pairs) if claimed else None
+    return Differences(Table(title, columns, body, caption), claims, both)
+
+
+def _matrix(
+    title: str, claims: Sequence[Claim], pairs: Mapping[str, tuple[Trained, Trained]]
+) -> Table:
+    """Return the claims as a matrix: the row's model less the column's, arms on the diagonal."""
+    models = sorted({row.model for pair in pairs.values() for row in pair})
+    arms = [pair for pair in pairs.values() if pair[0].arm != pair[1].arm]
+    found: dict[tuple[str, str], list[str]] = {}
+    for claim in claims:
+        found.setdefault((claim.one.model, claim.other.model), []).append(claim.words)
+    body = []
+    for place, one in enumerate(models):
+        boxes = []
+        for column, other in enumerate(models):
+            compared = column > place or (column == place and bool(arms))
+            text = "; ".join(found.get((one, other), ["·" if compared else ""]))
+            boxes.append(Value(text, kind="name"))
+        body.append([Value(one, kind="name"), *boxes])
+    caption = (
+        "What is claimed: mean of the row's model less the column's [95% by Student's t, of this "
+        "pair alone]. A dot: compared, and nothing claimed, which does not make them equal."
+    )
+    if arms:
+        caption += f" On the diagonal: {arms[0][0].arm} less {arms[0][1].arm}."
+    columns = [Column("row less column"), *(Column(model) for model in models)]
+    return Table(title, columns, body, caption)
 
 
 def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int | None, float]:
@@ -158,9 +220,14 @@ def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int |
 def _value(found: Comparison | None) -> Value:
     if found is None:
         return NOTHING
-    mean, low, high = (f"{x:+.3g}" for x in found.difference)
+    mean = f"{found.difference.value:+.3g}"
     p = f"p {found.p:.2g}, corrected {found.adjusted:.2g}"
-    return Value(mean, f"[{low}, {high}], {p}", order=found.difference.value)
+    return Value(mean, f"{_interval(found)}, {p}", order=found.difference.value)
+
+
+def _interval(found: Comparison) -> str:
+    _, low, high = (f"{x:+.3g}" for x in found.difference)
+    return f"[{low}, {high}]"
 
 
 def _world_models(results: Iterable[Result]) -> list[Trained]:

@@ -138,7 +138,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
     worst = models[-1]
     if worst is not best:
         found.append(f"The last of {len(models)}, {worst.name}: {_words(worst.score)} times.")
-    told, others = _baselines(rows)
+    told, others = baselines(rows)
     if others:
         found.append(
             f"Without attention, {others[0].name}, which sees what models see: "
@@ -153,7 +153,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
     return found
 
 
-def _baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
+def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
     """Return law-free controls: look-up tables of the true state, and what sees what models see."""
     fitted = [row for row in rows if row.arm == "control" and row.score and row.labels != "None"]
     told = [row for row in fitted if row.variant.endswith(TOLD)]
@@ -167,7 +167,7 @@ def figure(rows: Sequence[ExamRow], path: Path) -> Path | None:
     and random weights. Those that hold the law have no error to draw.
     """
     models = [row for row in rows if not row.is_control and row.times][:MOST_DRAWN]
-    told, plain = _baselines(rows)
+    told, plain = baselines(rows)
     untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
     controls = [*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]]
     names = shifts(rows)

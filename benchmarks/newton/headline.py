@@ -8,9 +8,17 @@ from statistics import fmean
 from benchmarks.newton.exam_rows import KEPT, ExamRow
 from orbits.runs.result import Result
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
+from symreg.leaderboard import Row
 from symreg.leaderboard.rate import STRICT, is_strict
 
 TITLE = "Who knows the force outside the training box?"
+IN_THE_BOX = "Whose predictions are the law's inside the training box?"
+FORMULAS = Column(
+    "formulas in the box",
+    "symbolic searches on predictions in the box whose exponents "
+    f"are within 0.05 / {STRICT} of the law's / that are symbolically the law, of all; "
+    "they describe predictions, which a look-up table makes too",
+)
 
 
 def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
@@ -31,9 +39,7 @@ def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
         Column("exponents kept", "shifts in which the exponent of what was shifted is within "
                f"{KEPT:g} of the law's, of those that test one; each training. A table has those "
                "of its edge there"),
-        Column("formulas in the box", "symbolic searches on predictions in the box whose exponents "
-               f"are within 0.05 / {STRICT} of the law's / that are symbolically the law, of all; "
-               "they describe predictions, which a look-up table makes too"),
+        FORMULAS,
     ]  # fmt: skip
     body = [
         [
@@ -48,6 +54,36 @@ def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
         for row in rows
     ]
     return Table(TITLE, columns, body)
+
+
+def in_the_box(rows: Sequence[Row], results: Iterable[Result]) -> Table:
+    """Return the exponents of the predictions and the formulas of every row, in the rows' order.
+
+    For runs without an exam: these numbers are no evidence of a law, and the title says so.
+    """
+    searches = _by_row(results)
+    exponents = tuple(dict.fromkeys(name for row in rows for name in row.exponents))
+    columns = [
+        Column("model"),
+        Column("trained"),
+        Column("labels", "labelled sequences"),
+        *(
+            Column(f"exponent of {name}", "of a power law fitted to the predictions in the box")
+            for name in exponents
+        ),
+        FORMULAS,
+    ]
+    body = [
+        [
+            Value(row.model, kind="name"),
+            Value("control" if row.arm == "control" else f"{row.arm}, {row.seeds}"),
+            NOTHING if row.labels in ("-", "None") else Value(row.labels),
+            *(interval(row.exponents.get(name)) for name in exponents),
+            _formulas(searches.get((row.model, row.arm, row.labels), [])),
+        ]
+        for row in rows
+    ]
+    return Table(IN_THE_BOX, columns, body)
 
 
 def _trained(row: ExamRow) -> str:

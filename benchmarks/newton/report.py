@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from benchmarks.newton import exam_report, figures, sentences
 from benchmarks.newton.differences import differences
 from benchmarks.newton.exam_rows import exam_rows
-from benchmarks.newton.headline import headline
+from benchmarks.newton.headline import headline, in_the_box
 from benchmarks.newton.world_models import world_models
 from orbits.motion import NEWTON
 from orbits.runs.folder import FIGURES
@@ -48,13 +49,15 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
     here = [result for result in results if result.case.law == law]  # not of other worlds
     table = rows(here, law)
     examined = exam_rows(here)
-    first = headline(examined, here)
+    first = headline(examined, here) if examined else in_the_box(table, here)
     predicted = world_models(here)
     compared = differences(table, here)
+    drawn = figures.pictures(here, out, out / FIGURES)
     return Report(
         title=TITLE,
         setting=f"{study.setting(config)} Protocol {config['protocol']}, law {law}.",
         sentences=[
+            *sentences.verdict(table, examined, law),
             *sentences.hidden_masses(law),
             *exam_report.sentences(examined),
             *sentences.answers(table, law),
@@ -63,19 +66,29 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
             *(claim for each in compared for claim in each.claims),
         ],
         sections=[
-            *([Section(first.title, [first])] if examined else ()),
+            *([Section(first.title, [first])] if first.rows else ()),
             *exam_report.section(examined, out / FIGURES),
-            *sections.leaderboard(table, here, law),
-            _along_and_between(here),
-            sections.published(),
-            Section("Reading", sentences=[ARMS, *words.READING]),
-            *([Section(predicted.title, [predicted])] if predicted.rows else ()),
-            *(Section(each.table.title, [each.table]) for each in compared),
-            Section("Figures", pictures=figures.pictures(here, out, out / FIGURES)),
-            *sections.formulas(here, [law]),
+            *(Section(x.matrix.title, [x.matrix]) for x in compared if x.matrix),
+            *(Section("Figures", pictures=drawn) for _ in drawn[:1]),
+            *_folded(sections.leaderboard(table, here, law)),
+            *_folded(
+                [
+                    _along_and_between(here),
+                    sections.published(),
+                    Section("Reading", sentences=[ARMS, *words.READING]),
+                ]
+            ),
+            *([Section(predicted.title, [predicted], folded=True)] if predicted.rows else ()),
+            *(Section(each.table.title, [each.table], folded=True) for each in compared),
+            *_folded(sections.formulas(here, [law])),
         ],
         warnings=sentences.leaks(config),
     )
+
+
+def _folded(of: Sequence[Section]) -> list[Section]:
+    """Return sections that a page shows when they are asked for."""
+    return [dataclasses.replace(section, folded=True) for section in of]
 
 
 def _along_and_between(results: Sequence[Result]) -> Section:

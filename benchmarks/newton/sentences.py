@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.newton.differences import budget
+from benchmarks.newton.exam_report import baselines
+from benchmarks.newton.exam_rows import ExamRow
 from benchmarks.newton.figures import ARMS
 from orbits import laws
 from orbits.runs.cell import ORIGIN
@@ -19,6 +21,8 @@ from symreg.leaderboard.words import name
 
 TRANSFERRED = ("pretrained on ", "trained on ")
 """Beginnings of the arms of models from other worlds."""
+NEAR = 0.05
+"""Distance from the law's exponents up to which a verdict calls a row near them."""
 HEAD = "head, "
 """Beginning of the arms of force heads that are trained in other worlds."""
 BACKBONE = "pretrained/last.ckpt"
@@ -58,6 +62,41 @@ def hidden_masses(law: str) -> list[str]:
         "typical masses of this ratio, as the ceiling does; formulas on that are another law. "
         "Models that know the ratio alone are not models that missed the law."
     ]
+
+
+def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list[str]:
+    """Return the answer in a sentence: who has the law's exponents in the box, and who outside it.
+
+    Right exponents in the box are no knowledge of a law, so that a run without an exam says that
+    it cannot tell.
+    """
+    if (truth := laws.get(law).exponents) is None:
+        return []
+    rows = [row for row in _largest_budget(table) if row.r2_log is not None]
+    if not rows:
+        return []
+    near = sum(
+        all(abs(row.exponents[x][0] - truth[x]) <= NEAR for x in truth if x in row.exponents)
+        for row in rows
+    )
+    inside = (
+        f"In the training box the mean exponents of {near} of {len(rows)} trained rows with "
+        f"{rows[0].labels} labels are within {NEAR:g} of the law's"
+    )
+    models = [row for row in examined if not row.is_control and row.score]
+    if not models or models[0].score is None:
+        return [
+            f"{inside}; this run has no exam outside the box, without which right exponents show "
+            "no law."
+        ]
+    found = (
+        f"{inside}; outside it the best of them, {models[0].variant}, {models[0].arm}, errs "
+        f"{models[0].score.value:.3g} times as much as an orbit fit to what it has seen"
+    )
+    _, others = baselines(examined)
+    if others and others[0].score is not None:
+        found += f", and {others[0].variant} without attention {others[0].score.value:.3g} times"
+    return [f"{found}."]
 
 
 def leaks(config: Mapping[str, Any]) -> list[str]:

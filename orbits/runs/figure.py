@@ -31,6 +31,8 @@ DPI = 110
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
     """Write a figure in one step in the format of its suffix, close it and return its path.
 
+    Beside a PNG stands the same drawing as SVG, of which a page hands out a copy.
+
     Raises:
         ValueError: There is no such format.
         OSError: The disk is full or the folder cannot be written.
@@ -39,8 +41,11 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
 
     path = Path(path)
     data = _drawn(figure, format=path.suffix[1:] or "png", dpi=dpi, facecolor="white")
+    drawing = figure_svg(figure, dpi) if path.suffix == ".png" else None
     plt.close(figure)
     artefact.write_bytes(path, data)
+    if drawing is not None:
+        artefact.write_bytes(path.with_suffix(".svg"), drawing)
     return path
 
 
@@ -50,6 +55,20 @@ def figure_png(figure: Figure, dpi: int = DPI) -> bytes:
     The bytes have no date and no version in them.
     """
     return _drawn(figure, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
+
+
+def figure_svg(figure: Figure, dpi: int = DPI) -> bytes:
+    """Return a figure as SVG whose text stays text; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "orrery"}):
+        return _drawn(
+            figure,
+            format="svg",
+            dpi=dpi,
+            facecolor="white",
+            metadata={"Date": None, "Creator": None},
+        )
 
 
 def as_written(figure: Figure) -> Figure:

@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +20,16 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from orbits.runs import artefact, untrusted
+from orbits.runs import artefact, download, untrusted
+from orbits.runs.first_screen import first_screen
 from orbits.runs.folder import MARKDOWN, PAGE
 from orbits.runs.result import Quantity, Result
 from orbits.runs.statistics import CONVENTION
 from orbits.runs.table import Table, escape
+from orbits.runs.words import Words, glossary_of
 
 TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("sort.js", "folds.js")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,11 @@ class Picture:
         """The images as data URLs."""
         return [_data_url(x if isinstance(x, bytes) else x.read_bytes()) for x in self.images]
 
+    @property
+    def drawings(self) -> list[str]:
+        """The same as SVG; empty strings where there is none."""
+        return [download.svg_url(image) for image in self.images]
+
 
 @dataclass(frozen=True)
 class Section:
@@ -56,6 +65,7 @@ class Section:
         sentences: Paragraphs above the tables.
         pictures: Figures below them.
         warnings: What a reader must know before anything else.
+        folded: Whether a page shows it only when it is asked for; a warning is always shown.
     """
 
     title: str
@@ -63,6 +73,7 @@ class Section:
     sentences: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     warnings: Sequence[str] = ()
+    folded: bool = False
 
     def under(self, table: Table) -> Table:
         """Return a table without its title, if that is the section's."""
@@ -73,10 +84,13 @@ class Section:
 class Report:
     """A report, made from results alone.
 
+    Its first sentence, table and figure are the first screen of its page, see
+    :mod:`orbits.runs.first_screen`.
+
     Attributes:
         title: The question that the run answers.
         setting: What was run, in a sentence.
-        sentences: The answers.
+        sentences: The answers, the verdict first.
         sections: Tables and figures.
         warnings: What a reader must know before the answers.
         of_trainings: Whether brackets are intervals over trainings and test sets, and not of times.
@@ -173,12 +187,15 @@ def write(
     """
     failed = failures(results)
     artefact.write_bytes(out / MARKDOWN, report.to_markdown(failed).encode())
+    tables = [table for section in report.sections for table in section.tables]
     page = _environment().get_template("page.html")
     html = page.render(
         report=report,
-        metrics=metrics or {},
+        first=first_screen(report),
+        words=Words(tables, metrics or {}, glossary_of(report.to_markdown(failed))),
         failures=failed,
         manifest=json.dumps(manifest, indent=2, default=str),
+        made=_made(manifest),
         commits=sorted({str(_git(result)["commit"])[:10] for result in results}),
         devices=sorted({str(result.manifest.get("device", "cpu")) for result in results}),
         cpu_minutes=sum(result.cpu_s for result in results) / 60,
@@ -196,6 +213,13 @@ def _git(result: Result) -> Mapping[str, Any]:
     return result.manifest.get("git") or {"commit": None}
 
 
+def _made(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return when a run was made and by which command, as far as its manifest says."""
+    of_run = manifest.get("manifest") or manifest
+    command = shlex.join(map(str, of_run.get("argv") or []))
+    return {"date": str(of_run.get("utc") or "")[:10], "command": command}
+
+
 def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape(sentence)}" for sentence in sentences)
 
@@ -211,10 +235,12 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = (TEMPLATES / "sort.js").read_text(encoding="utf-8")
+    script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # Both are files of this package, so they are not escaped.
+    # They are files of this package, so they are not escaped.
     environment.globals["script"] = Markup(script)
+    environment.globals["csv_url"] = download.csv_url
+    environment.globals["file_name"] = download.file_name
     environment.globals["style"] = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))
     environment.globals["policy"] = (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "

@@ -55,6 +55,27 @@ def test_arms_and_attentions_are_compared_seed_by_seed():
     )
 
 
+def test_claims_stand_in_a_matrix_of_models_with_arms_on_the_diagonal():
+    noise = (0.001, -0.001, 0.0)
+    found = [*trained(), *trained(-0.1, noise, arm="scratch"), *trained(variant="lssa")]
+    found += trained(0.2, noise, variant="sigmoid")
+    (forces,) = compared(found)
+    assert [column.heading for column in forces.matrix.columns][1:] == [
+        "lssa",
+        "sigmoid",
+        "softmax",
+    ]
+    lssa, sigmoid, softmax = ([value.text for value in row[1:]] for row in forces.matrix.rows)
+    assert lssa[0] == "·"
+    assert lssa[1].startswith("pretrained, 300 labels: m1 -0.2 [-0.202")
+    assert lssa[2] == "·"
+    assert sigmoid[0] == "", "below the diagonal stands nothing"
+    assert sigmoid[2].startswith("pretrained, 300 labels: m1 +0.2 [")
+    assert softmax[2].startswith("300 labels: m1 +0.1 [+0.0975")
+    claims = [text for row in (lssa, sigmoid, softmax) for text in row if "[" in text]
+    assert sum(text.count("[") for text in claims) == len(forces.claims)
+
+
 def test_one_of_many_pairs_has_to_differ_by_more():
     noise = (0.012, -0.012, 0.0)
     alone = [*trained(0.1, noise), *trained(variant="lssa")]
@@ -65,6 +86,7 @@ def test_one_of_many_pairs_has_to_differ_by_more():
     assert forces.claims == [
         "Differences, seed by seed: forces: none is claimed of 21 pairs in 5 metrics."
     ]
+    assert forces.matrix is None
 
 
 @pytest.mark.parametrize("few", ["failed", "two seeds", "other seeds"])

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.newton import sentences
+from benchmarks.newton.headline import in_the_box
 from benchmarks.newton.world_models import world_models
 from orbits.runs.result import Case, Metric, Result
 from symreg.leaderboard import rows
@@ -95,3 +96,26 @@ def test_a_law_that_hides_the_masses_is_told_as_one():
     (said,) = sentences.hidden_masses("m1_over_r2")
     assert said.startswith("Under m1_over_r2 paths show m1 / m2 and neither mass")
     assert sentences.hidden_masses("newton") == sentences.hidden_masses("mond") == []
+
+
+def test_the_verdict_counts_who_is_near_the_law_and_says_what_was_not_examined():
+    table = rows([*trained(), *trained(m1=0.9, variant="lssa")])
+    (said,) = sentences.verdict(table, [], "newton")
+    assert said.startswith("In the training box the mean exponents of 1 of 2 trained rows with 300")
+    assert "no exam outside the box" in said
+    assert sentences.verdict([], [], "newton") == []
+    assert sentences.verdict(table, [], "yukawa") == [], "it has no exponents to be near to"
+
+
+def test_a_run_without_an_exam_has_a_headline_of_seven_columns():
+    found = [*trained(), failed(variant="lssa")]
+    table = in_the_box(rows(found), found)
+    assert [column.heading for column in table.columns][3:] == [
+        "exponent of m1",
+        "exponent of m2",
+        "exponent of r",
+        "formulas in the box",
+    ]
+    texts = [[value.text for value in row] for row in table.rows]
+    assert texts[0] == ["softmax", "pretrained, 3", "300", "1", "1", "-2", "-"]
+    assert texts[1][3:] == ["-"] * 4, "it failed"

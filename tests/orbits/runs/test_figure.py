@@ -54,6 +54,17 @@ def test_the_suffix_is_the_format(tmp_path, name, start):
     assert save_figure(drawn(), tmp_path / name).read_bytes()[:4] == start
 
 
+def test_a_drawing_stands_beside_a_png_and_is_always_the_same(tmp_path):
+    contents = []
+    for name in ("x.png", "y.png"):
+        save_figure(drawn(), tmp_path / name)
+        contents.append((tmp_path / name).with_suffix(".svg").read_text())
+    assert contents[0] == contents[1]
+    assert f">{FORMULA}</text>" in contents[0], "text stays text"
+    save_figure(drawn(), tmp_path / "z.pdf")
+    assert not (tmp_path / "z.svg").exists()
+
+
 def test_no_figure_is_written_in_another_way():
     packages = ("attention", "benchmarks", "orbits", "symreg", "worldmodel")
     files = [path for name in packages for path in (ROOT / name).rglob("*.py")]

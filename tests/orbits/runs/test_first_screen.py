@@ -1,0 +1,56 @@
+"""The first screen: verdict, a table of at most seven columns and a figure, each shown once."""
+
+from orbits.runs.first_screen import MOST_COLUMNS, first_screen, narrowed
+from orbits.runs.page import Picture, Report, Section
+from orbits.runs.table import Column, Table, Value
+
+
+def table(columns, rows=2, title="T", **more):
+    heads = [Column(f"c{i}", wide=i == 1) for i in range(columns)]
+    body = [[Value(f"{i}{row}") for i in range(columns)] for row in range(rows)]
+    return Table(title, heads, body, **more)
+
+
+FIRST, SECOND = Picture("one", [b"1"]), Picture("two", [b"2"])
+
+
+def test_what_stands_above_is_not_repeated_below():
+    words = Table.of_text("W", ["what"], [["no number"]])
+    narrow = table(3)
+    sections = [
+        Section("W", [words]),
+        Section("T", [narrow, table(2)], pictures=[FIRST, SECOND]),
+    ]
+    first = first_screen(Report("?", "", ["yes", "also"], sections))
+    assert (first.verdict, first.sentences) == ("yes", ["also"])
+    assert (first.table, first.picture) == (narrow, FIRST)
+    below = first.sections[1]
+    assert [len(x.columns) for x in below.tables] == [2]
+    assert below.pictures == [SECOND]
+    only = first_screen(Report("?", sections=[Section("T", [narrow], pictures=[FIRST])]))
+    assert (only.verdict, only.sections) == ("", [])
+
+
+def test_a_wide_table_is_narrowed_above_and_whole_below():
+    wide = table(12, title="")
+    first = first_screen(Report("?", sections=[Section("S", [wide])]))
+    assert len(first.table.columns) == MOST_COLUMNS
+    assert first.table.title == "S"
+    assert first.sections[0].tables == [wide]
+
+
+def test_columns_that_are_alike_go_into_the_caption_before_any_other_goes():
+    heads = [Column("seeds"), *(Column(f"c{i}", wide=i == 0) for i in range(8)), Column("none")]
+    body = [[Value("3"), *(Value(f"{i}{row}") for i in range(8)), Value("-")] for row in range(2)]
+    shown = narrowed(Table("T", heads, body))
+    assert [x.heading for x in shown.columns] == [f"c{i}" for i in range(1, 8)]
+    assert shown.rows[1] == body[1][2:9]
+    assert shown.caption == "In every row: seeds 3. The other columns are below."
+    assert narrowed(table(7, rows=1)) == table(7, rows=1)
+
+
+def test_folded_parts_are_no_headline():
+    folded = [Section("a", [table(2)], folded=True), Section("b", [table(2, folded=True)])]
+    first = first_screen(Report("?", sections=folded))
+    assert first.table is None
+    assert len(first.sections) == 2

@@ -1,0 +1,128 @@
+"""The page as a browser lays it out: one screen, a telephone, the keyboard and paper."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from orbits.runs import page
+from orbits.runs.page import Picture, Report, Section
+from orbits.runs.result import Quantity
+from orbits.runs.table import Column, Table, Value, interval
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(not BROWSER, reason="needs Chromium"),
+]
+MODELS = [f"softmax_reweighted p={i}" for i in range(30)]
+NUMBERS = [Column(name, "times the ceiling.") for name in ("exam", "in the box", "r", "m1")]
+HEADLINE = Table(
+    "Who knows?",
+    [Column("model"), Column("trained"), *NUMBERS, Column("formulas in the box")],
+    [
+        [
+            Value(model, kind="name"),
+            Value("pretrained, 5"),
+            *(interval((i - 15.5, i - 16.123, i + 1234.5)) for _ in NUMBERS),
+            Value("15 / 11 / 1 of 15"),
+        ]
+        for i, model in enumerate(MODELS)
+    ],
+)
+WIDE = Table("Wide", [Column(f"a_long_heading_{i}") for i in range(30)], [[Value("1")] * 30] * 2)
+REPORT = Report(
+    "Does a model that predicts orbits learn the law behind them?",
+    "A long_name_that_cannot_break" * 4,
+    ["A verdict of some length, " * 8, *(f"Finding {i}." for i in range(20))],
+    [
+        Section("Headline", [HEADLINE], pictures=[Picture("A figure.", [b"\x89PNG"])]),
+        Section("Wide", [WIDE]),
+        Section("Folded", [WIDE], folded=True),
+    ],
+)
+OUTER = """<iframe id="f" width="WIDTH" height="HEIGHT" src="report.html"></iframe><pre></pre>
+<script>
+document.getElementById("f").addEventListener("load", (event) => {
+  const inner = event.target.contentWindow, page = inner.document;
+  const told = (() => { ASKED })();
+  document.querySelector("pre").textContent = JSON.stringify(told);
+});
+</script>"""
+
+
+@pytest.fixture
+def ask(tmp_path):
+    def asked(script, width=1280, height=900):
+        metrics = {"loss": Quantity("lower", "nats", "a loss")}
+        page.write(REPORT, [], {"config": {}}, tmp_path, metrics)
+        outer = OUTER.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
+        (tmp_path / "outer.html").write_text(outer.replace("ASKED", script))
+        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files")
+        own = (f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000")
+        command = [BROWSER, *flags, *own, "--dump-dom", (tmp_path / "outer.html").as_uri()]
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        found = re.search(r"<pre>(.*?)</pre>", run.stdout, re.DOTALL)
+        assert found, run.stdout
+        assert found[1], run.stderr
+        return json.loads(found[1].replace("&quot;", '"'))
+
+    return asked
+
+
+def test_the_headline_is_within_the_first_screen(ask):
+    verdict, table, figure, columns = ask(
+        "const box = (what) => page.querySelector(what).getBoundingClientRect();"
+        "const last = [...page.querySelectorAll('.first thead th')].at(-1).getBoundingClientRect();"
+        "return [box('.verdict').bottom, [box('.first .scroll').bottom, last.right,"
+        " box('.first .scroll').right], [box('figure').top, box('figure').right],"
+        " page.querySelectorAll('.first thead th').length]"
+    )
+    assert columns == 7
+    assert verdict < table[0] < 900
+    assert table[1] <= table[2] + 1, "the last column is cut"
+    assert figure[0] < 900
+    assert figure[1] <= 1280
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_but_tables_is_wider_than_the_window(ask, width):
+    wide = ask(
+        "return [page.documentElement.scrollWidth, [...page.body.querySelectorAll('*')]"
+        ".filter((x) => !x.closest('.scroll'))"
+        ".filter((x) => x.getBoundingClientRect().right > inner.innerWidth)"
+        ".map((x) => x.tagName)]",
+        width,
+    )
+    assert wide[0] <= width
+    assert wide[1] == []
+
+
+def test_headings_sort_and_can_be_reached_by_the_keyboard(ask):
+    focused, first, last, state = ask(
+        "const heading = page.querySelectorAll('.first thead th')[2];"
+        "const button = heading.querySelector('button'); button.focus();"
+        "const focused = page.activeElement === button && button.tabIndex === 0;"
+        "button.click(); button.click();"
+        "const rows = [...page.querySelectorAll('.first tbody tr')]"
+        ".map((x) => x.cells[0].innerText);"
+        "return [focused, rows[0], rows.at(-1), heading.getAttribute('aria-sort')]"
+    )
+    assert focused
+    assert (first, last, state) == (MODELS[-1], MODELS[0], "descending")
+
+
+def test_a_link_unfolds_its_part_and_paper_has_no_folds(ask):
+    linked, printed, after = ask(
+        "const open = () => page.querySelectorAll('details[open]').length;"
+        "inner.location.hash = '#section-2'; inner.dispatchEvent(new inner.Event('hashchange'));"
+        "const linked = open(); inner.dispatchEvent(new inner.Event('beforeprint'));"
+        "const printed = page.querySelectorAll('details:not([open])').length;"
+        "inner.dispatchEvent(new inner.Event('afterprint'));"
+        "return [linked, printed, open()]"
+    )
+    assert (linked, printed, after) == (1, 0, 1)
