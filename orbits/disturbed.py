@@ -147,7 +147,7 @@ def trajectories(disturbance: Disturbance, world: Systems, times: npt.ArrayLike)
 def _inner(world: Systems) -> tuple[Array, Array]:
     """Return the axis of star and planet, and the mass that would move them as they move."""
     mass = world.star_mass + world.planet_mass[:, 0]
-    return world.semi_major_axis[:, 0], mass if world.coupling is None else world.coupling * mass
+    return world.semi_major_axis[:, 0], world.coupling * mass
 
 
 def _starts(world: Systems, k: int, mass: Array) -> tuple[Array, Array]:

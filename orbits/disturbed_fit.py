@@ -42,7 +42,6 @@ class DisturbedOrbits:
         cls, disturbance: Disturbance, world: Systems, times: Array, n_points: int
     ) -> DisturbedOrbits:
         """Return the orbits of systems at times [N, steps]."""
-        assert world.coupling is not None  # their sampler sets it
         return cls(disturbance, times, n_points, world.mean_anomaly[:, 0], world.coupling)
 
     def parameters(self, world: Systems) -> Array:

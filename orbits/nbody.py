@@ -129,6 +129,7 @@ def hill_stable(
         dt_index=np.maximum(fine_enough.sum(axis=1) - 1, 0),
         pinned_planet=np.zeros(n, np.int64),
         pinned_anomaly=np.zeros(n),
+        coupling=np.ones(n),
     )
 
 

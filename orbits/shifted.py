@@ -97,8 +97,7 @@ def binaries(
         step = _moved(dts, systems.coarsest_step(part, wanted[left], dts, law), shift.dt_octaves)
         part, there = part._replace(dt_index=step), step >= 0
         for field, values in zip(world, part, strict=True):
-            if field is not None and values is not None:
-                field[left[there]] = values[there]
+            field[left[there]] = values[there]
         left = left[~there]
         if not left.size:
             return world

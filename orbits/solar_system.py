@@ -103,6 +103,7 @@ def _observed(
         dt_index=dt_index,
         pinned_planet=np.full(n, pinned),
         pinned_anomaly=anomaly[:, pinned] + TURN * elapsed,
+        coupling=np.ones(n),
     )
     return protocol.observe(world, labelled=together == 1)
 

@@ -54,7 +54,8 @@ class Systems(NamedTuple):
         pinned_planet: With several planets the star rests where this planet's reflex motion
             puts it, [N].
         pinned_anomaly: The mean anomaly at which it does, radians, [N].
-        coupling: Factor of the attraction between star and planet, [N]; None where it is the law's.
+        coupling: Factor of the attraction between star and planet, [N]; other than 1 where
+            :mod:`orbits.disturbed` says so alone.
     """
 
     star_mass: Array
@@ -68,7 +69,7 @@ class Systems(NamedTuple):
     dt_index: npt.NDArray[np.int64]
     pinned_planet: npt.NDArray[np.int64]
     pinned_anomaly: Array
-    coupling: Array | None = None
+    coupling: Array
 
     @classmethod
     def zeros(cls, n: int, max_planets: int) -> Systems:
@@ -85,12 +86,12 @@ class Systems(NamedTuple):
             dt_index=np.zeros(n, np.int64),
             pinned_planet=np.zeros(n, np.int64),
             pinned_anomaly=np.zeros(n),
+            coupling=np.ones(n),
         )
 
     def rows(self, rows: npt.NDArray) -> Systems:
         """Return the systems of some rows."""
-        taken = {name: x[rows] for name, x in self._asdict().items() if x is not None}
-        return Systems(**taken)
+        return Systems(*(field[rows] for field in self))
 
     def orbits(self, k: int) -> Elements:
         """Return the orbits of planet ``k`` = 0, 1, ... about its star, [N]."""
@@ -318,4 +319,5 @@ def exoplanets(
         dt_index=dt_index,
         pinned_planet=np.floor(u[5] * n_planets).astype(np.int64),
         pinned_anomaly=TURN * u[6],
+        coupling=np.ones(len(star)),
     )

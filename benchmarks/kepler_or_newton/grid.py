@@ -10,8 +10,8 @@ from typing import Any
 import attention
 from benchmarks import learners
 from benchmarks.kepler_or_newton import cells as functions
-from benchmarks.kepler_or_newton.kepler_or_newton import KeplerOrNewton
 from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED, Point, star
+from benchmarks.kepler_or_newton.settings import KeplerOrNewton
 from benchmarks.newton import newton
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.settings import NewtonSettings

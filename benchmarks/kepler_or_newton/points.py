@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from benchmarks.kepler_or_newton.kepler_or_newton import KeplerOrNewton
+    from benchmarks.kepler_or_newton.settings import KeplerOrNewton
     from orbits.runs.result import Case
 
 FIELDS = ("predicts", "input", "noise", "window", "steps")

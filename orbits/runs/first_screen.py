@@ -9,12 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from orbits.runs.report import Picture, Report, Section
 from orbits.runs.table import NOTHING, Table
-
-if TYPE_CHECKING:
-    from orbits.runs.page import Picture, Report, Section
 
 MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""

@@ -30,8 +30,8 @@ def test_fits_under_a_believed_law_start_and_end_where_those_under_the_own_law_d
     np.testing.assert_array_equal(own.points, same.points)
     assert own.log_volume is None
     assert same.theta.shape == (6, 8)
-    other = ceiling.fit(world, some, 24, believed="power_1_3")
-    again = ceiling.fit(world, some, 24, believed="power_1_3", start=same.theta)
+    other = ceiling.fit(world, some, 24, believed=power_name(1.3))
+    again = ceiling.fit(world, some, 24, believed=power_name(1.3), start=same.theta)
     there = other.converged & again.converged
     assert there.sum() >= 4
     np.testing.assert_allclose(other.points[there], again.points[there], atol=1e-3)

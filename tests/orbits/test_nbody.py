@@ -31,6 +31,7 @@ def world(planet_mass, semi_major_axis, eccentricity, star_mass=1.0, seed=0):
         dt_index=np.zeros(1, np.int64),
         pinned_planet=np.zeros(1, np.int64),
         pinned_anomaly=np.zeros(1),
+        coupling=np.ones(1),
     )
 
 

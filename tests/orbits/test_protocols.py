@@ -285,7 +285,9 @@ def test_overrides_apply_and_config_tells_them_apart(name):
     protocol = protocols.get(name, {"n_points": 11, "n_bins": 99, "target": "raw"})
     assert (protocol.n_points, protocol.n_bins, protocol.target) == (11, 99, "raw")
     config = protocol.config()
-    assert set(config) == {f.name for f in dataclasses.fields(protocol)} - {"shift"}
+    there = set() if protocol.disturbance is None else {"disturbance"}
+    fields = {f.name for f in dataclasses.fields(protocol)} - {"shift", "disturbance"}
+    assert set(config) == fields | there
     assert json.loads(json.dumps(config)) == config
     assert config != protocols.get(name).config()
     assert protocol.batch(0, "train", [0])["tokens"][0, 0, 0] >= 99

@@ -165,6 +165,7 @@ class DeviceOrbits:
             "dt_index": (fine_enough.sum(dim=1) - 1).clamp(min=0),
             "pinned_planet": torch.zeros_like(indices),
             "pinned_anomaly": torch.zeros_like(star),
+            "coupling": torch.ones_like(star),
         }
         return Systems(**fields)
 
@@ -192,6 +193,7 @@ class DeviceOrbits:
             "dt_index": torch.where(aliased.any(dim=1), 0, dt_index),
             "pinned_planet": (u[5] * n_planets).floor().long(),
             "pinned_anomaly": TURN * u[6],
+            "coupling": torch.ones_like(star),
         }
         return Systems(**fields)
 

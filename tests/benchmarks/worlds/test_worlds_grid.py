@@ -62,8 +62,8 @@ def test_each_value_counts_once_and_in_order():
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--low=-3.2 --held-out=", "'power_3_2' does not bind"),
-        ("--single=-3.5", "'power_3_5' does not bind"),
+        ("--low=-3.2 --held-out=", "'power_a1_n3.2': n must be"),
+        ("--single=-3.5", "'power_a1_n3.5': n must be"),
         ("--held-out=-2.2", "ascending and in pairs"),
         ("--held-out=-1,-2", "ascending and in pairs"),
         ("--held-out=-2.75,0.25", "nothing is left"),

@@ -52,7 +52,7 @@ def test_a_table_of_several_worlds_goes_on_by_the_law_of_each_prompt():
     """The attack: continuations follow the prompt's law, and nothing was inferred."""
     neutral = protocols.get("neutral_step")
     table = OrbitTable(Mixture(neutral, (-2.5, -0.5)), seed=0, n_sequences=2000, steps=4)
-    for law, exponent in (("power_2_5", -2.5), ("power_0_5", -0.5)):
+    for law, exponent in (("power_2_5", -2.5), ("power_a1_n0.5", -0.5)):
         world = dataclasses.replace(neutral, law=law)
         batch = world.batch(0, "test", np.arange(60), "pretrain")
         rolled = table.rollout(batch["coordinates"], 9)
