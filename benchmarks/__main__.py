@@ -8,24 +8,25 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from orbits.runs import flags, folder, locks, presets, study
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 from orbits.runs.deferred import deferred
 
 PACKAGES = ("newton", "few_labels", "recall", "language", "cost", "search")
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
-PROG = "python -m benchmarks"
+PROG = called("benchmarks")
 export_models = deferred("benchmarks.newton.export:export_models")
 migrate_results = deferred("benchmarks.migration:migrate")
 migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
     with one_line_errors(RuntimeError, resumes=options.command is _run):

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 
-PROG = "python -m symreg"
+PROG = called("symreg")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

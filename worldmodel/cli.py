@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import lightning
 from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning.fabric.plugins import CheckpointIO
+from lightning.pytorch.callbacks import ProgressBar
 from lightning.pytorch.cli import (
     ArgsType,
     LightningArgumentParser,
@@ -39,6 +40,7 @@ from worldmodel.training.allocator import keep_freed_memory
 from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
+from worldmodel.training.terminal import StepBar, quieten, tell_predicted, tell_trained
 
 TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others evaluate a trained model."""
@@ -205,7 +207,27 @@ class WorldModelCLI(LightningCLI):
         plugins = plugins if isinstance(plugins, list) else [plugins]
         if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
             plugins = [*plugins, AtomicCheckpoints()]
-        return super().instantiate_trainer(plugins=plugins, **kwargs)
+        shown = self._get(self.config_init, "trainer.enable_progress_bar") is not False
+        callbacks = self._get(self.config_init, "trainer.callbacks") or []
+        callbacks = callbacks if isinstance(callbacks, list) else [callbacks]
+        if shown and not any(isinstance(callback, ProgressBar) for callback in callbacks):
+            callbacks = [*callbacks, StepBar()]
+        if self._get(self.config_init, "trainer.enable_model_summary") is None:
+            kwargs["enable_model_summary"] = False
+        more = {"plugins": plugins, "callbacks": callbacks}
+        return super().instantiate_trainer(**more, **kwargs)
+
+    def after_fit(self) -> None:
+        """Say what was written, how well it does, and what comes next."""
+        tell_trained(self.trainer, self.model)
+
+    after_finetune = after_fit
+
+    def after_predict(self) -> None:
+        """Say what was written, how near the truth it is, and what comes next."""
+        for writer in self.trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(writer, PredictionWriter) and self.trainer.is_global_zero:
+                tell_predicted(writer.path)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Save the last step, take orbits by default, and let model and data agree."""
@@ -259,6 +281,7 @@ def main(args: ArgsType = None) -> None:
     and SIGTERM with 143, once the last checkpoint is written.
     """
     keep_freed_memory()
+    quieten()
     try:
         WorldModelCLI(args)
     except (ValueError, TypeError, OSError) as error:

@@ -6,7 +6,19 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
+
+ORRERY = {
+    "orbits": "data",
+    "worldmodel fit": "train",
+    "worldmodel": "",
+    "symreg": "law",
+    "benchmarks": "bench",
+    "attention": "attention",
+}
+"""Commands of ``python -m`` and the words after ``orrery`` that run the same; others, such as
+``worldmodel probe``, keep their own word."""
 
 RENAMED = {
     "--attentions": "--attention",
@@ -18,6 +30,25 @@ RENAMED = {
     "--dask": "--executor dask --scheduler",
 }
 """Flags of earlier versions, and those that took their place."""
+
+
+def called(command: str) -> str:
+    """Return how a command is typed by someone who started this program as they did.
+
+        >>> called("worldmodel fit -c pretrain")
+        'python -m worldmodel fit -c pretrain'
+
+    Args:
+        command: It as it stands after ``python -m``. Where this program was started by the
+            console command, the result is ``orrery train -c pretrain``.
+    """
+    program = Path(sys.argv[0])
+    if (program.parent.name if program.name == "__main__.py" else program.stem) != "orrery":
+        return f"python -m {command}"
+    for words, word in ORRERY.items():
+        if command == words or command.startswith(f"{words} "):
+            return " ".join(["orrery", *word.split(), *command.removeprefix(words).split()])
+    raise ValueError(f"no command of orrery runs {command!r}")
 
 
 class OneLineParser(argparse.ArgumentParser):
