@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list studies and presets")
+    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
@@ -54,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
     report.add_argument("out", metavar="DIR", type=Path)
+    report.add_argument("--quiet", action="store_true", help="print the path of the page alone")
+    report.add_argument("--json", action="store_true", help="print its path and the results")
     report.set_defaults(command=_report)
 
     export = commands.add_parser("export", help="the trained models of a run of newton, to keep")
@@ -86,11 +90,17 @@ def _integers(text: str) -> list[int]:
 
 
 def _list(options: argparse.Namespace) -> None:
+    found = {}
     for package in packages():
         for name in study.names(package):
             path = Path(next(iter(package.__path__))) / f"{name}.yaml"
             about, known = presets.read_presets(path)
-            _say(name, about, {each.name: each.about for each in known.values()})
+            costs = {each.name: each.about for each in known.values()}
+            found[name] = {"about": about, "presets": costs}
+            if not options.json:
+                _say(name, about, costs)
+    if options.json:
+        print(json.dumps(found))
 
 
 def _say(name: str, about: str, costs: dict[str, str]) -> None:
@@ -122,7 +132,13 @@ def _export(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     name = folder.study_name(options.out)
     locks.refuse_links(options.out)
-    print(study.report(_find(name), options.out))
+    said = study.report(_find(name), options.out)
+    page = options.out / folder.PAGE
+    if options.json:
+        results = [result.to_json() for result in folder.load(options.out)[0]]
+        print(json.dumps({"report": str(page), "results": results}))
+    else:
+        print(page if options.quiet else said)
 
 
 def _find(name: str) -> study.Study:

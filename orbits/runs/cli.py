@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,8 +89,10 @@ def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterato
     """
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader, for example `head`, has seen enough
-        sys.stderr.close()
+        # What is left must go somewhere: Python writes it when it exits, and would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         leave(f"error: {_words(error)}", 2)
     except KeyboardInterrupt:
