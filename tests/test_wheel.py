@@ -18,7 +18,9 @@ pytestmark = pytest.mark.full
 
 
 def tracked():
-    listed = subprocess.run(["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", *PACKAGES], cwd=ROOT, capture_output=True, text=True
+    )
     if listed.returncode:
         pytest.skip("needs a git checkout")
     return [

@@ -15,7 +15,7 @@ from typing import Any
 from attention.listing import check_name
 from orbits.runs.cli import OneLineParser, called, one_line_errors
 from worldmodel import configurations, from_checkpoint
-from worldmodel.models.checkpoint import KEYWORDS, check_file
+from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
 USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
@@ -114,7 +114,8 @@ def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
     """Return the line of an evaluation with ``CKPT``, ``--out`` and ``--overwrite`` as keys."""
     words = list(arguments)
     if words and not words[0].startswith("-"):
-        words[0] = f"--ckpt_path={words[0]}"
+        checkpoint = words.pop(0)
+        words.append(f"--ckpt_path={checkpoint}")  # behind a configuration, which has one of null
     if command != "predict":
         return words
     parser = OneLineParser(add_help=False)
@@ -151,7 +152,7 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         checkpoints += ["pretrained", "model.pretrained"]
     for key in checkpoints:
         if key in values and values[key] not in KEYWORDS and "://" not in values[key]:
-            check_file(values[key])
+            _check_model(values[key])
     text = values.get("data.path", "")
     if text and ":" not in text and not Path(text).exists():
         raise FileNotFoundError(f"{text}: no such file")
@@ -163,6 +164,12 @@ def _check(command: str, arguments: Sequence[str]) -> None:
             f"{command} needs a configuration, such as -c {choice}; choose a file, or from "
             f"{', '.join(configurations.names())}"
         )
+
+
+def _check_model(path: str) -> None:
+    """Refuse what is neither a checkpoint nor the folder of an exported model."""
+    if not (Path(path) / CONFIG).is_file():
+        check_file(path)
 
 
 def _needs_no_model(word: str) -> bool:
@@ -193,7 +200,7 @@ def attention_maps(arguments: Sequence[str]) -> None:
     parser.add_argument("--out", help="picture to write (default: beside the training)")
     options = parser.parse_args(arguments)
     with one_line_errors(resumes=False):
-        check_file(options.checkpoint)
+        _check_model(options.checkpoint)
         out = Path(options.out or from_checkpoint.output_of(options.checkpoint, _picture(options)))
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")

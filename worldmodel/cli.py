@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 import lightning
 from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning.fabric.plugins import CheckpointIO
-from lightning.pytorch.callbacks import ProgressBar
 from lightning.pytorch.cli import (
     ArgsType,
     LightningArgumentParser,
@@ -40,7 +39,7 @@ from worldmodel.training.allocator import keep_freed_memory
 from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
-from worldmodel.training.terminal import StepBar, quieten, tell_predicted, tell_trained
+from worldmodel.training.terminal import quieten, tell_predicted, tell_trained, with_bar
 
 TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others evaluate a trained model."""
@@ -207,15 +206,11 @@ class WorldModelCLI(LightningCLI):
         plugins = plugins if isinstance(plugins, list) else [plugins]
         if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
             plugins = [*plugins, AtomicCheckpoints()]
-        shown = self._get(self.config_init, "trainer.enable_progress_bar") is not False
-        callbacks = self._get(self.config_init, "trainer.callbacks") or []
-        callbacks = callbacks if isinstance(callbacks, list) else [callbacks]
-        if shown and not any(isinstance(callback, ProgressBar) for callback in callbacks):
-            callbacks = [*callbacks, StepBar()]
-        if self._get(self.config_init, "trainer.enable_model_summary") is None:
+        known = self._get(self.config_init, "trainer") or {}
+        callbacks = with_bar(known.get("callbacks"), known.get("enable_progress_bar"))
+        if known.get("enable_model_summary") is None:  # its table is of counts, and a FLOPs of 0
             kwargs["enable_model_summary"] = False
-        more = {"plugins": plugins, "callbacks": callbacks}
-        return super().instantiate_trainer(**more, **kwargs)
+        return super().instantiate_trainer(plugins=plugins, callbacks=callbacks, **kwargs)
 
     def after_fit(self) -> None:
         """Say what was written, how well it does, and what comes next."""

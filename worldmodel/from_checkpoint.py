@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from orbits.runs.deferred import deferred
 from worldmodel.configurations import after_configurations, given
 from worldmodel.models.checkpoint import KEYWORDS, OWN_CLASS, read_checkpoint
 
+read_model = deferred("worldmodel.models.export:read_model")
 DATA = "datamodule_hyper_parameters"
 ORBIT_DATA = ("protocol", "protocol_args", "population", "n_train", "n_val", "n_test", "seed",
               "train_seed", "batch_size", "eval_batch_size", "images")  # fmt: skip
@@ -44,7 +46,7 @@ def output_of(checkpoint: str | Path, name: str) -> Path:
     path = Path(checkpoint)
     if path.parent.name == "checkpoints":
         return path.parent.parent / name
-    return Path("runs") / path.stem / name
+    return Path("runs") / (path.name if path.is_dir() else path.stem) / name
 
 
 def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
@@ -74,13 +76,15 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
 
 
 def fine_tuning(arguments: Sequence[str]) -> list[str]:
-    """Complete ``finetune --pretrained CKPT`` by the shape and the protocol of the backbone."""
-    pretrained = value_of(arguments, "pretrained")
-    if pretrained is None or value_of(arguments, "ckpt_path") is not None:
+    """Complete ``finetune --pretrained CKPT`` by the shape and the protocol of the backbone.
+
+    A training that is resumed has them from its own checkpoint.
+    """
+    pretrained, resumed = (value_of(arguments, key) for key in ("pretrained", "ckpt_path"))
+    source = pretrained if resumed in (None, *KEYWORDS) else resumed
+    if pretrained is None or source is None or "://" in source:
         return list(arguments)
-    if Path(pretrained).is_dir() or "://" in pretrained:
-        return list(arguments)
-    model = read_checkpoint(pretrained)["hyper_parameters"]
+    model = read_model(source)["hyper_parameters"]
     words = _flags("model", {x: model[x] for x in BACKBONE if x in model})
     if "protocol" in model:
         overrides = dict(model.get("protocol_args") or {})

@@ -17,7 +17,6 @@ from orbits.runs.manifest import manifest
 from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
 
-
 EXISTS = "exists; choose another file with --out, or replace it with --overwrite"
 """What is said of a prediction file that is there already."""
 

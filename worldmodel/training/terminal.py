@@ -12,7 +12,7 @@ from typing import Any
 
 import lightning
 import numpy as np
-from lightning.pytorch.callbacks import ProgressBar
+from lightning.pytorch.callbacks import Callback, ProgressBar
 from tqdm import tqdm
 
 from orbits.runs import artefact
@@ -157,6 +157,14 @@ class StepBar(ProgressBar):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def with_bar(callbacks: Callback | list[Callback] | None, shown: bool | None) -> list[Callback]:
+    """Return callbacks with a bar, unless one of them is a bar or none is to be shown."""
+    known = callbacks if isinstance(callbacks, list) else [callbacks] if callbacks else []
+    if shown is False or any(isinstance(callback, ProgressBar) for callback in known):
+        return known
+    return [*known, StepBar()]
 
 
 def _number(batches: list[int | float]) -> int | None:
