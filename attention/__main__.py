@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,17 +24,23 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     options = _parser().parse_args(arguments)
     if options.command == "ls":
-        print(table(options.markdown))
+        try:
+            print(table(options.markdown), flush=True)
+        except BrokenPipeError:  # the reader, for example `head`, has seen enough
+            # What is left must go somewhere: Python writes it when it exits, and would fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         importlib.import_module(f"attention.triton.tools.{options.command}").run(options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m attention", description="Attention variants.")
+    by_orrery = Path(sys.argv[0]).stem == "orrery"
+    prog = "orrery attention" if by_orrery else "python -m attention"
+    parser = _Parser(prog=prog, description="Attention variants.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("ls", help="list the variants")
     listing.add_argument("--markdown", action="store_true", help="as a Markdown table")

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from orbits.runs import flags, folder, locks, presets, study
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 from orbits.runs.deferred import deferred
 
 PACKAGES = (
@@ -22,13 +24,13 @@ PACKAGES = (
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
-PROG = "python -m benchmarks"
+PROG = called("benchmarks")
 export_models = deferred("benchmarks.newton.export:export_models")
 migrate_results = deferred("benchmarks.migration:migrate")
 migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
     options = _parser().parse_args(arguments)
     with one_line_errors(RuntimeError, resumes=options.command is _run):
@@ -46,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list studies and presets")
+    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
@@ -56,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
     report.add_argument("out", metavar="DIR", type=Path)
+    report.add_argument("--quiet", action="store_true", help="print the path of the page alone")
+    report.add_argument("--json", action="store_true", help="print its path and the results")
     report.set_defaults(command=_report)
 
     export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
@@ -88,11 +93,17 @@ def _integers(text: str) -> list[int]:
 
 
 def _list(options: argparse.Namespace) -> None:
+    found = {}
     for package in packages():
         for name in study.names(package):
             path = Path(next(iter(package.__path__))) / f"{name}.yaml"
             about, known = presets.read_presets(path)
-            _say(name, about, {each.name: each.about for each in known.values()})
+            costs = {each.name: each.about for each in known.values()}
+            found[name] = {"about": about, "presets": costs}
+            if not options.json:
+                _say(name, about, costs)
+    if options.json:
+        print(json.dumps(found))
 
 
 def _say(name: str, about: str, costs: dict[str, str]) -> None:
@@ -124,7 +135,13 @@ def _export(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     name = folder.study_name(options.out)
     locks.refuse_links(options.out)
-    print(study.report(_find(name), options.out))
+    said = study.report(_find(name), options.out)
+    page = options.out / folder.PAGE
+    if options.json:
+        results = [result.to_json() for result in folder.load(options.out)[0]]
+        print(json.dumps({"report": str(page), "results": results}))
+    else:
+        print(page if options.quiet else said)
 
 
 def _find(name: str) -> study.Study:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
     options = _parser().parse_args(arguments)
     with one_line_errors(resumes=options.command == "generate"):
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = OneLineParser(prog="python -m orbits", description="Orbit datasets.")
+    parser = OneLineParser(prog=called("orbits"), description="Orbit datasets.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = commands.add_parser
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
 
     info = add("info", help="print a dataset's card")
     info.add_argument("path")
+    info.add_argument("--json", action="store_true", help="print its index as one JSON object")
 
     plot = add("plot", help="draw orbits and distributions")
     plot.add_argument("path")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from orbits.dataset.card import card
 from orbits.dataset.export import write_hdf5
 from orbits.dataset.read import AGAIN
 from orbits.runs import artefact
+from orbits.runs.cli import called
 from orbits.runs.executors import Execution
 from orbits.runs.manifest import manifest
 from orbits.solar_system import single_sequence, two_body
@@ -42,7 +44,9 @@ def generate(options: argparse.Namespace) -> None:
     if missing:
         print(f"{missing} shards are still missing in {options.out}")
     else:
-        print(f"{sum(counts.values())} sequences in {options.out}")
+        splits = ", ".join(f"{count} {split}" for split, count in counts.items())
+        print(f"{sum(counts.values())} sequences in {options.out}: {splits}")
+        print(f"next: {called(f'orbits plot {options.out}')}")
 
 
 def _shift(options: argparse.Namespace) -> shifts.Shift | None:
@@ -76,8 +80,11 @@ def verify(options: argparse.Namespace) -> None:
 
 
 def info(options: argparse.Namespace) -> None:
-    """Print the card of a dataset."""
-    print(card(options.path))
+    """Print the card of a dataset, or its index as JSON."""
+    if options.json:
+        print(json.dumps(dataset.read_index(options.path)))
+    else:
+        print(card(options.path))
 
 
 def plot(options: argparse.Namespace) -> None:

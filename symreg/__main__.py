@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 
-PROG = "python -m symreg"
+PROG = called("symreg")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,11 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--seed", type=int, default=0, help="draws the points and seeds the search")
     fit.add_argument("--out", type=Path, help="write the front and the score as JSON")
     fit.add_argument("--overwrite", action="store_true", help="replace the file named by --out")
+    fit.add_argument("--json", action="store_true", help="print the record as one JSON object")
 
     judge = commands.add_parser("score", help="compare a formula with a law")
     judge.add_argument("formula", help='for example "39.5*m1*m2/r**2"')
     judge.add_argument("predictions", type=Path)
     judge.add_argument("--law", default="newton")
+    judge.add_argument("--json", action="store_true", help="print the score as one JSON object")
 
     show = commands.add_parser("show", help="draw the leaderboard of results")
     show.add_argument("results", type=Path, help="a results folder, or its JSON lines")

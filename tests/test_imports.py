@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("orbits", "attention", "worldmodel", "symreg", "benchmarks")
+PACKAGES = ("orbits", "attention", "worldmodel", "symreg", "benchmarks", "orrery")
 LOOSE = 12
 """Modules that may lie at the top of a package. Orbits, flat on purpose, may have more."""
 

@@ -5,52 +5,54 @@ there are refused before it is loaded.
 """
 
 import argparse
+import hashlib
 import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from attention.listing import check_name
-from orbits.runs.cli import OneLineParser, one_line_errors
-from worldmodel.models.checkpoint import KEYWORDS, check_file
+from orbits.runs.cli import OneLineParser, called, one_line_errors
+from worldmodel import configurations, from_checkpoint
+from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
-USAGE = "usage: python -m worldmodel {} [-c CONFIG.yaml] [--key.subkey VALUE ...]"
+USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
 ABOUT = {
-    "fit": """pre-train on next-token prediction, of orbits (worldmodel/configs/pretrain.yaml) or
-             of text (configs/text.yaml; lm_124m.yaml and others on token shards); with
-             StateModel, on the true state""",
-    "finetune": "train a force head, from --pretrained CKPT or from scratch (configs/force.yaml)",
-    "validate": "evaluate a checkpoint on the validation sequences",
-    "test": "evaluate a checkpoint on the held-out test sequences",
+    "fit": """pre-train on next-token prediction, of orbits (-c pretrain) or of text (-c text;
+             lm_124m and others on token shards); with StateModel, on the true state""",
+    "finetune": "train a force head (-c force), from --pretrained CKPT or from scratch",
+    "validate": "CKPT  evaluate a checkpoint on the validation sequences",
+    "test": "CKPT  evaluate a checkpoint on the held-out test sequences",
     "attention-maps": """CKPT [--layer N] [--sequence N] [--text TEXT] [--out PNG]
              draw the weights of every head of a block on one held-out orbit, or on a text""",
-    "predict": "write a force model's predictions to a file that symreg reads",
+    "predict": """CKPT [--out FILE] [--overwrite]
+             write a force model's predictions to a file that symreg reads (default: beside
+             the checkpoint's training)""",
     "probe": """CKPT [CKPT ...] [--probes all|NAME,...] [--out DIR]
              evaluate checkpoints beside controls and ceilings: results, figures, report""",
     "shards": "write a corpus as files of tokens, for ShardData",
     "bpe": "train a byte-level BPE tokeniser on a corpus",
 }
-EXAMPLES = """
-examples:
-  python -m worldmodel fit -c worldmodel/configs/pretrain.yaml --model.attention=lssar
-  python -m worldmodel fit -c worldmodel/configs/text.yaml --data.path my-texts
-  python -m worldmodel finetune -c worldmodel/configs/force.yaml --pretrained CKPT
-  python -m worldmodel predict -c worldmodel/configs/force.yaml --ckpt_path CKPT
-  python -m worldmodel probe runs/pretrain/version_0/checkpoints/last.ckpt --probes rollout,linear
-"""
+EXAMPLES = (
+    "fit -c pretrain --model.attention=lssar",
+    "fit -c text --data.path my-texts",
+    "finetune -c force --pretrained runs/pretrain/version_0/checkpoints/last.ckpt",
+    "predict runs/force/version_0/checkpoints/last.ckpt",
+    "probe runs/pretrain/version_0/checkpoints/last.ckpt --probes rollout,linear",
+)
 KEYS = """
-`--ckpt_path CKPT` names the checkpoint to evaluate, or the training to resume.
-`python -m worldmodel {0} --help-all` lists the keys of the trainer (it takes seconds),
-`{0} --model.help CLASS` those of a model (NextTokenModel, ForceModel, StateModel, TextModel),
-`{0} --data.help CLASS` those of its data (OrbitData, TextData, ShardData), and
-`{0} --print_config` all keys with their values."""
+CONFIG is a YAML file, or the name of one that comes with the package: {configurations}.
+`--ckpt_path CKPT` names the checkpoint to evaluate, or the training to resume; a checkpoint that
+is evaluated brings its own configuration.
+`{fit} --help-all` lists the keys of the trainer (it takes seconds),
+`{command} --model.help CLASS` those of a model (NextTokenModel, ForceModel, StateModel, TextModel),
+`{command} --data.help CLASS` those of its data (OrbitData, TextData, ShardData), and
+`{command} --print_config` all keys with their values."""
 
-TRAINING = ("fit", "finetune")
-LIGHTNING = (*TRAINING, "validate", "test", "predict")
+TRAINING, EVALUATION = ("fit", "finetune"), ("validate", "test", "predict")
+LIGHTNING = (*TRAINING, *EVALUATION)
 HELP = ("-h", "--help")
 MODULES = {
     "probe": "worldmodel.probes.command",
@@ -62,23 +64,32 @@ CHECKED = ("ckpt_path", "pretrained", "model.pretrained", "data.path", "model.at
 """Keys whose values are checked before Lightning is imported."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; every failure is one line."""
-    command, arguments = (sys.argv[1], sys.argv[2:]) if sys.argv[1:] else ("--help", [])
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command, rest = (words[0], words[1:]) if words else ("--help", [])
     if command in HELP:
         print(_overview())
     elif command in MODULES:
-        importlib.import_module(MODULES[command]).main(arguments)
+        importlib.import_module(MODULES[command]).main(rest)
     elif command == "attention-maps":
-        attention_maps(arguments)
-    elif command in LIGHTNING and arguments and arguments[0] in HELP:
+        attention_maps(rest)
+    elif command in LIGHTNING and rest and rest[0] in HELP:
         about = " ".join(ABOUT[command].split())
-        print(f"{USAGE.format(command)}\n\n{about}\n{KEYS.format(command)}")
+        typed = called(f"worldmodel {command}")
+        print(f"{USAGE.format(typed)}\n\n{about}\n{_keys(typed)}")
     else:
         with one_line_errors(resumes=False):
-            _check(command, arguments)
-            sys.argv[1:] = [word.replace("--help-all", "--help") for word in sys.argv[1:]]
-            importlib.import_module("worldmodel.cli").main()
+            rest = configurations.found(rest)
+            if command in EVALUATION:
+                rest = _spelt_out(command, rest)
+            _check(command, rest)
+            if command in EVALUATION:
+                rest = from_checkpoint.evaluation(command, rest)
+            elif command == "finetune":
+                rest = from_checkpoint.fine_tuning(rest)
+            rest = ["--help" if word == "--help-all" else word for word in rest]
+            importlib.import_module("worldmodel.cli").main([command, *rest])
 
 
 def _overview() -> str:
@@ -86,10 +97,37 @@ def _overview() -> str:
         f"  {name} {about}" if about.startswith("CKPT") else f"  {name:10s} {about}"
         for name, about in ABOUT.items()
     )
+    typed = called("worldmodel")
+    examples = "\n".join(f"  {called(f'worldmodel {example}')}" for example in EXAMPLES)
     return (
-        f"{USAGE.format('COMMAND')}\n\ncommands:\n{commands}\n{EXAMPLES}{KEYS.format('COMMAND')}"
-        f"\n\nprobes: {', '.join(names())}"
+        f"{USAGE.format(f'{typed} COMMAND')}\n\ncommands:\n{commands}\n\nexamples:\n{examples}\n"
+        f"{_keys(f'{typed} COMMAND')}\n\nprobes: {', '.join(names())}"
     )
+
+
+def _keys(command: str) -> str:
+    known, fit = ", ".join(configurations.names()), called("worldmodel fit")
+    return KEYS.format(configurations=known, fit=fit, command=command)
+
+
+def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
+    """Return the line of an evaluation with ``CKPT``, ``--out`` and ``--overwrite`` as keys."""
+    words = list(arguments)
+    if words and not words[0].startswith("-"):
+        checkpoint = words.pop(0)
+        words.append(f"--ckpt_path={checkpoint}")  # behind a configuration, which has one of null
+    if command != "predict":
+        return words
+    parser = OneLineParser(add_help=False)
+    parser.add_argument("--out")
+    parser.add_argument("--overwrite", action="store_true")
+    flags, words = parser.parse_known_args(words)
+    _check_output(flags, words)
+    if flags.out is not None:
+        words.append(f"--trainer.callbacks.path={flags.out}")
+    if flags.overwrite:
+        words.append("--trainer.callbacks.overwrite=true")
+    return words
 
 
 def _check(command: str, arguments: Sequence[str]) -> None:
@@ -104,56 +142,82 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         parser.add_argument(*spellings, dest=key, default=argparse.SUPPRESS)
     flags = vars(parser.parse_known_args(arguments)[0])
     values: dict[str, Any] = {}
-    for path in flags.pop("config"):
-        if ":" in path:  # a configuration itself, or a URL
-            continue
-        if not Path(path).exists():
-            raise FileNotFoundError(f"{path}: no such file")
-        values |= _settings(path)
+    configured = flags.pop("config")
+    for path in configured:
+        if ":" not in path:  # or it is a configuration itself, or a URL
+            values |= configurations.settings(path, CHECKED)
     values = {key: value for key, value in (values | flags).items() if value not in (None, "null")}
     checkpoints = ["ckpt_path"]
     if command in TRAINING and "ckpt_path" not in values:
         checkpoints += ["pretrained", "model.pretrained"]
     for key in checkpoints:
         if key in values and values[key] not in KEYWORDS and "://" not in values[key]:
-            check_file(values[key])
+            _check_model(values[key])
     text = values.get("data.path", "")
     if text and ":" not in text and not Path(text).exists():
         raise FileNotFoundError(f"{text}: no such file")
     if "model.attention" in values:
         check_name(values["model.attention"])
+    if command in TRAINING and not configured and not any(map(_needs_no_model, arguments)):
+        choice = "force" if command == "finetune" else "pretrain"
+        raise ValueError(
+            f"{command} needs a configuration, such as -c {choice}; choose a file, or from "
+            f"{', '.join(configurations.names())}"
+        )
 
 
-def _settings(path: str) -> dict[str, Any]:
-    """Return the settings of a configuration that are checked, by their keys."""
-    try:
-        content = yaml.safe_load(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError):
-        return {}  # whose message names more than this one could
-    settings = {}
-    for key in CHECKED:
-        value = content
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-            value = value.get("init_args", value) if isinstance(value, dict) else value
-        settings[key] = value if isinstance(value, str) else None
-    return settings
+def _check_model(path: str) -> None:
+    """Refuse what is neither a checkpoint nor the folder of an exported model."""
+    if not (Path(path) / CONFIG).is_file():
+        check_file(path)
 
 
-def attention_maps(arguments: list[str]) -> None:
+def _needs_no_model(word: str) -> bool:
+    """Tell whether a flag names the model itself, or asks for help alone."""
+    flags = ("--model", "--model.class_path", "--help-all", "--model.help", "--data.help")
+    return word.partition("=")[0] in (*flags, "--print_config")
+
+
+def _check_output(flags: argparse.Namespace, words: Sequence[str]) -> None:
+    """Refuse to predict into a file that is there, unless a configuration names another."""
+    checkpoint, path = from_checkpoint.value_of(words, "ckpt_path"), flags.out
+    own = "--trainer.callbacks.path" in (word.partition("=")[0] for word in words)
+    if path is None and checkpoint and not configurations.given(words) and not own:
+        path = from_checkpoint.output_of(checkpoint, from_checkpoint.PREDICTIONS)
+    if path is not None and Path(path).exists() and not flags.overwrite:
+        raise FileExistsError(
+            f"{path} exists; choose another file with --out, or replace it with --overwrite"
+        )
+
+
+def attention_maps(arguments: Sequence[str]) -> None:
     """Draw the attention maps of a checkpoint."""
-    parser = OneLineParser(prog="python -m worldmodel attention-maps")
+    parser = OneLineParser(prog=called("worldmodel attention-maps"))
     parser.add_argument("checkpoint")
     parser.add_argument("--layer", type=int, default=-1, help="which block (default: the last)")
     parser.add_argument("--sequence", type=int, help="orbits: which test sequence (default: 0)")
     parser.add_argument("--text", help="text: what to draw (default: the LSSAR paper's sentence)")
-    parser.add_argument("--out", default="attention-maps.png")
+    parser.add_argument("--out", help="picture to write (default: beside the training)")
     options = parser.parse_args(arguments)
     with one_line_errors(resumes=False):
-        check_file(options.checkpoint)
-        if Path(options.out).exists():
-            raise FileExistsError(f"{options.out} exists; choose another --out")
+        _check_model(options.checkpoint)
+        out = Path(options.out or from_checkpoint.output_of(options.checkpoint, _picture(options)))
+        if out.exists():
+            raise FileExistsError(f"{out} exists; choose another --out")
+        options.out = out
         print(importlib.import_module("worldmodel.maps").attention_maps(**vars(options)))
+
+
+def _picture(options: argparse.Namespace) -> str:
+    """Return the name of a picture of attention maps, which says what it is of."""
+    name = "attention-maps"
+    if options.layer != -1:
+        name += f"-layer-{options.layer}"
+    if options.sequence is not None:
+        name += f"-sequence-{options.sequence}"
+    if options.text is not None:
+        name += f"-text-{hashlib.sha256(options.text.encode()).hexdigest()[:8]}"
+    return f"{name}.png"
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ from worldmodel.training.allocator import keep_freed_memory
 from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
+from worldmodel.training.terminal import quieten, tell_predicted, tell_trained, with_bar
 
 TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others evaluate a trained model."""
@@ -205,7 +206,23 @@ class WorldModelCLI(LightningCLI):
         plugins = plugins if isinstance(plugins, list) else [plugins]
         if not any(isinstance(plugin, CheckpointIO) for plugin in plugins):
             plugins = [*plugins, AtomicCheckpoints()]
-        return super().instantiate_trainer(plugins=plugins, **kwargs)
+        known = self._get(self.config_init, "trainer") or {}
+        callbacks = with_bar(known.get("callbacks"), known.get("enable_progress_bar"))
+        if known.get("enable_model_summary") is None:  # its table is of counts, and a FLOPs of 0
+            kwargs["enable_model_summary"] = False
+        return super().instantiate_trainer(plugins=plugins, callbacks=callbacks, **kwargs)
+
+    def after_fit(self) -> None:
+        """Say what was written, how well it does, and what comes next."""
+        tell_trained(self.trainer, self.model)
+
+    after_finetune = after_fit
+
+    def after_predict(self) -> None:
+        """Say what was written, how near the truth it is, and what comes next."""
+        for writer in self.trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(writer, PredictionWriter) and self.trainer.is_global_zero:
+                tell_predicted(writer.path)
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
         """Save the last step, take orbits by default, and let model and data agree."""
@@ -259,6 +276,7 @@ def main(args: ArgsType = None) -> None:
     and SIGTERM with 143, once the last checkpoint is written.
     """
     keep_freed_memory()
+    quieten()
     try:
         WorldModelCLI(args)
     except (ValueError, TypeError, OSError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -134,12 +135,33 @@ def _check_owner(out: Path, mine: Mapping[str, Any]) -> None:
 
 def _compare(out: Path, owner: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
     if owner.get("schema") != SCHEMA or owner["config"] != mine["config"]:
-        raise ValueError(f"{out} holds another dataset; choose another folder")
+        raise ValueError(
+            f"{out} holds another dataset ({_differences(owner, mine)}); choose another folder"
+        )
     if any(owner[name] != value for name, value in mine.items()):
         raise ValueError(
             f"{out} was begun by a machine or a version of the code that computes other bits; "
             "finish it there or choose another folder"
         )
+
+
+def _differences(owner: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """Return which settings of a dataset are not those that were asked for."""
+    if owner.get("schema") != mine["schema"]:
+        return f"of schema {owner.get('schema')}, this version writes {mine['schema']}"
+    theirs, ours = (_flat(json.loads(json.dumps(record["config"]))) for record in (owner, mine))
+    names = sorted(x for x in {*theirs, *ours} if theirs.get(x) != ours.get(x))
+    return ", ".join(f"{x} {theirs.get(x)!r} there, {ours.get(x)!r} asked" for x in names)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def _check_space(out: Path, piece: list[Shard], arrays: Mapping[str, Any]) -> None:

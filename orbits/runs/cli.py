@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
+
+ORRERY = {
+    "orbits": "data",
+    "worldmodel fit": "train",
+    "worldmodel": "",
+    "symreg": "law",
+    "benchmarks": "bench",
+    "attention": "attention",
+}
+"""Commands of ``python -m`` and the words after ``orrery`` that run the same; others, such as
+``worldmodel probe``, keep their own word."""
 
 RENAMED = {
     "--attentions": "--attention",
@@ -18,6 +31,25 @@ RENAMED = {
     "--dask": "--executor dask --scheduler",
 }
 """Flags of earlier versions, and those that took their place."""
+
+
+def called(command: str) -> str:
+    """Return how a command is typed by someone who started this program as they did.
+
+        >>> called("worldmodel fit -c pretrain")
+        'python -m worldmodel fit -c pretrain'
+
+    Args:
+        command: It as it stands after ``python -m``. Where this program was started by the
+            console command, the result is ``orrery train -c pretrain``.
+    """
+    program = Path(sys.argv[0])
+    if (program.parent.name if program.name == "__main__.py" else program.stem) != "orrery":
+        return f"python -m {command}"
+    for words, word in ORRERY.items():
+        if command == words or command.startswith(f"{words} "):
+            return " ".join(["orrery", *word.split(), *command.removeprefix(words).split()])
+    raise ValueError(f"no command of orrery runs {command!r}")
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -57,8 +89,10 @@ def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterato
     """
     try:
         yield
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader, for example `head`, has seen enough
-        sys.stderr.close()
+        # What is left must go somewhere: Python writes it when it exits, and would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         leave(f"error: {_words(error)}", 2)
     except KeyboardInterrupt:

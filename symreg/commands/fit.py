@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from orbits.runs import artefact
+from orbits.runs.cli import called
 from orbits.runs.manifest import manifest
 from symreg import engines, predictions
 from symreg.commands.score import print_score, triple_text
@@ -25,7 +26,8 @@ def main(options: argparse.Namespace) -> None:
     data = predictions.read(options.predictions, options.law)
 
     measured = predictor_metrics(data, options.law)
-    print(f"engine     {why}")
+    if not options.json:
+        print(f"engine     {why}")
     line = search_line(
         data,
         law=options.law,
@@ -35,15 +37,22 @@ def main(options: argparse.Namespace) -> None:
         n=options.points,
         rule=options.rule,
     )
-    for name, triple in measured["exponents"].items():
-        print(f"{name:<10} exponent {triple_text(triple)} of the predictions, 95% over sequences")
-    print(f"c          {triple_text(measured['constant'])}")
-    print_score(line["metrics"])
+    if options.json:
+        print(json.dumps({**line, "engine": why, "forces": measured}))
+    else:
+        for name, triple in measured["exponents"].items():
+            words = "of the predictions, 95% over sequences"
+            print(f"{name:<10} exponent {triple_text(triple)} {words}")
+        print(f"c          {triple_text(measured['constant'])}")
+        print_score(line["metrics"])
     if options.out is not None:
         inputs = {"predictions": data.sha256}
         record = manifest(config, seed=options.seed, inputs=inputs)
         artefact.save_record(options.out, {**line, "forces": measured, "manifest": record})
-        print(f"written    {options.out}")
+        if not options.json:
+            print(f"written    {options.out}")
+    if not options.json:
+        print(f"next: {called(f'symreg leaderboard {options.predictions}')}")
 
 
 def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,10 @@ def main(options: argparse.Namespace) -> None:
     """Compare a formula with a law."""
     data = predictions.read(options.predictions, options.law)
     result = score(options.formula, options.law, X=data.X, y=data.force_predicted)
-    print_score(result.record())
+    if options.json:
+        print(json.dumps(result.record()))
+    else:
+        print_score(result.record())
 
 
 def print_score(result: Mapping[str, Any]) -> None:

@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -283,3 +284,19 @@ def test_a_bad_path_is_refused_before_the_heavy_imports(arguments, made, tmp_pat
     modules, _ = imported(*(places.get(word, word) for word in arguments), code=2)
     assert "numpy" in modules
     assert not modules & HEAVY
+
+
+def test_another_dataset_is_refused_by_what_differs(made, refusal):
+    again = ["generate", *SMALL, "--seed", "5", "--n-bins", "64", "--n", "9", "--out", str(made)]
+    said = refusal(main, again)
+    assert "counts.train 6 there, 9 asked" in said
+    assert "seed 4 there, 5 asked" in said
+
+
+def test_what_is_made_is_counted_and_the_index_is_data(made, capsys):
+    main(["generate", *SMALL, "--seed", "4", "--n-bins", "64", "--out", str(made)])
+    out = capsys.readouterr().out
+    assert f"9 sequences in {made}: 6 train, 2 val, 1 test" in out
+    assert f"next: python -m orbits plot {made}" in out
+    main(["info", str(made), "--json"])
+    assert json.loads(capsys.readouterr().out)["dataset_sha256"]

@@ -43,6 +43,13 @@ def test_fit_writes_a_checked_record(tmp_path, predictions_file, capsys):
     assert "verdict    law (newton)" in capsys.readouterr().out
 
 
+def test_json_is_all_that_is_printed(predictions_file, capsys):
+    main(["fit", str(predictions_file), "--engine", "powerlaw", "--json"])
+    assert json.loads(capsys.readouterr().out)["metrics"]["verdict"] == "law"
+    main(["score", FORMULA, str(predictions_file), "--json"])
+    assert json.loads(capsys.readouterr().out)["verdict"] == "law"
+
+
 def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, refusal):
     out = tmp_path / "front.json"
     out.write_text("precious")

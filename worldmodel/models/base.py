@@ -125,7 +125,7 @@ class GPTModel(lightning.LightningModule, ABC):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
         """Return the loss and log it as ``train_loss``."""
         loss = self.finite(self._loss(batch))
-        self.log("train_loss", loss)
+        self.log("train_loss", loss, prog_bar=True)
         return loss
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:

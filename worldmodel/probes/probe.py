@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orbits import laws
+from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
@@ -58,8 +59,8 @@ class Probing(Study):
         return self.metrics.get(metric, UNDECLARED)
 
     def out(self, settings: ProbeSettings, preset: str) -> Path:
-        """Return the default results folder."""
-        return Path("runs") / self.name
+        """Return the default results folder: of the same checkpoints and settings, the same."""
+        return Path("runs") / f"{self.name}-{artefact.key(self.config(settings, preset))[:8]}"
 
     def check(self, settings: ProbeSettings) -> None:
         """Refuse files, probes and laws that are not there, before torch is imported."""

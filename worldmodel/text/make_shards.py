@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from orbits.runs import artefact, locks
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 from worldmodel.text.corpus import open_corpus
 from worldmodel.text.documents import Documents, Source
 from worldmodel.text.shards import (
@@ -288,7 +288,7 @@ def _source(options: argparse.Namespace) -> Source:
 
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
-        prog="python -m worldmodel shards",
+        prog=called("worldmodel shards"),
         description="Write a corpus as files of tokens in the format of llm.c. The first file is "
         "for validation. What is finished is kept: the same command goes on after a kill.",
     )

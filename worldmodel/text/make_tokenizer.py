@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orbits.runs import artefact
-from orbits.runs.cli import OneLineParser, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors
 from worldmodel.text.corpus import read_corpus
 from worldmodel.text.tokenizers import END_OF_TEXT, load_tokenizer, tokenizers_library
 
@@ -54,7 +54,7 @@ def train(texts: Iterable[str], vocab_size: int) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
-    parser = OneLineParser(prog="python -m worldmodel bpe", description="Train a byte-level BPE.")
+    parser = OneLineParser(prog=called("worldmodel bpe"), description="Train a byte-level BPE.")
     parser.add_argument("--vocab-size", type=int, default=4096, help="number of token ids (4096)")
     parser.add_argument("--path", help="text, as for TextData (default: the standard library)")
     parser.add_argument("--corpus", help="a published corpus; --path is then a copy of its files")

@@ -17,6 +17,9 @@ from orbits.runs.manifest import manifest
 from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
 
+EXISTS = "exists; choose another file with --out, or replace it with --overwrite"
+"""What is said of a prediction file that is there already."""
+
 
 class SaveLastStep(Callback):
     """Save the last step of a training as the last checkpoint.
@@ -50,7 +53,7 @@ class PredictionWriter(BasePredictionWriter):
         if stage != "predict":
             return
         if self.path.exists() and not self.overwrite:
-            raise FileExistsError(f"{self.path} exists; choose another path or set overwrite=true")
+            raise FileExistsError(f"{self.path} {EXISTS}")
         if trainer.world_size > 1:
             raise ValueError("predictions go to one file: predict with trainer.devices=1")
 

@@ -1,0 +1,186 @@
+"""``orrery doctor``: what runs on this machine, and how to get the rest."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orbits.runs.cli import OneLineParser, one_line_errors
+from orrery import __version__
+
+RECORD = Path("runs") / "pysr-search.json"
+CPU_TORCH = "python -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
+_EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print what runs here; with ``--pysr``, make one search and keep its record."""
+    parser = OneLineParser(
+        prog="orrery doctor",
+        description="Say what runs on this machine, and how to get the rest. The exit code is 0 "
+        "whatever is missing; with --pysr it is 2 where PySR has no Julia.",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--pysr",
+        action="store_true",
+        help="make one search with PySR as it was published, in minutes, and write its record",
+    )
+    parser.add_argument(
+        "--out", type=Path, help=f"file for the record of --pysr (default: {RECORD})"
+    )
+    options = parser.parse_args(arguments)
+    with one_line_errors(RuntimeError, resumes=False):
+        if options.pysr:
+            module = importlib.import_module("orrery.live_search")
+            made = module.search_and_keep(options.out or RECORD, quiet=options.json)
+            print(json.dumps(made) if options.json else module.text(made))
+        elif options.out is not None:
+            raise ValueError(f"--out {options.out}: without --pysr there is nothing to write")
+        else:
+            found = examine()
+            print(json.dumps(found) if options.json else text(found))
+
+
+def examine() -> dict[str, Any]:
+    """Return what is here, as plain data."""
+    return {
+        "orrery": __version__,
+        "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
+        "cores": _cores(),
+        "disk_free_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
+        **_torch(),
+        "triton": _version("triton"),
+        "engines": _engines(),
+        "extras": extras(importlib.metadata.requires("orrery") or []) if _version("orrery") else {},
+    }
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _torch() -> dict[str, Any]:
+    """Return PyTorch's build and threads, the GPUs it sees, and what serves each attention.
+
+    PyTorch that does not import, for lack of a driver's library say, is an answer too.
+    """
+    try:
+        import torch
+    except Exception as error:  # whatever the import of a broken installation raises
+        reason = " ".join(str(error).split())
+        return {"torch": {"version": _version("torch"), "error": reason}, "attention": {}}
+    gpus = []
+    if torch.cuda.is_available():
+        for number in range(torch.cuda.device_count()):
+            known = torch.cuda.get_device_properties(number)
+            memory = round(known.total_memory / 2**30)
+            capability = f"{known.major}.{known.minor}"
+            gpus.append({"name": known.name, "capability": capability, "memory_gib": memory})
+    build = {
+        "version": torch.__version__,
+        "build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
+        "threads": torch.get_num_threads(),
+    }
+    return {"torch": build, "gpus": gpus, "attention": _attention("cuda" if gpus else "cpu")}
+
+
+def _attention(device: str) -> dict[str, Any]:
+    """Return which backend ``auto`` takes for each variant here, and why Triton takes no part."""
+    import torch
+
+    from attention import explain, names
+
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    query = torch.empty(1, 1, 64, 64, device=device, dtype=dtype)
+    served: dict[str, list[str]] = {}
+    for name in names():
+        try:
+            backend = explain(name, query).chosen
+        except ValueError:  # its formula has the length in it, which is an argument
+            backend = explain(name, query, length=64).chosen
+        served.setdefault(backend, []).append(name)
+    refused = explain("lssar", query).refused.get("triton")
+    return {"device": device, "backends": served, "triton_lssar": refused or "serves it"}
+
+
+def _engines() -> dict[str, dict[str, str]]:
+    from symreg import engines
+
+    states = {name: engines.get(name).status() for name in engines.names()}
+    return {name: {"state": x.state, "reason": x.reason} for name, x in states.items()}
+
+
+def extras(requirements: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the packages of each extra that are not installed, and the command for them.
+
+    Args:
+        requirements: Those of the installed package, as its metadata have them.
+    """
+    packages: dict[str, set[str]] = {}
+    for requirement in requirements:
+        if match := _EXTRA.match(requirement):
+            packages.setdefault(match["extra"], set()).add(match["package"])
+    return {
+        extra: {
+            "missing": sorted(name for name in names if _version(name) is None),
+            "command": f"python -m pip install 'orrery[{extra}]'",
+        }
+        for extra, names in sorted(packages.items())
+    }
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """Return what was found as lines."""
+    torch, serving = found["torch"], found["attention"]
+    lines = [
+        ("orrery", found["orrery"]),
+        ("python", found["python"]),
+        ("cores", str(found["cores"])),
+        ("disk", f"{found['disk_free_gb']} GB free in this folder"),
+    ]
+    if "error" in torch:
+        lines.append(("torch", f"does not import: {torch['error']}; {CPU_TORCH}"))
+    else:
+        build = f"{torch['version']}, {torch['build']} build, {torch['threads']} threads"
+        lines.append(("torch", build))
+        for gpu in found["gpus"]:
+            words = f"{gpu['name']}, capability {gpu['capability']}, {gpu['memory_gib']} GiB"
+            lines.append(("GPU", words))
+        if not found["gpus"]:
+            lines.append(("GPU", "none that PyTorch can use; everything runs on the CPU"))
+    lines.append(("triton", found["triton"] or "not installed; it exists for Linux alone"))
+    if serving:
+        counts = ", ".join(f"{len(names)} by {by}" for by, names in serving["backends"].items())
+        lines.append(("attention", f"variants on {serving['device']}: {counts}"))
+        lines.append(("", f"fused kernel of lssar: {serving['triton_lssar']}"))
+    for name, engine in found["engines"].items():
+        lines.append((f"engine {name}", f"{engine['state']}: {engine['reason']}"))
+    if not found["extras"]:
+        lines.append(("extras", "orrery is not installed; in its folder: python -m pip install ."))
+    for name, extra in found["extras"].items():
+        missing = ", ".join(extra["missing"])
+        state = f"lacks {missing}; {extra['command']}" if missing else "installed"
+        lines.append((f"extra {name}", state))
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {words}" for label, words in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The console command: what each first word runs, and how commands are spelt to the user."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from orbits.runs.cli import called
+from orrery.__main__ import COMMANDS, main
+
+PUBLISHED = (
+    *("data", "train", "finetune", "predict", "probe", "law", "bench", "attention", "doctor"),
+)
+
+
+def python(code, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_loads_no_torch(command):
+    code = """
+import sys
+sys.argv = ["/bin/orrery", *sys.argv[1:]]
+from orrery.__main__ import main
+try:
+    main()
+finally:
+    heavy = {"torch", "lightning", "sympy", "matplotlib", "pandas"} & {*sys.modules}
+    print(sorted(heavy), file=sys.stderr)
+"""
+    ran = python(code, command, "--help")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == "[]\n"
+    assert ran.stdout.startswith(f"usage: orrery {command}")
+
+
+def test_the_overview_names_every_command(capsys):
+    assert {*PUBLISHED} <= COMMANDS.keys()
+    main([])
+    said = capsys.readouterr().out
+    assert all(f"\n  {name} " in said for name in COMMANDS)
+
+
+def test_an_unknown_word_is_one_line(refusal):
+    assert "did you mean probe?" in refusal(main, ["prob"])
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("/usr/bin/orrery", "orrery train -c pretrain"),
+        ("/site/orrery/__main__.py", "orrery train -c pretrain"),
+        ("C:/Scripts/orrery.exe", "orrery train -c pretrain"),
+        ("/site/worldmodel/__main__.py", "python -m worldmodel fit -c pretrain"),
+        ("/usr/bin/pytest", "python -m worldmodel fit -c pretrain"),
+    ],
+)
+def test_a_command_is_spelt_as_the_program_was_started(monkeypatch, program, expected):
+    monkeypatch.setattr(sys, "argv", [program, "train"])
+    assert called("worldmodel fit -c pretrain") == expected
+
+
+def test_what_is_spelt_is_what_runs(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["orrery"])
+    for name, (target, _) in COMMANDS.items():
+        if name != "doctor":
+            assert called(target) == f"orrery {name}"
+
+
+@pytest.mark.parametrize("words", ["attention ls", "data ls", "law ls", "bench ls"])
+def test_a_reader_who_leaves_early_is_no_error(words):
+    code = f"""
+import os, sys
+reading, writing = os.pipe()
+os.close(reading)
+os.dup2(writing, 1)
+from orrery.__main__ import main
+main({words.split()!r})
+"""
+    ran = python(code)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_lists_are_data_where_they_are_asked_to_be(capsys):
+    main(["bench", "ls", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert "tiny" in found["newton"]["presets"]

@@ -1,0 +1,117 @@
+"""What a checkpoint knows completes a command line: its model, its data, and where output goes.
+
+The settings become flags, each as JSON, in front of those that the user gives, which so override
+them. A checkpoint may come from a stranger: it is read as plain data, and of its data's settings
+only those of orbits are taken, which name no file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orbits.runs.deferred import deferred
+from worldmodel.configurations import after_configurations, given
+from worldmodel.models.checkpoint import KEYWORDS, OWN_CLASS, read_checkpoint
+
+read_model = deferred("worldmodel.models.export:read_model")
+DATA = "datamodule_hyper_parameters"
+ORBIT_DATA = ("protocol", "protocol_args", "population", "n_train", "n_val", "n_test", "seed",
+              "train_seed", "batch_size", "eval_batch_size", "images")  # fmt: skip
+"""Settings of OrbitData that make the same data again."""
+BACKBONE = ("input", "attention", "attention_args", "n_layer", "n_head", "head_dim", "mlp", "norm")
+"""Hyper-parameters that a force head's backbone shares with the pre-trained one."""
+TRAINED = ("optimizer", "lr", "weight_decay", "warmup_steps", "min_lr_ratio", "direction_weight",
+           "freeze_backbone")  # fmt: skip
+"""Hyper-parameters of a training, which an evaluation only repeats."""
+OF_LABELS = ("shift", "label_leak", "target")
+"""Overrides of a protocol that are not the backbone's."""
+MODELS = {
+    "worldmodel.models.orbit.NextTokenModel",
+    "worldmodel.models.orbit.ForceModel",
+    "worldmodel.models.state.StateModel",
+}
+PREDICTIONS = "predictions.npz"
+WRITER = "worldmodel.training.callbacks.PredictionWriter"
+
+
+def output_of(checkpoint: str | Path, name: str) -> Path:
+    """Return where a file that is made of a checkpoint goes.
+
+    That is the folder of its training, ``runs/force/version_0`` for example, and for a checkpoint
+    that lies elsewhere a folder of its name in ``runs``.
+    """
+    path = Path(checkpoint)
+    if path.parent.name == "checkpoints":
+        return path.parent.parent / name
+    return Path("runs") / (path.name if path.is_dir() else path.stem) / name
+
+
+def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
+    """Complete ``predict``, ``test`` or ``validate`` of a checkpoint without a configuration.
+
+    Raises:
+        ValueError: The checkpoint has no orbit data that could be made again.
+    """
+    checkpoint = value_of(arguments, "ckpt_path")
+    if given(arguments) or checkpoint in (None, *KEYWORDS):
+        return list(arguments)
+    content = read_checkpoint(str(checkpoint))
+    data, model = content.get(DATA), dict(content["hyper_parameters"])
+    name = model.get(OWN_CLASS)
+    if name not in MODELS or not isinstance(data, Mapping) or "protocol" not in data:
+        raise ValueError(
+            f"{checkpoint}: says not which orbits it was trained on; give its configuration with -c"
+        )
+    words = ["--trainer.logger=false", f"--model={name}", "--data=OrbitData"]
+    words += _flags("model", {x: model[x] for x in (*BACKBONE, *TRAINED) if x in model})
+    words += _flags("data", {x: data[x] for x in ORBIT_DATA if x in data})
+    if command == "predict":
+        path = output_of(str(checkpoint), PREDICTIONS)
+        writer = [{"class_path": WRITER, "init_args": {"path": str(path)}}]
+        words += _flags("trainer", {"callbacks": writer})
+    return [*words, *arguments]
+
+
+def fine_tuning(arguments: Sequence[str]) -> list[str]:
+    """Complete ``finetune --pretrained CKPT`` by the shape and the protocol of the backbone.
+
+    A training that is resumed has them from its own checkpoint.
+    """
+    pretrained, resumed = (value_of(arguments, key) for key in ("pretrained", "ckpt_path"))
+    source = pretrained if resumed in (None, *KEYWORDS) else resumed
+    if pretrained is None or source is None or "://" in source:
+        return list(arguments)
+    model = read_model(source)["hyper_parameters"]
+    words = _flags("model", {x: model[x] for x in BACKBONE if x in model})
+    if "protocol" in model:
+        overrides = dict(model.get("protocol_args") or {})
+        of_world = {
+            f"protocol_args.{name}": value
+            for name, value in overrides.items()
+            if name not in OF_LABELS and name.isidentifier()
+        }
+        words += _flags("data", {"protocol": model["protocol"], **of_world})
+    place = after_configurations(arguments)
+    return [*arguments[:place], *words, *arguments[place:]]
+
+
+def value_of(arguments: Sequence[str], key: str) -> str | None:
+    """Return the last value of a flag on a command line."""
+    value = None
+    for place, word in enumerate(arguments):
+        flag, equals, rest = word.partition("=")
+        if flag == f"--{key}":
+            value = rest if equals else next(iter(arguments[place + 1 :]), None)
+    return value
+
+
+def _flags(group: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return settings as flags whose values are read as YAML, of which JSON is a part."""
+    return [f"--{group}.{name}={_yaml(value)}" for name, value in settings.items()]
+
+
+def _yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
