@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orbits.runs import download, untrusted
+from orbits.runs.folder import PAGE
 from orbits.runs.statistics import CONVENTION
 from orbits.runs.table import Table, escape
 

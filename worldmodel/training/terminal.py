@@ -137,12 +137,12 @@ class StepBar(ProgressBar):
         if trainer.state.fn == "validate":
             self._begin("validate", _number(trainer.num_val_batches))
 
-    def _advance(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if trainer.state.fn != "fit" and self._bar is not None:
+    def _advance(self, *arguments: Any, **_: Any) -> None:
+        if arguments[0].state.fn != "fit" and self._bar is not None:
             self._bar.update()
 
-    def _finish(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if trainer.state.fn != "fit":
+    def _finish(self, *arguments: Any, **_: Any) -> None:
+        if arguments[0].state.fn != "fit":
             self._end()
 
     on_validation_batch_end = on_test_batch_end = on_predict_batch_end = _advance
