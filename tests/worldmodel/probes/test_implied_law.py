@@ -251,7 +251,9 @@ def test_a_world_of_other_masses_is_asked_as_any(untrained, tmp_path):
     said = words.answers(results)
     assert "of m1_over_r2 by r^" in said[0]
     assert any("continuations do not tell m1_over_r2 from a law of other masses" in x for x in said)
-    assert {image.stem for x in PROBE.draw(results, tmp_path) for image in x.images} == {*CAPTIONS}
+    drawn = {image.stem for x in PROBE.draw(results, tmp_path) for image in x.images}
+    assert {*CAPTIONS} - {"implied_law_film"} < drawn
+    assert "implied_law_film_m1_over_r2" in drawn
     file = next(
         folder.file(tmp_path, x, "predictions") for x in results if "predictions" in x.files
     )
