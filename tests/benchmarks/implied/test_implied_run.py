@@ -20,6 +20,7 @@ TINY = (
 )
 
 
+@pytest.mark.full
 def test_a_law_that_is_no_power_has_one_exponent_near_and_another_far():
     found = {}
     for law in ("newton", "softened"):

@@ -87,6 +87,7 @@ def test_data_that_never_end_have_no_place_on_a_data_axis():
     np.testing.assert_allclose(each.exponents, -1)
 
 
+@pytest.mark.full
 def test_the_flagships_world_models_are_taken_at_their_addresses():
     settings = STUDY.settings("small")
     found = {cell.key for cell in STUDY.cells(settings)}
