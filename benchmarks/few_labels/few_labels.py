@@ -8,23 +8,18 @@ in fine-tuning, as a backbone's weights do not depend on it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.few_labels.scores import ANNEALED, WITH, WITHOUT
-from benchmarks.newton import newton
 from benchmarks.newton.quantities import QUANTITIES
-from benchmarks.study import check_re_weighted
+from benchmarks.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.study import Study
 
 REWEIGHTING = (WITH, WITHOUT, ANNEALED)
-LISTS = ("attention", "exponents", "seeds", "label_sets", "reweighting", "lrs", "steps")
-"""Settings in which a value counts once."""
 
 
 @dataclass(frozen=True)
@@ -84,39 +79,24 @@ class FewLabels:
                 )
 
 
-class FewLabelsStudy(Study):
+class FewLabelsStudy(RecipeStudy):
     """Fine-tuning on few labels."""
 
     name = "few_labels"
     about = "Does fine-tuning on few labels fail by the backbone, and does re-weighting do it?"
     Settings = FewLabels
+    re_weighting = ("exponents", "reweighting", "anneal")
+    once = ("attention", "exponents", "seeds", "label_sets", "reweighting", "lrs", "steps")
     metrics: ClassVar[Mapping[str, Quantity]] = {
         **QUANTITIES,
         "r2_log_train": Quantity("higher", "", "r2_log of the labelled sequences themselves"),
         "step": Quantity("none", "steps", "at which the model was asked"),
         "entropy": Quantity("none", "nats", "mean entropy of a row of attention weights"),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.few_labels.grid:cells")
-    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     tables = deferred("benchmarks.few_labels.tables:tables")
     figures = deferred("benchmarks.few_labels.figure:figures")
     sentences = deferred("benchmarks.few_labels.sentences:sentences")
-
-    def resolve(self, settings: FewLabels) -> FewLabels:
-        """Return settings with every value once."""
-        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
-        return dataclasses.replace(settings, **once)
-
-    def check(self, settings: FewLabels) -> None:
-        """Refuse a recipe for which this machine has too few devices."""
-        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
-
-    def check_changes(self, settings: FewLabels, changes: Mapping[str, Any]) -> None:
-        """Refuse settings of the re-weighting where no variant is re-weighted."""
-        for name in {"exponents", "reweighting", "anneal"} & changes.keys():
-            check_re_weighted(f"--{name}", settings.attention)
 
 
 STUDY = FewLabelsStudy()

@@ -8,20 +8,14 @@ matrix alone does not tell a law from a table of training orbits; every report s
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from benchmarks.newton import newton
-from benchmarks.study import check_re_weighted
+from benchmarks.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.study import Study
-
-LISTS = ("worlds", "prompts", "attention", "exponents", "seeds", "shifts")
-"""Settings in which a value counts once."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +49,13 @@ class Implied:
         check_at_least(self, {"seeds": 0, "n_sequences": 2})
 
 
-class ImpliedStudy(Study):
+class ImpliedStudy(RecipeStudy):
     """The matrix of worlds."""
 
     name = "implied"
     about = "By which law does a world model continue the orbits of other worlds?"
     Settings = Implied
+    once = ("worlds", "prompts", "attention", "exponents", "seeds", "shifts")
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "exponent_within": Quantity(
             "none", "", "exponent of r along each continued orbit, by its own second differences"
@@ -74,33 +69,10 @@ class ImpliedStudy(Study):
         ),
         "val_nll": Quantity("lower", "nats", "validation loss of a row's two bins together"),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.implied.grid:cells")
-    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     tables = deferred("benchmarks.implied.tables:tables")
     figures = deferred("benchmarks.implied.figure:figures")
     sentences = deferred("benchmarks.implied.sentences:sentences")
-
-    def resolve(self, settings: Implied) -> Implied:
-        """Return settings with every value once."""
-        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
-        return dataclasses.replace(settings, **once)
-
-    def check(self, settings: Implied) -> None:
-        """Refuse a recipe for which this machine has too few devices."""
-        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
-
-    def check_changes(self, settings: Implied, changes: Mapping[str, Any]) -> None:
-        """Refuse exponents where no variant is re-weighted."""
-        if "exponents" in changes and settings.exponents:
-            check_re_weighted("--exponents", settings.attention)
-
-    def plan(self, cells: Any, settings: Implied) -> str:
-        """Return the cells and what the training of the world models costs."""
-        from benchmarks.newton.flops import table
-
-        return f"{super().plan(cells, settings)}\n\n{table(cells)}"
 
 
 STUDY = ImpliedStudy()

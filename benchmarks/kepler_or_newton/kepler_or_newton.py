@@ -9,51 +9,40 @@ continuations obey, which no read-out tells: what is there to be read need not b
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from benchmarks.kepler_or_newton.points import RANDOM
 from benchmarks.kepler_or_newton.settings import LISTS, KeplerOrNewton
-from benchmarks.newton import newton
 from benchmarks.newton.quantities import WORLD_MODEL
+from benchmarks.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
-from orbits.runs.study import Study
 from worldmodel.probes.quantities import QUANTITIES as PROBES
 
 MEASURED = ("exponent_within", "first_error", "last_error")
 
 
-class KeplerOrNewtonStudy(Study):
+class KeplerOrNewtonStudy(RecipeStudy):
     """Read-outs and implied laws of world models by head, noise, context and attention."""
 
     name = "kepler_or_newton"
     about = "When does a world model become Newtonian?"
     Settings = KeplerOrNewton
+    once = LISTS
+    untrained = (RANDOM,)
     metrics: ClassVar[Mapping[str, Quantity]] = {
         **WORLD_MODEL,
         **{name: PROBES[name] for name in MEASURED},
         **{name: value for name, value in PROBES.items() if name.startswith("r2_")},
         "rollout_error": Quantity("lower", "AU", "error of a rollout, mean over its rows"),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.kepler_or_newton.grid:cells")
-    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     tables = deferred("benchmarks.kepler_or_newton.tables:tables")
     figures = deferred("benchmarks.kepler_or_newton.figure:figures")
     sentences = deferred("benchmarks.kepler_or_newton.sentences:sentences")
-
-    def resolve(self, settings: KeplerOrNewton) -> KeplerOrNewton:
-        """Return settings with every value once."""
-        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
-        return dataclasses.replace(settings, **once)
-
-    def check(self, settings: KeplerOrNewton) -> None:
-        """Refuse a recipe for which this machine has too few devices."""
-        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
         """Return the report with the published numbers at its end."""

@@ -8,7 +8,6 @@ from orbits.runs.settings import check_at_least, check_not_empty
 
 HEADS = ("mixture", "gaussian", "bins")
 LISTS = ("attention", "predicts", "noise", "windows", "seeds", "places")
-"""Settings in which a value counts once."""
 
 
 @dataclass(frozen=True)

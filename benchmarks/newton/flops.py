@@ -23,6 +23,7 @@ from torch import nn
 
 from benchmarks import learners
 from benchmarks.training_options import Job, options
+from orbits import protocols
 from orbits.runs.cell import Cell
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 
@@ -58,7 +59,8 @@ def of_cell(cell: Cell) -> Cost:
     job = cell.arguments.get("job")
     if job is None:
         return Cost()
-    model, rows = _model(job), 1 + cell.arguments["world"]["n_points"]
+    model, data = _model(job), job["data"]
+    rows = 1 + protocols.get(data["protocol"], data["protocol_args"]).n_points
     shares = job["steps"] * options(job).devices
     sequences = shares * job["data"]["batch_size"]
     flops = sequences * sequence_flops(model, rows) + shares * optimizer_flops(model)

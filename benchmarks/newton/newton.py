@@ -22,19 +22,6 @@ from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred
 from orbits.runs.study import Study
 
-LISTS = (
-    "attention",
-    "baseline_seeds",
-    "baselines",
-    "elsewhere",
-    "engine",
-    "exponents",
-    "labels",
-    "seeds",
-    "shifts",
-)
-"""Settings in which a value counts once."""
-
 
 class NewtonStudy(Study):
     """The flagship."""
@@ -42,6 +29,17 @@ class NewtonStudy(Study):
     name = "newton"
     about = "Do models that predict orbits learn their law?"
     Settings = NewtonSettings
+    once = (
+        "attention",
+        "baseline_seeds",
+        "baselines",
+        "elsewhere",
+        "engine",
+        "exponents",
+        "labels",
+        "seeds",
+        "shifts",
+    )
     metrics = QUANTITIES
     undeciding: ClassVar = ("tflops",)
 
@@ -52,21 +50,20 @@ class NewtonStudy(Study):
 
     def resolve(self, settings: NewtonSettings) -> NewtonSettings:
         """Return settings with the engine that ``auto`` stands for and every value once."""
-        once: dict[str, Any] = {
-            name: tuple(dict.fromkeys(getattr(settings, name))) for name in LISTS
-        }
+        settings = super().resolve(settings)
+        named: dict[str, Any] = {}
         if "all" in settings.baselines:
             from worldmodel.controls.baselines import BASELINES
 
-            once["baselines"] = tuple(BASELINES)
+            named["baselines"] = tuple(BASELINES)
         if "auto" in settings.engine:
             from symreg import engines
 
             engine, reason = engines.resolve("auto")
             print(f"engine: {engine.name} ({reason})")
-            named = [engine.name if name == "auto" else name for name in settings.engine]
-            once["engine"] = tuple(dict.fromkeys(named))
-        return dataclasses.replace(settings, **once)
+            names = (engine.name if name == "auto" else name for name in settings.engine)
+            named["engine"] = tuple(dict.fromkeys(names))
+        return dataclasses.replace(settings, **named)
 
     def check(self, settings: NewtonSettings) -> None:
         """Refuse settings for which this machine has too few devices."""

@@ -8,21 +8,15 @@ exam of a force head.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from benchmarks.newton import newton
 from benchmarks.newton.quantities import QUANTITIES
-from benchmarks.study import check_re_weighted
+from benchmarks.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.study import Study
-
-LISTS = ("attention", "exponents", "steps", "heads", "sequences", "seeds", "labels")
-"""Settings in which a value counts once."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +53,13 @@ class Scaling:
         check_at_least(self, least)
 
 
-class ScalingStudy(Study):
+class ScalingStudy(RecipeStudy):
     """Curves against steps, width, data and compute."""
 
     name = "scaling"
     about = "What do more steps, width and data buy a world model?"
     Settings = Scaling
+    once = ("attention", "exponents", "steps", "heads", "sequences", "seeds", "labels")
     metrics: ClassVar[Mapping[str, Quantity]] = {
         **QUANTITIES,
         "missed": Quantity(
@@ -78,33 +73,10 @@ class ScalingStudy(Study):
         "flops": Quantity("none", "FLOPs", "of the training, by formula"),
         "parameters": Quantity("none", "", "weights of the model"),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.scaling.grid:cells")
-    restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     tables = deferred("benchmarks.scaling.tables:tables")
     figures = deferred("benchmarks.scaling.figure:figures")
     sentences = deferred("benchmarks.scaling.sentences:sentences")
-
-    def resolve(self, settings: Scaling) -> Scaling:
-        """Return settings with every value once, in ascending order where they are numbers."""
-        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
-        return dataclasses.replace(settings, **once)
-
-    def check(self, settings: Scaling) -> None:
-        """Refuse a recipe for which this machine has too few devices."""
-        newton.STUDY.check(newton.STUDY.settings(settings.recipe))
-
-    def check_changes(self, settings: Scaling, changes: Mapping[str, Any]) -> None:
-        """Refuse exponents where no variant is re-weighted."""
-        if "exponents" in changes and settings.exponents:
-            check_re_weighted("--exponents", settings.attention)
-
-    def plan(self, cells: Any, settings: Scaling) -> str:
-        """Return the cells and what their training costs."""
-        from benchmarks.newton.flops import table
-
-        return f"{super().plan(cells, settings)}\n\n{table(cells)}"
 
 
 STUDY = ScalingStudy()

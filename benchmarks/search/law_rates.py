@@ -73,6 +73,7 @@ class LawRates(Study):
     name = "law_rates"
     about = "How often does a symbolic search find a law that is there?"
     Settings = LawRatesSettings
+    once = ("law", "formula", "noise")
     metrics: ClassVar = {
         **quantities.SEARCH,
         "found": Quantity("higher", "", "whether a formula is the true one", bounds=(0, 1)),
@@ -85,13 +86,8 @@ class LawRates(Study):
 
     def resolve(self, settings: LawRatesSettings) -> LawRatesSettings:
         """Return settings with every value once and the engine that ``auto`` stands for."""
-        return dataclasses.replace(
-            settings,
-            law=tuple(dict.fromkeys(settings.law)),
-            formula=tuple(dict.fromkeys(settings.formula)),
-            noise=tuple(dict.fromkeys(settings.noise)),
-            engine=tuple(dict.fromkeys(engines.resolve(name)[0].name for name in settings.engine)),
-        )
+        named = dict.fromkeys(engines.resolve(name)[0].name for name in settings.engine)
+        return dataclasses.replace(super().resolve(settings), engine=tuple(named))
 
     def config(self, settings: LawRatesSettings, preset: str) -> dict[str, Any]:
         """Return what determines the results, numbers of points and rules included."""

@@ -22,9 +22,6 @@ from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.study import Study
 
-LISTS = ("attention", "exponents", "seeds", "tested", "prompts")
-"""Settings in which a value counts once."""
-
 
 @dataclass(frozen=True)
 class Worlds:
@@ -105,6 +102,7 @@ class WorldsStudy(Study):
     name = "worlds"
     about = "Does a world model infer the law of a world from the orbit that it sees?"
     Settings = Worlds
+    once = ("attention", "exponents", "seeds", "tested", "prompts")
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "val_nll": Quantity("lower", "nats", "of the next point, validation"),
         "S": Quantity(
@@ -140,10 +138,9 @@ class WorldsStudy(Study):
 
     def resolve(self, settings: Worlds) -> Worlds:
         """Return settings with every value once, exponents ascending."""
-        once: dict[str, Any] = {x: tuple(dict.fromkeys(getattr(settings, x))) for x in LISTS}
-        for name in ("tested", "prompts"):
-            once[name] = tuple(sorted(once[name]))
-        return dataclasses.replace(settings, **once)
+        settings = super().resolve(settings)
+        tested, prompts = sorted(settings.tested), sorted(settings.prompts)
+        return dataclasses.replace(settings, tested=tuple(tested), prompts=tuple(prompts))
 
     def check_changes(self, settings: Worlds, changes: Mapping[str, Any]) -> None:
         """Refuse settings of the re-weighting where no variant is re-weighted."""

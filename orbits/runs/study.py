@@ -45,6 +45,7 @@ class Study(ABC):
         metrics: What each metric means; ``loss`` stands for ``loss@4x`` too.
         undeciding: Fields of the settings that determine no result.
         words: The field whose values are given without a flag; empty for none.
+        once: Fields of the settings that are lists in which a value counts once.
         prepare: Called once in each worker before its first cell.
         execution: Where cells are computed unless flags say otherwise.
         timed: Whether cells measure time, so that none may run beside another.
@@ -57,6 +58,7 @@ class Study(ABC):
     metrics: ClassVar[Mapping[str, Quantity]] = {}
     undeciding: ClassVar[tuple[str, ...]] = ()
     words: ClassVar[str] = ""
+    once: ClassVar[tuple[str, ...]] = ()
     prepare: ClassVar[Callable[[], None] | None] = None
     execution: ClassVar[Execution] = Execution()
     timed: ClassVar[bool] = False
@@ -70,8 +72,12 @@ class Study(ABC):
         """
 
     def resolve(self, settings: Any) -> Any:
-        """Return settings with what only this machine can tell, for example an engine's name."""
-        return settings
+        """Return settings with values of lists once, and what only this machine can tell.
+
+        The latter is for example an engine's name.
+        """
+        once = {name: tuple(dict.fromkeys(getattr(settings, name))) for name in self.once}
+        return dataclasses.replace(settings, **once)
 
     def check(self, settings: Any) -> None:  # noqa: B027
         """Refuse settings that this machine cannot compute.

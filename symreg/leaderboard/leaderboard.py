@@ -47,14 +47,13 @@ class Leaderboard(Study):
     Settings = LeaderboardSettings
     metrics = {**quantities.FORCES, **quantities.SEARCH}  # noqa: RUF012
     words = "files"
+    once = ("files",)
     prepare = staticmethod(one_thread)
 
     def resolve(self, settings: LeaderboardSettings) -> LeaderboardSettings:
         """Return settings with every file once and the engine that ``auto`` stands for."""
         engine = engines.resolve(settings.engine)[0].name
-        return dataclasses.replace(
-            settings, files=tuple(dict.fromkeys(settings.files)), engine=engine
-        )
+        return dataclasses.replace(super().resolve(settings), engine=engine)
 
     def out(self, settings: LeaderboardSettings, preset: str) -> Path:
         """Return ``runs/leaderboard``."""
