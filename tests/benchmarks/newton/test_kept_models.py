@@ -16,20 +16,23 @@ from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 
 RUN = Path(__file__).parents[3] / "benchmarks/results/newton-exam"
-MODELS = sorted(RUN.glob("models/*"))
+MODELS = sorted(path.parent for path in RUN.parent.glob(f"*/models/*/{CONFIG}"))
 MOST = 30e6
-"""Bytes that kept models may take in all."""
+"""Bytes that the kept models of a run may take in all."""
 
 
 def test_they_are_small():
     assert MODELS
-    assert sum(file.stat().st_size for model in MODELS for file in model.iterdir()) <= MOST
+    for run in {model.parent for model in MODELS}:
+        assert sum(file.stat().st_size for file in run.glob("*/*")) <= MOST, run
 
 
 def test_they_are_intact_and_of_the_kept_lines():
-    lines = {line.cell: line.case for line in folder.load(RUN)[0]}
-    checkpoints = {x for line in folder.load(RUN)[0] for x in line.manifest["inputs"].values()}
+    known = {run: folder.load(run)[0] for run in {path.parents[1] for path in MODELS}}
     for path in MODELS:
+        lines = {line.cell: line.case for line in known[path.parents[1]]}
+        inputs = [line.manifest["inputs"] for line in known[path.parents[1]]]
+        checkpoints = {digest for each in inputs for digest in each.values()}
         provenance = read_config(path)["provenance"]
         assert provenance["case"] == lines[provenance["cell"]].to_json()
         assert provenance["checkpoint"] in checkpoints, "another line names it as what it read"
