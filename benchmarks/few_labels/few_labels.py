@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from benchmarks.few_labels.scores import ANNEALED, WITH, WITHOUT
 from benchmarks.newton.quantities import QUANTITIES
-from benchmarks.recipe import RecipeStudy
+from benchmarks.newton.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty

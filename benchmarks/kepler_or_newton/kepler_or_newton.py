@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from benchmarks.kepler_or_newton.points import RANDOM
 from benchmarks.kepler_or_newton.settings import LISTS, KeplerOrNewton
 from benchmarks.newton.quantities import WORLD_MODEL
-from benchmarks.recipe import RecipeStudy
+from benchmarks.newton.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result

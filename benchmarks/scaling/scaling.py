@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
-from benchmarks.recipe import RecipeStudy
+from benchmarks.newton.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
