@@ -31,7 +31,8 @@ ABOUT = {
              write a force model's predictions to a file that symreg reads (default: beside
              the checkpoint's training)""",
     "probe": """CKPT [CKPT ...] [--probes all|NAME,...] [--out DIR]
-             evaluate checkpoints beside controls and ceilings: results, figures, report""",
+             evaluate checkpoints beside controls and ceilings: results, figures, report;
+             --model path/to/file.py:Class a model of your own""",
     "shards": "write a corpus as files of tokens, for ShardData",
     "bpe": "train a byte-level BPE tokeniser on a corpus",
 }
