@@ -19,6 +19,7 @@ from orbits.runs.deferred import deferred
 
 PACKAGES = (
     *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
+    "exam",
     *("recall", "language", "cost", "search"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""
