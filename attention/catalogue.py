@@ -6,6 +6,8 @@ entry and the field.
 
 from __future__ import annotations
 
+import sys
+from importlib import metadata
 from typing import Any
 
 from attention.spec import AttnSpec
@@ -292,8 +294,34 @@ _ENTRIES = (
         about="Zero-sum weights from softmax scores, gated by the layer's input.",
     ),
 )
-CATALOGUE = tuple(spec for spec in _ENTRIES if spec is not None)
-"""Every variant."""
+GROUP = "orrery.attention"
+"""Entry points of variants from outside: an :class:`AttnSpec`, or several."""
+
+
+def _from_outside(taken: tuple[str, ...]) -> list[AttnSpec]:
+    """Return the variants of plug-ins; the fault of one is noted in ``BROKEN``."""
+    found: dict[str, AttnSpec] = {}
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            loaded = point.load()
+            for spec in loaded if isinstance(loaded, list | tuple) else [loaded]:
+                if not isinstance(spec, AttnSpec):
+                    raise ValueError(f"{point.attr} must be an AttnSpec, got {spec!r:.60}")
+                if spec.name in taken or spec.name in found:
+                    raise ValueError(f"there is a variant {spec.name!r}; name it otherwise")
+                if not (spec.source and spec.formula and spec.about):
+                    raise ValueError(f"{spec.name} needs source, formula and about")
+                found[spec.name] = spec
+        except (Exception, SystemExit) as error:  # what a plug-in does wrong is said of it alone
+            what = (str(error) or type(error).__name__).splitlines()[0]
+            file = getattr(sys.modules.get(point.module), "__file__", None)
+            BROKEN[f"plug-in {point.name}"] = f"{file or point.value}: {what}"
+    return list(found.values())
+
+
+_OWN = tuple(spec for spec in _ENTRIES if spec is not None)
+CATALOGUE = (*_OWN, *_from_outside(tuple(spec.name for spec in _OWN)))
+"""Every variant, those of plug-ins last."""
 
 
 def names() -> tuple[str, ...]:

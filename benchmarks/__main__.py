@@ -14,11 +14,12 @@ from pathlib import Path
 from types import ModuleType
 
 from orbits.runs import flags, folder, locks, presets, study
-from orbits.runs.cli import OneLineParser, called, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
 PACKAGES = (
     *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
+    "exam",
     *("recall", "language", "cost", "search"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""
@@ -32,7 +33,7 @@ migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(taken(arguments))
     with one_line_errors(RuntimeError, resumes=options.command is _run):
         options.command(options)
 
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
-    names = ", ".join(name for package in packages() for name in study.names(package))
+    names = ", ".join(study.preset_files(packages()))
     run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
     run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
     run.set_defaults(command=_run)
@@ -94,16 +95,19 @@ def _integers(text: str) -> list[int]:
 
 def _list(options: argparse.Namespace) -> None:
     found = {}
-    for package in packages():
-        for name in study.names(package):
-            path = Path(next(iter(package.__path__))) / f"{name}.yaml"
+    broken = []
+    for name, path in study.preset_files(packages()).items():
+        try:
             about, known = presets.read_presets(path)
-            costs = {each.name: each.about for each in known.values()}
-            found[name] = {"about": about, "presets": costs}
-            if not options.json:
-                _say(name, about, costs)
-    if options.json:
-        print(json.dumps(found))
+        except (OSError, ValueError) as error:  # that of a plug-in takes no other study down
+            broken.append(f"no study {name}: {error}")
+            continue
+        costs = {each.name: each.about for each in known.values()}
+        found[name] = {"about": about, "presets": costs}
+        if not options.json:
+            _say(name, about, costs)
+    for line in [json.dumps(found)] if options.json else broken:
+        print(line)
 
 
 def _say(name: str, about: str, costs: dict[str, str]) -> None:

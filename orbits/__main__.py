@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from orbits.runs.cli import OneLineParser, called, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_args(taken(arguments))
     with one_line_errors(resumes=options.command == "generate"):
         from orbits import commands  # numpy and more, which the help does without
 

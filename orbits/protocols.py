@@ -156,7 +156,8 @@ class Protocol:
     def config(self) -> dict[str, Any]:
         """Return all settings that determine the data, as plain JSON values.
 
-        Without a shift there is no key ``shift``, without a disturbance none of that name.
+        Without a shift there is no key ``shift``, without a disturbance none of that name. That of
+        a law from outside has its formula, ``law_definition``.
         """
         config = dataclasses.asdict(self.unshifted) | {"dts": list(self.dts)}
         del config["shift"], config["disturbance"]
@@ -164,6 +165,8 @@ class Protocol:
             config["shift"] = self.shift.as_plain()
         if self.disturbance is not None:
             config["disturbance"] = self.disturbance.as_plain()
+        if (definition := laws.definition(self.law)) is not None:
+            config["law_definition"] = definition
         return config
 
     def check_seeds(self, seeds: Iterable[int]) -> None:

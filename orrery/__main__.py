@@ -7,11 +7,10 @@ as its ``python -m`` form and takes the same flags.
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from orbits.runs.cli import leave
+from orbits.runs.cli import leave, taken
 from orrery import __version__
 
 COMMANDS = {
@@ -38,12 +37,13 @@ from orbits to a law:
   orrery predict runs/force/version_0/checkpoints/last.ckpt
   orrery law fit runs/force/version_0/predictions.npz
 
+a law, an attention, an engine or a study of your own: --plugin FILE.py with any command.
 `orrery COMMAND --help` has the flags of a command; `python -m PACKAGE` runs the same."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; a word that names none exits with 2."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = taken(arguments)
     command, rest = (words[0], words[1:]) if words else ("--help", [])
     if command in ("-h", "--help"):
         print(_overview())

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from orbits.runs.cli import OneLineParser, called, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 
 PROG = called("symreg")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one subcommand; bad input is one line on stderr and exit code 2, a failed cell 1."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = taken(arguments)
     with one_line_errors(resumes=words[:1] == ["leaderboard"]):
         _run(words)
 

@@ -7,13 +7,12 @@ there are refused before it is loaded.
 import argparse
 import hashlib
 import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attention.listing import check_name
-from orbits.runs.cli import OneLineParser, called, one_line_errors
+from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 from worldmodel import configurations, from_checkpoint
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
@@ -31,7 +30,8 @@ ABOUT = {
              write a force model's predictions to a file that symreg reads (default: beside
              the checkpoint's training)""",
     "probe": """CKPT [CKPT ...] [--probes all|NAME,...] [--out DIR]
-             evaluate checkpoints beside controls and ceilings: results, figures, report""",
+             evaluate checkpoints beside controls and ceilings: results, figures, report;
+             --model path/to/file.py:Class a model of your own""",
     "shards": "write a corpus as files of tokens, for ShardData",
     "bpe": "train a byte-level BPE tokeniser on a corpus",
 }
@@ -66,7 +66,7 @@ CHECKED = ("ckpt_path", "pretrained", "model.pretrained", "data.path", "model.at
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; every failure is one line."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = taken(arguments)
     command, rest = (words[0], words[1:]) if words else ("--help", [])
     if command in HELP:
         print(_overview())

@@ -97,7 +97,8 @@ def control(data: Plain, world: World, control: str, arguments: Plain, folder: P
 def causal_ceiling(data: Plain, world: World, shifts: Shifts, folder: Path) -> Outcome:
     """Fit orbits to what a model has seen, in the training box and outside it."""
     errors = {
-        name: exam.ceiling_errors(orbits) for name, orbits in _asked(data, world, shifts).items()
+        name: exam.ceiling_errors(orbits)
+        for name, orbits in asked_sequences(data, world, shifts).items()
     }
     exam.save(folder / ERRORS, errors, manifest(dict(data), seed=None))
     return Outcome(exam.ceiling_metrics(errors), files={"errors": ERRORS})
@@ -123,7 +124,7 @@ def examine(
         control: A name of :data:`controls.CONTROLS`.
         arguments: Its arguments.
     """
-    asked = _asked(data, world, shifts)
+    asked = asked_sequences(data, world, shifts)
     if head is None:
         predict = controls.CONTROLS[control](**(arguments or {}))
     else:
@@ -164,7 +165,7 @@ def _orbits(data: Plain, world: World) -> OrbitData:
     return orbits
 
 
-def _asked(data: Plain, world: World, shifts: Shifts) -> dict[str, OrbitData]:
+def asked_sequences(data: Plain, world: World, shifts: Shifts) -> dict[str, OrbitData]:
     """Return the test sequences of the training box and of each shift."""
     box = {exam.BOX: _orbits(data, world)}
     arguments = data["protocol_args"] or {}

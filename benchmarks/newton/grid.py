@@ -102,29 +102,29 @@ class Grid:
 
     def controls(self) -> Iterable[Cell]:
         """Yield the rows that need no model."""
-        yield self._control(self._named(controls.TRUE_FORCE), controls.true_force)
-        yield self._control(self._named(controls.CEILING), controls.ceiling)
+        yield self._control(self.control_case(controls.TRUE_FORCE), controls.true_force)
+        yield self._control(self.control_case(controls.CEILING), controls.ceiling)
         if self.shifts:  # what a model could have had in the exam, and in the box
-            yield self._control(self._named(controls.CAUSAL_CEILING), controls.causal_ceiling)
+            yield self._control(self.control_case(controls.CAUSAL_CEILING), controls.causal_ceiling)
         labels = self.settings.labels
         budgets = [int(x) if x != UNLIMITED else CLOSED_FORM_SEQUENCES for x in labels]
         for budget in dict.fromkeys(budgets):
             for name in self.settings.baselines:
                 for seed in self.settings.baseline_seeds:
                     # The sequences of seed 0 are those of the data's own seed.
-                    case = dataclasses.replace(self._named(name, budget), seed=seed or None)
+                    case = dataclasses.replace(self.control_case(name, budget), seed=seed or None)
                     more = {"seed": seed} if seed else {}
                     labelled = self._labelled(case)
                     yield self._control(case, controls.baseline, labelled, name=name, **more)
-        case = self._named(controls.POWER_LAW, min(budgets))
+        case = self.control_case(controls.POWER_LAW, min(budgets))
         yield self._control(case, controls.power_law, self._labelled(case))
         for law in self.settings.elsewhere:
             most = max(budgets)
-            case = self._named(controls.nearest_elsewhere(law), most)
+            case = self.control_case(controls.nearest_elsewhere(law), most)
             labelled = self._data("force", most, None, law)
             yield self._control(case, controls.baseline, labelled, name=controls.NEAREST)
             for past in (False, True) if infers_mass(law) else ():
-                case = self._named(controls.observer_name(law, past))
+                case = self.control_case(controls.observer_name(law, past))
                 yield self._control(case, controls.observer, believed=law, past=past)
 
     def exams(self, forces: Iterable[Cell]) -> Iterable[Cell]:
@@ -133,7 +133,7 @@ class Grid:
             return
         data, world = self._data("force", None, None), self._world(None, "force")
         asked = {"data": data, "world": world, "shifts": shifts}
-        case = dataclasses.replace(self._marked(self._named(CAUSAL)), kind="exam")
+        case = dataclasses.replace(self._marked(self.control_case(CAUSAL)), kind="exam")
         ceiling = Cell(cells.causal_ceiling, case, asked)
         yield ceiling
         for cell in forces:
@@ -237,7 +237,8 @@ class Grid:
         arguments = {"job": job, "world": self._world(case.law, "force")}
         return Cell(cells.force, self._marked(case), arguments, needs=needs or {})
 
-    def _named(self, name: str, labels: int | None = None) -> Case:
+    def control_case(self, name: str, labels: int | None = None) -> Case:
+        """Return the case of a control, as :meth:`controls` has it."""
         return self._case("forces", name, "control", labels, None)
 
     def _control(

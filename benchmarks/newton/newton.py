@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
+from orbits import laws
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred
 from orbits.runs.study import Study
@@ -93,7 +94,9 @@ class NewtonStudy(Study):
     def out(self, settings: NewtonSettings, preset: str) -> Path:
         """Return ``runs/newton-PRESET-WORLD``."""
         world = (
-            [settings.protocol] if settings.law == "newton" else [settings.protocol, settings.law]
+            [settings.protocol]
+            if settings.law == "newton"
+            else [settings.protocol, laws.file_name(settings.law)]
         )
         leak = [f"leak-{settings.label_leak}"] if settings.label_leak else []
         return Path("runs") / "-".join([self.name, preset, *world, *leak])

@@ -16,13 +16,15 @@ import functools
 import importlib
 import math
 import pkgutil
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
+from orbits.runs import plugins
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,35 @@ def _catalogue() -> dict[str, Law | Family | str]:
         except (Exception, SystemExit) as error:  # what a file does wrong is said of it alone
             what = str(error) or type(error).__name__
             found[name] = f"orbits/laws/{name}.py: {what.splitlines()[0]}"
+    return found | _from_outside(found.keys())
+
+
+@functools.cache
+def _outside_names() -> frozenset[str]:
+    return frozenset(_catalogue()) - {module.name for module in pkgutil.iter_modules(__path__)}
+
+
+def _from_outside(taken: Set[str]) -> dict[str, Law | Family | str]:
+    """Return the laws of plug-ins by name, or the fault of one by its own."""
+    found: dict[str, Law | Family | str] = {}
+    for point in plugins.installed(plugins.GROUPS["LAW"]):
+        several, fault = plugins.objects(point, Law)
+        for law in several:
+            if law.name in taken or law.name in found:
+                fault = f"{plugins.origin(point)}: there is a law {law.name!r}; name it otherwise"
+            else:
+                found[law.name] = law
+        if fault is not None:
+            found[f"plug-in {point.name}"] = fault
     return found
+
+
+def definition(name: str) -> dict[str, object] | None:
+    """Return the formula of a law from outside as plain data; None of one that is known here."""
+    if name not in _outside_names():
+        return None
+    law = get(name)
+    return {"expression": law.expression, "parameters": dict(law.parameters)}
 
 
 def names() -> tuple[str, ...]:
@@ -243,7 +273,9 @@ def broken() -> dict[str, str]:
 
 
 def get(name: str) -> Law:
-    """Return the law called ``name``: of a file, or a member of a family.
+    """Return the law called ``name``: of a file or a plug-in, or a member of a family.
+
+    A formula is a member too, called as it is written (:mod:`orbits.laws.formula`).
 
     Raises:
         ValueError: There is no such law, and the message names near ones and lists the choices;
@@ -261,6 +293,11 @@ def get(name: str) -> Law:
     hint = f"; did you mean {', '.join(near)}?" if near else ";"
     choices = (*names(), *(family.name for family in families()))
     raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(choices)}")
+
+
+def file_name(law: str) -> str:
+    """Return a law's name as part of a file's name: that of a formula without its signs."""
+    return re.sub(r"[^\w.-]+", "_", law)
 
 
 @functools.cache

@@ -29,7 +29,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from orbits.runs import artefact, locks
+from orbits.runs import artefact, locks, plugins
 from orbits.runs.manifest import manifest
 from orbits.runs.result import Case, Metric, Result
 
@@ -127,6 +127,7 @@ class Cell:
                 "case": self.case.to_json(),
                 "needs": {role: cell.key for role, cell in self.needs.items()},
                 "inputs": {role: digest(path) for role, path in self.inputs.items()},
+                **({"plugins": found} if (found := plugins.addresses()) else {}),
             }
         )
 

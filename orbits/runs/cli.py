@@ -6,9 +6,11 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+
+from orbits.runs import plugins
 
 ORRERY = {
     "orbits": "data",
@@ -61,6 +63,16 @@ class OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
         leave(f"error: {message}{hint(message)}", 2)
+
+
+def taken(arguments: Sequence[str] | None) -> list[str]:
+    """Return a command line, by default that of this program, without the plug-ins that it names.
+
+    A plug-in that cannot be is one line on stderr and exit code 2.
+    """
+    with one_line_errors(resumes=False):
+        return plugins.take(sys.argv[1:] if arguments is None else arguments)
+    raise AssertionError  # one_line_errors leaves
 
 
 def hint(message: str) -> str:

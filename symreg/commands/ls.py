@@ -15,6 +15,8 @@ def main(options: argparse.Namespace) -> None:
     for name in engines.names():
         status = engines.get(name).status()
         print(f"  {name:<{width}}  {status.state:<12}  {status.reason}")
+    for line in engines.broken().values():
+        print(f"no engine: {line}")
     print("laws")
     for name in laws.names():
         print(f"  {name:<{width}}  {laws.get(name).expression}")

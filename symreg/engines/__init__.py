@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol
 
 import numpy.typing as npt
 
+from orbits.runs import plugins
 from symreg.search.arguments import did_you_mean
 from symreg.search.front import Front
 
@@ -83,6 +84,11 @@ class Engine(Protocol):
         """Search for y = f(X); see :func:`symreg.fit` for arguments and errors."""
 
 
+PROTOCOL = ("name", "settings", "rule", "configured", "version", "status", "fit")
+"""What an engine from outside must have."""
+_BROKEN: dict[str, str] = {}
+
+
 @functools.cache
 def _catalogue() -> dict[str, Engine]:
     engines: dict[str, Engine] = {}
@@ -93,7 +99,25 @@ def _catalogue() -> dict[str, Engine]:
         if engine.name != module.name:
             raise ValueError(f"symreg/engines/{module.name}.py names its engine {engine.name!r}")
         engines[engine.name] = engine
+    for point in plugins.installed(plugins.GROUPS["ENGINE"]):
+        found, fault = plugins.objects(point)
+        for engine in found:
+            lacks = [x for x in PROTOCOL if not hasattr(engine, x)]
+            if lacks:
+                fault = f"{plugins.origin(point)}: ENGINE has no {', '.join(lacks)}"
+            elif engine.name in engines:
+                fault = f"{plugins.origin(point)}: there is an engine {engine.name!r}"
+            else:
+                engines[engine.name] = engine
+        if fault is not None:
+            _BROKEN[point.name] = fault
     return dict(sorted(engines.items()))
+
+
+def broken() -> dict[str, str]:
+    """Return by name the fault of each plug-in that makes no engine, as one line."""
+    _catalogue()
+    return dict(_BROKEN)
 
 
 def names() -> tuple[str, ...]:
@@ -106,6 +130,8 @@ def get(name: str) -> Engine:
     try:
         return _catalogue()[name]
     except KeyError:
+        if name in _BROKEN:
+            raise ValueError(_BROKEN[name]) from None
         choices = ("auto", *names())
         near = did_you_mean(name, choices)
         raise ValueError(

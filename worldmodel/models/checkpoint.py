@@ -42,7 +42,8 @@ CONFIG = "config.json"
 """The file by which the folder of an exported model is told."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
-_NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
+NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
+"""A file with its label and seed in tables."""
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class NamedCheckpoint(NamedTuple):
 
 def named_checkpoint(text: str | Path) -> NamedCheckpoint:
     """Read ``PATH`` or ``LABEL:SEED=PATH``."""
-    match = _NAMED.fullmatch(str(text))
+    match = NAMED.fullmatch(str(text))
     path = Path(match["path"] if match else text)
     if path.is_dir():
         if not (path / CONFIG).is_file():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from orbits.runs import artefact
+from worldmodel.world_model import forces, is_exact, seen
 
 
 def read_rows(batch: dict[str, Tensor]) -> Tensor:
@@ -56,6 +57,23 @@ def central_columns(batch: dict[str, Tensor], magnitude: Tensor) -> dict[str, Te
     rows = read_rows(batch)
     at_star = -functional.normalize(batch["state"][..., :2], dim=-1)[rows]
     return prediction_columns(batch, magnitude[rows], magnitude[rows][:, None] * at_star)
+
+
+def force_columns(model: Any, batches: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return :func:`prediction_columns` of the forces of a model from outside.
+
+    Args:
+        model: A :class:`worldmodel.outside.Outside` whose model has ``force``.
+        batches: Labelled sequences.
+    """
+    parts = []
+    for batch in batches:
+        arrays = {name: batch[name].numpy() for name in ("tokens", "coordinates")}
+        found = forces(model, seen(arrays, model.layout, is_exact(model)))
+        rows = read_rows(batch)
+        magnitude, vector = (torch.from_numpy(x)[rows] for x in found[:2])
+        parts.append(prediction_columns(batch, magnitude, vector))
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def save_predictions(

@@ -14,7 +14,7 @@ from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome, Progress
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
 from worldmodel.probes.settings import Settings
 
 
@@ -72,12 +72,24 @@ class Probe(ABC):
         about: One line on what it evaluates.
         uses: The settings that its results depend on.
         trains: Whether it trains anything, which a GPU does where there is one.
+        asks: Abilities of which a model from outside needs one; none for a probe that needs the
+            weights of a model of this package.
     """
 
     name: ClassVar[str]
     about: ClassVar[str]
     uses: ClassVar[Sequence[str]]
     trains: ClassVar[bool] = False
+    asks: ClassVar[Sequence[str]] = ()
+
+    def why_not(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why the probe cannot be used, of a model from outside what it lacks."""
+        if checkpoint.arm == OUTSIDE:
+            if not self.asks:
+                return "it trains or looks into a GPT of this package; take a checkpoint"
+            if not any(map(checkpoint.can, self.asks)):
+                return f"the model has no {' and no '.join(self.asks)}; add the method"
+        return self.refusal(checkpoint, settings)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, and the fix; None if it can."""

@@ -18,9 +18,14 @@ from orbits.runs.cell import digest
 from orbits.runs.result import Case
 from worldmodel.models.base import SHAPE
 from worldmodel.models.export import read_model
+from worldmodel.models.gpt_world import world_model
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, OrbitModel
+from worldmodel.world_model import can
+
+OUTSIDE = "outside"
+"""The arm of a model from outside (:mod:`worldmodel.probes.outside`)."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +146,24 @@ class Checkpoint:
         return arms[type(self.model).__name__]
 
     @property
-    def row(self) -> dict[str, Any]:
-        """Columns that identify its results: the world, the model and the training."""
-        sizes = {
+    def sizes(self) -> Mapping[str, Any]:
+        """What tells models of one name apart: shape, input, points and bins."""
+        return {
             **{name: self.model.hparams[name] for name in (*SHAPE, "input")},
             "n_points": self.trained_on.n_points,
             "n_bins": self.trained_on.n_bins,
         }
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Columns that identify its results: the world, the model and the training."""
         return {
             "protocol": self.trained_on.name,
             "law": self.law,
             "trained_on": self.trained_on.law,
             "model": self.variant,
             "arm": self.arm,
-            "size": ", ".join(f"{name} {value}" for name, value in sizes.items()),
+            "size": ", ".join(f"{name} {value}" for name, value in self.sizes.items()),
             "steps": self.steps,
             "labels": self.labels,
             "seed": self.seed,
@@ -186,6 +195,15 @@ class Checkpoint:
         return {"law": self.law, "named": self.named}
 
     @property
+    def inputs(self) -> dict[str, Path]:
+        """The files that its answers depend on, by role."""
+        return {"checkpoint": self.path}
+
+    def can(self, ability: str) -> bool:
+        """Tell whether its model answers: predict_next, force or hidden."""
+        return can(world_model(self.model), ability)
+
+    @property
     def leaks(self) -> str | None:
         """The reason why test sequences are not held out for it, or None."""
         if isinstance(self.model, ForceModel) and self.trained_on.label_leak:
@@ -200,6 +218,11 @@ class Checkpoint:
         """Return a model of the same class, variant and shape with random weights."""
         lightning.seed_everything(self.control_seed(seed), verbose=False)
         return type(self.model)(**dict(self.model.hparams)).eval()
+
+    def twins(self, seed: int) -> dict[str, Any]:
+        """Return its untrained control by its arm; none of a model from outside that has none."""
+        twin = self.untrained(seed)
+        return {} if twin is None else {"untrained": twin}
 
 
 def _batches_a_step(content: Mapping[str, Any]) -> int:

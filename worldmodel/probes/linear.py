@@ -77,6 +77,7 @@ class Linear(Probe):
     name = "linear"
     about = "what of the state can a linear map read from each layer?"
     uses = ("n_sequences", "seeds", "labels", "data_seed")
+    asks = ("hidden",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems."""
@@ -88,11 +89,11 @@ class Linear(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return R2 by layer of the checkpoint and of its controls."""
-        twin, protocol = checkpoint.untrained(settings.seeds[0]), checkpoint.protocol
+        twins, protocol = checkpoint.twins(settings.seeds[0]), checkpoint.protocol
         model, places = hidden_states(checkpoint.model), recent_places(protocol.tokens, RECENT)
         read_out = (
             (None, checkpoint.arm, model, False),
-            (None, "untrained", hidden_states(twin), False),
+            *((None, arm, hidden_states(twin), False) for arm, twin in twins.items()),
             (f"shuffled labels, {checkpoint.variant}", "control", model, True),
             (recent_name(RECENT), "control", places, False),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,10 +18,9 @@ from orbits.runs.cell import Cell, Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.models.orbit import ForceModel
 from worldmodel.models.predictions import save_predictions
 from worldmodel.probes.base import Pieces, Probe
-from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
 from worldmodel.probes.force.figures import magnitudes
 from worldmodel.probes.force.force_magnitude import PROBE as FORCE_MAGNITUDE
 from worldmodel.probes.force.head import (
@@ -49,6 +49,7 @@ class Predictions(Probe):
     about = "a file for `python -m symreg leaderboard`, in the folder of its cell"
     uses = (*HEAD_SETTINGS, "seeds")
     trains = True
+    asks = ("force",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without forces to predict."""
@@ -56,15 +57,17 @@ class Predictions(Probe):
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
         """Return the training of a head; a force model has its own."""
-        if isinstance(checkpoint.model, ForceModel):
+        if checkpoint.can("force"):
             return {}
         return {HEAD: head_cell(checkpoint, settings, 0, settings.seeds[0])}
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Write the file, and return an outcome that names it and counts its points."""
-        if isinstance(checkpoint.model, ForceModel):
+        setting: dict[str, Any]
+        if checkpoint.can("force"):
             columns = own_predictions(checkpoint, settings)
-            setting = {"labels": checkpoint.labels or UNLIMITED}
+            outside = checkpoint.arm == OUTSIDE
+            setting = {"labels": checkpoint.labels or ("unknown" if outside else UNLIMITED)}
         else:
             columns = pieces.needed(HEAD, PREDICTIONS)
             setting = {"labels": settings.labels, "steps": settings.steps or STEPS}

@@ -14,7 +14,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orbits import laws
 from orbits.runs import artefact
@@ -22,7 +22,8 @@ from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
-from worldmodel.models.checkpoint import check_file, named_checkpoint
+from worldmodel.models.checkpoint import NAMED, check_file, named_checkpoint
+from worldmodel.outside import source
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
 from worldmodel.training.allocator import keep_freed_memory
@@ -33,6 +34,35 @@ if TYPE_CHECKING:
     from worldmodel.probes.checkpoint import Checkpoint
 
 ALL = ("all",)
+
+
+class Subject(NamedTuple):
+    """What a user named for the probes.
+
+    Attributes:
+        named: Label and seed in tables; None for its own.
+        path: A checkpoint, the folder of an exported model, or the file of a model from outside.
+        model: The class of a model from outside, see :class:`worldmodel.outside.Source`.
+    """
+
+    named: tuple[str, int] | None
+    path: Path
+    model: str | None = None
+
+
+def subject(text: str) -> Subject:
+    """Read ``PATH``, ``path/to/file.py:Class`` or ``package.module:Class``, each after LABEL:SEED=.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: There is no such class in it.
+    """
+    match = NAMED.fullmatch(text)
+    named = (match["label"], int(match["seed"])) if match else None
+    rest = match["path"] if match else text
+    if (found := source(rest)) is not None:
+        return Subject(named, found.path, found.model)
+    return Subject(named, named_checkpoint(text).path)
 
 
 def prepare() -> None:
@@ -69,8 +99,9 @@ class Probing(Study):
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
         for text in settings.checkpoints:
-            if (path := named_checkpoint(text).path).is_file():
-                check_file(path)
+            found = subject(text)
+            if found.model is None and found.path.is_file():
+                check_file(found.path)
         if settings.law is not None:
             laws.get(settings.law)
 
@@ -95,14 +126,13 @@ class Probing(Study):
             FileNotFoundError: There is no such checkpoint.
             ValueError: A checkpoint, a probe or a setting cannot be used.
         """
-        from worldmodel.probes.checkpoint import Checkpoint
+        from worldmodel.probes.outside import load
 
         self.check(settings)
-        checkpoints = []
-        for text in settings.checkpoints:
-            label, seed, path = named_checkpoint(text)
-            named = None if label is None or seed is None else (label, seed)
-            checkpoints.append(Checkpoint.load(path, settings.law, named))
+        checkpoints = [
+            load(found.path, settings.law, found.named, found.model)
+            for found in map(subject, settings.checkpoints)
+        ]
         _refuse_unlike(checkpoints)
         pairs = list(self._pairs(checkpoints, settings))
         cells = {}
@@ -118,7 +148,7 @@ class Probing(Study):
         pairs, left_out = [], []
         for checkpoint in checkpoints:
             for probe in map(probes.get, _names(settings)):
-                reason = probe.refusal(checkpoint, settings)
+                reason = probe.why_not(checkpoint, settings)
                 if reason is None:
                     pairs.append((checkpoint, probe))
                 elif settings.probes == ALL:
@@ -147,13 +177,14 @@ def measure(
     folder: Path,
     scratch: Path,
     progress: Progress,
+    model: str | None = None,
     **needs: Path,
 ) -> list[Outcome]:
-    """Return the outcomes of a probe on a checkpoint; the function of a cell."""
+    """Return the outcomes of a probe on a checkpoint or a model; the function of a cell."""
     from worldmodel.probes.base import Pieces, device
-    from worldmodel.probes.checkpoint import Checkpoint
+    from worldmodel.probes.outside import load
 
-    method, loaded = probes.get(probe), Checkpoint.load(checkpoint, law, named)
+    method, loaded = probes.get(probe), load(checkpoint, law, named, model)
     pieces = Pieces(folder, scratch, progress, needs)
     return [
         dataclasses.replace(
@@ -175,7 +206,7 @@ def _cell(checkpoint: Checkpoint, probe: Probe, settings: ProbeSettings) -> Cell
             "settings": {name: getattr(settings, name) for name in probe.uses},
         },
         needs=probe.needs(checkpoint, settings),
-        inputs={"checkpoint": checkpoint.path},
+        inputs=checkpoint.inputs,
     )
 
 
@@ -193,9 +224,9 @@ def _names(settings: ProbeSettings) -> tuple[str, ...]:
 
 def _digest(text: str) -> str:
     """Return the checksum of a checkpoint, after its label and seed if it is named."""
-    label, seed, path = named_checkpoint(text)
-    name = "" if label is None else f"{label}:{seed}="
-    return f"{name}{digest(path)}"
+    found = subject(text)
+    name = "" if found.named is None else "{}:{}=".format(*found.named)
+    return f"{name}{digest(found.path)}{f':{found.model}' if found.model else ''}"
 
 
 def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from orbits.protocols import Protocol
 from orbits.tokens import TokenLayout
 from worldmodel.controls.ridge import fit_ridge
 from worldmodel.data.orbits import OrbitSequences
-from worldmodel.models.orbit import OrbitModel
+from worldmodel.models.gpt_world import layer_names as layer_names
+from worldmodel.models.gpt_world import layers as layers
+from worldmodel.models.gpt_world import world_model
 from worldmodel.models.predictions import read_rows
 from worldmodel.probes.orbit_targets import Array, targets
 from worldmodel.probes.settings import Settings
+from worldmodel.world_model import is_exact, seen
 
 AT_ONCE = 250
 BODIES = {"planet": 0, "star": 1}
@@ -31,35 +35,16 @@ Features = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
 """Features of each row of a batch, [B, T, k], by the names of what is read."""
 
 
-@torch.no_grad()
-def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
-    """Return what :func:`layer_names` names, each [B, T, width].
+def hidden_states(model: Any) -> Features:
+    """Return the hidden states of each layer of a GPT, or of a model from outside, as features."""
+    world = world_model(model)
 
-    The residual stream after the embedding and after each block, and the final norm's output.
-    """
-    outputs: list[Tensor] = []
-    stages: list[nn.Module] = [model.embedding, *model.gpt.blocks, model.gpt.norm]
-    hooks = [
-        stage.register_forward_hook(lambda _, inputs, output: outputs.append(output))
-        for stage in stages
-    ]
-    try:
-        model.eval().hidden(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return outputs
+    def features(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        arrays = {name: batch[name].numpy() for name in ("tokens", "coordinates")}
+        memory = world.observe(seen(arrays, world.layout, is_exact(world)))
+        return {name: torch.from_numpy(x) for name, x in world.hidden(memory).items()}
 
-
-def layer_names(model: OrbitModel) -> list[str]:
-    """Return the names of what :func:`layers` returns."""
-    blocks = [f"block {number + 1}" for number in range(len(model.gpt.blocks))]
-    return ["embedding", *blocks, "final norm"]
-
-
-def hidden_states(model: OrbitModel) -> Features:
-    """Return the hidden states of each layer of a model as features."""
-    return lambda batch: dict(zip(layer_names(model), layers(model, batch), strict=True))
+    return features
 
 
 def recent_places(layout: TokenLayout, n_rows: int) -> Features:

@@ -17,7 +17,8 @@ class Settings:
 
     Attributes:
         checkpoints: Checkpoint files or folders of exported models, or LABEL:SEED=PATH to name one
-            in tables.
+            in tables. A model from outside is path/to/file.py:Class or package.module:Class, with
+            or without --model in front of it.
         probes: Names of probes, or all: those that can be used on the checkpoints.
         n_sequences: Held-out test sequences.
         seeds: Seeds of whatever a probe trains or draws, one or three and more.

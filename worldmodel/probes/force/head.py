@@ -25,9 +25,9 @@ from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.export import read_model
 from worldmodel.models.orbit import ForceModel, OrbitModel
-from worldmodel.models.predictions import read_rows
+from worldmodel.models.predictions import force_columns, read_rows
 from worldmodel.probes.base import device
-from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
 from worldmodel.probes.force.measures import Columns
 from worldmodel.probes.force.stopping import BestOnHeldOut, held_out
 from worldmodel.probes.settings import Settings
@@ -206,9 +206,10 @@ def scratch_steps(checkpoint: Checkpoint, steps: int) -> int:
 
 
 def own_predictions(checkpoint: Checkpoint, settings: Settings) -> Columns:
-    """Return a force model's own predictions."""
+    """Return the own predictions of a force model, or of a model from outside."""
     data = labelled(checkpoint, settings, checkpoint.protocol.label_leak, checkpoint.seed)
-    return predictions(HeldOut(data, settings.n_sequences), partial(predicted, checkpoint.model))
+    predict = force_columns if checkpoint.arm == OUTSIDE else predicted
+    return predictions(HeldOut(data, settings.n_sequences), partial(predict, checkpoint.model))
 
 
 def predicted(model: OrbitModel, batches: DataLoader) -> dict[str, Tensor]:

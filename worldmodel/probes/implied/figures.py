@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
+from orbits import laws
 from orbits.runs import artefact, folder
 from orbits.runs.figure import TRUTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
@@ -98,7 +99,7 @@ def continued(drawn: Mapping[str, Drawn], prompts: Sequence[str], place: Path) -
     if not there:
         return []
     still = _orbits(drawn, there, place / "implied_law_orbits.png")
-    films = {law: place / f"implied_law_film_{law}.gif" for law in there}
+    films = {law: place / f"implied_law_film_{laws.file_name(law)}.gif" for law in there}
     for law, path in films.items():
         artefact.write_bytes(path, _film(drawn, law))
     return [

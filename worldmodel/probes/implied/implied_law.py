@@ -17,7 +17,7 @@ every extrapolator has them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, figures, references, words
@@ -61,10 +61,11 @@ class ImpliedLaw(Probe):
         "and the kicks behind its next places (one step). Exponents of masses are no evidence."
     )
     uses = ("n_sequences", "seeds", "data_seed", "cells")
+    asks = ("predict_next",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be asked, or None."""
-        if not isinstance(checkpoint.model, NextTokenModel):
+        if not checkpoint.can("predict_next"):
             name = type(checkpoint.model).__name__
             return f"a {name} continues no orbits; take a NextTokenModel"
         worlds = (checkpoint.trained_on, checkpoint.protocol)
@@ -75,7 +76,7 @@ class ImpliedLaw(Probe):
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""
         others = (checkpoint.trained_on.law, checkpoint.law)
         n, seed = settings.n_sequences, settings.data_seed
-        twin = checkpoint.untrained(settings.seeds[0])
+        twins = checkpoint.twins(settings.seeds[0])
         outcomes: list[Outcome] = []
         shown: dict[str, npt.NDArray] = {}
         prompts = list(all_prompts(checkpoint.trained_on, others, seed, n))
@@ -83,10 +84,10 @@ class ImpliedLaw(Probe):
             rolled = each.continued(checkpoint.model)
             if each.is_own:
                 shown |= each.shown(rolled)
-            outcomes += _asked(each, checkpoint, rolled, twin)
+            outcomes += _asked(each, checkpoint, rolled, twins)
         artefact.save_arrays(pieces.folder / "orbits.npz", shown, {})
         own = next(x for x in prompts if x.is_own and x.law == checkpoint.trained_on.law)
-        outcomes += _one_step(own.test, checkpoint, twin, settings, pieces)
+        outcomes += _one_step(own.test, checkpoint, twins, settings, pieces)
         return outcomes
 
     def parts(self, results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -111,7 +112,7 @@ class ImpliedLaw(Probe):
 
 
 def _asked(
-    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twin: OrbitModel
+    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twins: Mapping[str, OrbitModel]
 ) -> list[Outcome]:
     """Return the exponents of rollouts; references are asked with their own time steps."""
     setting = prompts.setting
@@ -120,8 +121,9 @@ def _asked(
     others = list(references.truths(prompts.test))
     if prompts.is_own or prompts.shift:
         others += references.continuations(prompts.test, checkpoint.trained_on)
-        metrics = prompts.measured(prompts.continued(twin))
-        outcomes.append(Outcome(metrics, arm="untrained", setting=setting))
+        for arm, twin in twins.items():
+            metrics = prompts.measured(prompts.continued(twin))
+            outcomes.append(Outcome(metrics, arm=arm, setting=setting))
     elif prompts.steps == prompts.law:
         others = []  # the places are those of the prompt that is told its own step
     return outcomes + [
@@ -133,7 +135,7 @@ def _asked(
 def _one_step(
     test: HeldOutSystems,
     checkpoint: Checkpoint,
-    twin: OrbitModel,
+    twins: Mapping[str, OrbitModel],
     settings: Settings,
     pieces: Pieces,
 ) -> list[Outcome]:
@@ -152,7 +154,10 @@ def _one_step(
         files = {"predictions": PREDICTIONS}
     outcomes = [
         Outcome(steps.measured(points, true), files=files, setting=setting),
-        Outcome(steps.measured(medians(twin, test), true), arm="untrained", setting=setting),
+        *(
+            Outcome(steps.measured(medians(twin, test), true), arm=arm, setting=setting)
+            for arm, twin in twins.items()
+        ),
     ]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
     for name, arm, places in (

@@ -36,7 +36,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from orbits.runs.statistics import bootstrap
-from worldmodel.models.orbit import ForceModel, NextTokenModel, OrbitModel
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.motion import scatter
@@ -64,12 +64,13 @@ class Causal(Probe):
     name = "causal"
     about = "Whether predicted motion and force change as they should when a mass is changed."
     uses = ("n_sequences", "seeds", "data_seed")
+    asks = ("predict_next", "force")
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, or None."""
         if checkpoint.leaks:
             return checkpoint.leaks
-        if not isinstance(checkpoint.model, NextTokenModel | ForceModel):
+        if not checkpoint.can("predict_next") and not checkpoint.can("force"):
             return (
                 f"a {type(checkpoint.model).__name__} predicts neither motion nor force; take a "
                 "NextTokenModel or a ForceModel"
@@ -95,13 +96,14 @@ class Causal(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return agreements of the model, of its untrained twin and of the references."""
-        quantity = Force() if isinstance(checkpoint.model, ForceModel) else Motion()
+        quantity = Motion() if checkpoint.can("predict_next") else Force()
         indices, protocol = np.arange(settings.n_sequences), checkpoint.protocol
         systems = protocol.systems(settings.data_seed, "test", indices, quantity.population)
         factual = HeldOutSystems(protocol, systems, quantity.labelled)
+        twins = checkpoint.twins(settings.seeds[0])
         models: dict[Name, OrbitModel] = {
             (checkpoint.variant, checkpoint.arm): checkpoint.model,
-            (checkpoint.variant, "untrained"): checkpoint.untrained(settings.seeds[0]),
+            **{(checkpoint.variant, arm): x for arm, x in twins.items()},
         }
         own = next(iter(models))
         predictors = _Predictors(models, quantity, factual, pieces)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ from orbits.protocols import Protocol
 from orbits.runs import statistics
 from orbits.runs.statistics import Interval
 from orbits.systems import Systems
-from worldmodel.models.orbit import NextTokenModel, OrbitModel
-from worldmodel.models.rollout import rollout_with_places
+from worldmodel.models.gpt_world import world_model
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.motion import references
+from worldmodel.world_model import Seen, is_exact, predicted, rollout, seen
 
 _LARGEST_BATCH = 250
 _MOST_LOGITS = 2**27
@@ -105,45 +106,51 @@ def tensors(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, Te
     }
 
 
-@torch.no_grad()
-def next_points(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+def seen_by(model: Any, batch: Mapping[str, npt.NDArray]) -> tuple[Any, Seen]:
+    """Return a model as a world model, and what it sees of an observation."""
+    world = world_model(model)
+    return world, seen(batch, world.layout, is_exact(world))
+
+
+def next_points(model: Any, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
     """Return a model's predictions of each row from the true rows before it.
+
+    Args:
+        model: A GPT or a model from outside.
+        batch: An observation.
 
     Returns:
         ``nll`` float32 [B, T], nats of the row's two bins together
-        (:mod:`worldmodel.models.next_point`); ``expected`` float32 [B, T, 2], the mean place in
-        AU; ``mode`` uint16 [B, T, 2], the bins that a rollout takes. Zero in row 0.
+        (:mod:`worldmodel.models.next_point`), of a model that predicts a distribution;
+        ``expected`` float32 [B, T, 2], the mean place in AU; ``mode`` uint16 [B, T, 2], the bins
+        that a rollout takes. Zero in row 0.
     """
-    read = tensors(model, batch)
-    output, head = model(read), cast(NextTokenModel, model).head
-    predictions = {
-        "nll": head.nats(output, read["tokens"][:, 1:], read["coordinates"][:, 1:]).sum(dim=-1),
-        "expected": head.expected(output),
-        "mode": head.likeliest(output).bins,
+    world, read = seen_by(model, batch)
+    prediction = predicted(world, read)
+    nats = prediction.nats(read)
+    found = {
+        "nll": None if nats is None else nats.sum(axis=-1),
+        "expected": prediction.expected()[:, :-1],
+        "mode": world.layout.encode(prediction.likeliest()[:, :-1]),
     }
     arrays = {}
-    for name, value in predictions.items():
-        array = value.cpu().numpy().astype(np.uint16 if name == "mode" else np.float32)
-        arrays[name] = np.concatenate([np.zeros_like(array[:, :1]), array], axis=1)
+    for name, value in found.items():
+        if value is not None:
+            array = value.astype(np.uint16 if name == "mode" else np.float32)
+            arrays[name] = np.concatenate([np.zeros_like(array[:, :1]), array], axis=1)
     return arrays
 
 
 def rolled_out(
-    model: OrbitModel, batch: Mapping[str, npt.NDArray], n_prompt: int
+    model: Any, batch: Mapping[str, npt.NDArray], n_prompt: int
 ) -> npt.NDArray[np.float64]:
     """Return a prompt as the model reads it, and its continuation, [B, T, 2] in AU; zero in row 0.
 
     The prompt is exact where the model's input is, and else the centres of its bins.
     """
-    assert isinstance(model, NextTokenModel)
-    prompt = {name: value[:, :n_prompt] for name, value in tensors(model, batch).items()}
-    n_rows = batch["tokens"].shape[1] - n_prompt
-    _, places = rollout_with_places(model, prompt, n_rows)
-    points = np.zeros(batch["tokens"].shape)
-    is_exact = model.head.exact and model.hparams["input"] == "coordinates"
-    seen = {name: batch[name][:, 1:n_prompt] for name in ("coordinates", "tokens")}
-    points[:, 1:n_prompt] = seen["coordinates"] if is_exact else model.layout.decode(seen["tokens"])
-    points[:, n_prompt:] = places.cpu().numpy()
+    world, read = seen_by(model, batch)
+    points = rollout(world, read.rows(n_prompt), read.tokens.shape[1] - n_prompt)
+    points[:, 0] = 0
     return points
 
 

@@ -7,11 +7,10 @@ on two worlds are compared.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from orbits import motion, observation, posterior
 from orbits.arithmetic import Array
@@ -19,9 +18,9 @@ from orbits.ceiling import fit
 from orbits.observation import STAR
 from orbits.protocols import Protocol
 from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
-from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.probes.motion import references
-from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next, next_points, tensors
+from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next, next_points, seen_by
+from worldmodel.world_model import forces
 
 Name = tuple[str, str]
 """Variant and arm of a model or reference."""
@@ -51,7 +50,7 @@ class Motion:
         return protocol.max_planets == 1
 
     def model(
-        self, model: OrbitModel, test: HeldOutSystems, rows: slice, factual: HeldOutSystems
+        self, model: Any, test: HeldOutSystems, rows: slice, factual: HeldOutSystems
     ) -> dict[str, npt.NDArray]:
         """Return the prediction of a model on some sequences."""
         batch = {name: value[rows] for name, value in test.batch.items()}
@@ -114,26 +113,20 @@ class Force:
         return not posterior.serves(protocol)
 
     def model(
-        self, model: OrbitModel, test: HeldOutSystems, rows: slice, factual: HeldOutSystems
+        self, model: Any, test: HeldOutSystems, rows: slice, factual: HeldOutSystems
     ) -> dict[str, npt.NDArray]:
         """Return the prediction of a model on some sequences.
 
-        A head of the raw force may predict a negative one, which has no logarithm; it counts
-        as the smallest true force of the factual world.
+        A head of the raw force may predict a negative one, and a model from outside none, which
+        has no logarithm; it counts as the smallest true force of the factual world.
         """
-        assert isinstance(model, ForceModel)
         batch = {name: value[rows] for name, value in test.batch.items()}
-        with torch.no_grad():
-            hidden = model.hidden(tensors(model, batch))[:, self._rows(test)]
-            magnitude, vector = model.head.physical(model.head(hidden.flatten(0, 1)))
-            if model.head.target == "raw":
-                smallest = float(np.exp(self.truth(factual)["log_force"].min()))
-                magnitude = magnitude.clamp(min=smallest)
-        shape = hidden.shape[:2]
-        return {
-            "log_force": magnitude.log().view(shape).cpu().numpy(),
-            "vector": vector.view(*shape, 2).cpu().numpy(),
-        }
+        found = forces(*seen_by(model, batch))
+        magnitude = found.magnitude[:, self._rows(test)]
+        if found.signed or not np.all(magnitude > 0):
+            smallest = float(np.exp(self.truth(factual)["log_force"].min()))
+            magnitude = np.maximum(magnitude, magnitude.dtype.type(smallest))
+        return {"log_force": np.log(magnitude), "vector": found.vector[:, self._rows(test)]}
 
     def truth(self, test: HeldOutSystems) -> dict[str, Array]:
         """Return the truth."""

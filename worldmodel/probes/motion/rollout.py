@@ -32,7 +32,7 @@ from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from orbits.systems import Systems
 from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
-from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.looks import own_setting
@@ -60,10 +60,11 @@ class Rollout(Probe):
     name = "rollout"
     about = "Errors of next points and of free rollouts; what rollouts conserve."
     uses = ("n_sequences", "seeds", "data_seed")
+    asks = ("predict_next",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot continue orbits, or None."""
-        if not isinstance(checkpoint.model, NextTokenModel):
+        if not checkpoint.can("predict_next"):
             return (
                 f"a {type(checkpoint.model).__name__} predicts no next row; take a NextTokenModel"
             )
@@ -81,10 +82,7 @@ class Rollout(Probe):
         indices = np.arange(settings.n_sequences)
         world = checkpoint.protocol.systems(settings.data_seed, "test", indices)
         test = HeldOutSystems(checkpoint.protocol, world)
-        models = {
-            checkpoint.arm: checkpoint.model,
-            "untrained": checkpoint.untrained(settings.seeds[0]),
-        }
+        models = {checkpoint.arm: checkpoint.model, **checkpoint.twins(settings.seeds[0])}
         outcomes = []
         work = [(arm, rows) for arm in models for rows in batches(test)]
         parts: dict[str, list[dict[str, npt.NDArray]]] = {arm: [] for arm in models}
@@ -152,10 +150,18 @@ def _predicted(
 
 
 def _next_metrics(test: HeldOutSystems, predictions: dict[str, npt.NDArray]) -> dict[str, Interval]:
-    """Return the likelihood in nats per row and the errors in AU of next points."""
+    """Return the errors in AU of next points, and of a distribution the nats per row."""
+    nats = predictions.get("nll")
+    likelihood = (
+        {}
+        if nats is None
+        else {
+            "nll": mean_of(np.where(test.steps > 0, nats, np.nan)),
+            "nll_all_rows": mean_of(nats[:, 1:]),
+        }
+    )
     return {
-        "nll": mean_of(np.where(test.steps > 0, predictions["nll"], np.nan)),
-        "nll_all_rows": mean_of(predictions["nll"][:, 1:]),
+        **likelihood,
         **_errors(test, predictions["expected"]),
         **{f"{k}_mode": v for k, v in _errors(test, test.decoded(predictions["mode"])).items()},
     }

@@ -1,0 +1,1 @@
+"""The exam of world models from outside."""

@@ -1,0 +1,125 @@
+"""The cells of the exam of models from outside; those of controls are the flagship's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.exam.exam import ExamSettings, ExamStudy, subjects
+from benchmarks.newton import controls, exam
+from benchmarks.newton.cells import ERRORS, Plain, Shifts, World, asked_sequences
+from benchmarks.newton.grid import Grid
+from benchmarks.newton.settings import NewtonSettings
+from orbits import protocols
+from orbits.runs.cell import Cell, Outcome
+from orbits.runs.result import Case
+from symreg.leaderboard.row import EXAM
+from worldmodel.models.predictions import force_columns
+from worldmodel.outside import Source, load
+from worldmodel.probes.outside import OutsideModel
+
+
+def cells(study: ExamStudy, settings: ExamSettings) -> Iterator[Cell]:
+    """Yield the causal ceiling, the exams of controls and those of the models.
+
+    Raises:
+        ValueError: A model has no ``force``, two are of different worlds or have one name, or a
+            setting cannot be.
+    """
+    models = [
+        OutsideModel.of(Source(each.path, each.model or ""), settings.law, each.named)
+        for each in subjects(settings)
+    ]
+    _check(models)
+    grid = Grid(_flagship(settings, models[0]))
+    named = [grid.control_case(name) for name in (controls.TRUE_FORCE, controls.CAUSAL_CEILING)]
+    forces = [x for x in grid.controls() if x.case in named or x.case.variant in settings.baselines]
+    ceiling, *rest = grid.exams(forces)
+    yield ceiling
+    yield from rest
+    asked = {name: ceiling.arguments[name] for name in ("data", "world", "shifts")}
+    for model in models:
+        case = Case(
+            study=study.name,
+            kind=EXAM,
+            variant=model.variant,
+            arm=model.arm,
+            seed=model.seed,
+            law=model.law,
+            protocol=model.protocol.name,
+            setting={"labels": model.labels},
+        )
+        arguments = {**asked, "model": model.source.model}
+        yield Cell(examine, case, arguments, needs={"ceiling": ceiling}, inputs=model.inputs)
+
+
+def examine(
+    data: Plain,
+    world: World,
+    shifts: Shifts,
+    model: str,
+    ceiling: Path,
+    checkpoint: Path,
+    **further: Path,
+) -> Outcome:
+    """Examine a model from outside; see :func:`benchmarks.newton.cells.examine`.
+
+    Args:
+        data: The test sequences of the box.
+        world: Their world.
+        shifts: The shifts, by name, as plain data.
+        model: The model's class, see :class:`worldmodel.outside.Source`.
+        ceiling: The folder of the causal ceiling.
+        checkpoint: The file of the model.
+        **further: The files that it names, which it reads itself.
+    """
+    asked = load(Source(checkpoint, model))
+    columns = {
+        name: force_columns(asked, orbits.test_dataloader())
+        for name, orbits in asked_sequences(data, world, shifts).items()
+    }
+    subjects = {name: shift.get("exponent") for name, shift in shifts.items()}
+    return Outcome(exam.measure(columns, exam.load(ceiling / ERRORS), subjects))
+
+
+def _check(models: list[OutsideModel]) -> None:
+    first, names = models[0], set[tuple[str, int]]()
+    for model in models:
+        if not model.can("force"):
+            raise ValueError(f"{model.path}: {model.own_name} has no force; add the method")
+        if model.protocol != first.protocol:
+            raise ValueError(
+                f"{first.path} and {model.path} are of different worlds, which never share a "
+                "table; examine them apart"
+            )
+        if (name := (model.variant, model.seed)) in names:
+            raise ValueError(
+                f"{model.path}: a second model {name[0]!r} of seed {name[1]}; name it by what "
+                f"differs: LABEL:SEED={model.path}:{model.source.model}"
+            )
+        names.add(name)
+
+
+def _flagship(settings: ExamSettings, model: OutsideModel) -> NewtonSettings:
+    """Return settings of the flagship in a model's world, of which the controls are taken."""
+    world = model.protocol
+    plain: Mapping[str, Any] = protocols.get(world.name).config()
+    changed = {
+        name: value
+        for name in protocols.OVERRIDES
+        if name != "law" and (value := getattr(world, name)) != plain.get(name)
+    }
+    return dataclasses.replace(
+        NewtonSettings(),
+        protocol=world.name,
+        protocol_args={world.name: changed},
+        law=world.law,
+        labels=(settings.labels,),
+        baselines=settings.baselines,
+        n_test=settings.n_test,
+        shifts=settings.shifts,
+        shift_file=settings.shift_file,
+        engine=("powerlaw",),
+    )

@@ -1,0 +1,81 @@
+"""A law by its formula, such as ``k*m1*m2/r**1.7``: no file, and no name but what is written.
+
+In it ``k`` and ``G`` are the number of Newton's constant, so that the force is Newton's between
+solar masses at 1 AU; every other constant is written as a number.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from orbits.laws import Family, Law
+from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
+from orbits.laws.newton import GRAVITATIONAL_CONSTANT
+
+CONSTANTS = {"k": GRAVITATIONAL_CONSTANT, "G": GRAVITATIONAL_CONSTANT}
+
+
+@functools.lru_cache(maxsize=256)
+def formula(text: str) -> Law | None:
+    """Return the law that a formula of r, m1 and m2 writes down; None if a text is a name.
+
+    Raises:
+        ValueError: It is no formula of the grammar, has a constant without a value, or lacks one
+            of r, m1 and m2.
+    """
+    if not any(sign in text for sign in "*/+^("):
+        return None
+    if "^" in text:
+        raise ValueError(f"law {text!r}: a power is written **")
+    used = _names(text)
+    if unknown := sorted(used - {*VARIABLES, *CONSTANTS, *FUNCTIONS, "pi"}):
+        raise ValueError(
+            f"law {text!r} has a constant without a value, {', '.join(unknown)}; write a number "
+            "in its place (k and G alone are 4 pi^2)"
+        )
+    if found := fault(text, tuple(CONSTANTS)):
+        raise ValueError(f"law {text!r} {found}")
+    if missing := [name for name in VARIABLES if name not in used]:
+        raise ValueError(f"law {text!r} has no {', '.join(missing)}; a law is of r, m1 and m2")
+    own = {name: value for name, value in CONSTANTS.items() if name in used}
+    return Law(
+        name=text,
+        expression=text,
+        parameters=own,
+        units=dict.fromkeys(own, "in AU, solar masses and years"),
+        exponents=_exponents(text, own),
+        reference="a formula",
+    )
+
+
+def _names(text: str) -> set[str]:
+    """Return the names in a formula; none of what is no formula."""
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _exponents(text: str, constants: dict[str, float]) -> dict[str, float] | None:
+    """Return the exponents of a pure power law, and None of any other."""
+    import sympy  # takes a while, and most laws are no formulas
+
+    symbols = {name: sympy.Symbol(name, positive=True) for name in (*VARIABLES, *constants)}
+    force = sympy.sympify(text, locals=symbols)
+    found = {}
+    for name in VARIABLES:
+        power = sympy.simplify(symbols[name] * force.diff(symbols[name]) / force)
+        if power.free_symbols:
+            return None
+        found[name] = float(power)
+    return found
+
+
+FAMILY = Family(
+    name="FORMULA",
+    expression="a formula, such as k*m1*m2/r**1.7",
+    reference="k and G stand for 4 pi^2, all else is a number",
+    member=formula,
+)

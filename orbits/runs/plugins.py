@@ -1,0 +1,213 @@
+"""Plug-ins: laws, attention variants, engines and studies from outside the repository.
+
+All kinds have one way in, the entry points of installed distributions: the groups ``orrery.law``,
+``orrery.attention``, ``orrery.engine`` and ``orrery.study``, which each catalogue reads through
+:mod:`importlib.metadata`. A file that a user names by ``--plugin`` becomes a distribution of this
+process whose entry points are what the file defines: ``LAW``, ``ATTENTION``, ``ENGINE``, ``STUDY``,
+or a tuple of them. A catalogue reads it when it is first used, and imports it then.
+
+Files are told to worker processes by an environment variable. Their contents are part of the
+addresses of cells, so that no result is taken for that of another definition.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+GROUPS = {
+    "LAW": "orrery.law",
+    "ATTENTION": "orrery.attention",
+    "ENGINE": "orrery.engine",
+    "STUDY": "orrery.study",
+}
+"""What a file defines, and the group of entry points that it so joins."""
+FILES = "ORRERY_PLUGINS"
+"""The environment variable that names the files, as PATH does."""
+_PREFIX = "orrery_plugin_"
+
+
+class PluginFile(metadata.Distribution):
+    """A file as a distribution whose entry points are what the file defines.
+
+    Args:
+        path: The file.
+        defined: Names of :data:`GROUPS` that it defines.
+    """
+
+    def __init__(self, path: Path, defined: Sequence[str]) -> None:
+        self.path, self.defined = path, defined
+        self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        self.module = f"{_PREFIX}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+
+    def read_text(self, filename: str) -> str | None:
+        """Return the contents of a file of metadata, or None."""
+        if filename == "METADATA":
+            return f"Metadata-Version: 2.1\nName: {self.module}\nVersion: 0\n"
+        if filename == "entry_points.txt":
+            each = [f"[{GROUPS[x]}]\n{self.path.stem} = {self.module}:{x}" for x in self.defined]
+            return "\n".join(each)
+        return None
+
+    def locate_file(self, path: Any) -> Path:
+        """Return where a file of the distribution is."""
+        return self.path.parent / path
+
+
+class _Finder(metadata.DistributionFinder):
+    """Finds the modules and the metadata of the files."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, PluginFile] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        file = self.files.get(name)
+        return file and importlib.util.spec_from_file_location(name, file.path)
+
+    def find_distributions(self, context: Any = None) -> Iterator[PluginFile]:
+        wanted = getattr(context, "name", None)
+        return (x for x in self.files.values() if wanted in (None, x.module))
+
+
+_FINDER = _Finder()
+
+
+def add(path: str | Path) -> PluginFile:
+    """Add a file of plug-ins, before the catalogues that it adds to are first used.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not Python, defines nothing of :data:`GROUPS`, or comes too late.
+    """
+    path = Path(path).resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; --plugin names a file of Python")
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"{path}: not Python: {error}") from None
+    defined = [name for name in GROUPS if name in _assigned(tree)]
+    if not defined:
+        raise ValueError(f"{path}: defines none of {', '.join(GROUPS)}")
+    file = PluginFile(path, defined)
+    if file.module not in _FINDER.files:
+        if "ATTENTION" in defined and "attention.catalogue" in sys.modules:
+            raise ValueError(f"{path}: add it before attention is imported")
+        _FINDER.files[file.module] = file
+        if _FINDER not in sys.meta_path:
+            sys.meta_path.append(_FINDER)
+        os.environ[FILES] = os.pathsep.join(str(x.path) for x in _FINDER.files.values())
+        installed.cache_clear()
+    return _FINDER.files[file.module]
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+    """Return the names that a module assigns or imports."""
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {each.asname or each.name for each in node.names}
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def restore() -> None:
+    """Add the files that the environment names, as in a worker process."""
+    for path in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
+        try:
+            add(path)
+        except (OSError, ValueError) as error:  # other commands do without it
+            print(f"plug-in left out: {error} ({FILES})", file=sys.stderr)
+
+
+def addresses() -> dict[str, str]:
+    """Return what the files add to the address of a cell: their names and contents."""
+    return {x.path.name: x.sha256 for x in _FINDER.files.values()}
+
+
+@functools.cache
+def installed(group: str) -> tuple[metadata.EntryPoint, ...]:
+    """Return the entry points of a group, each name once; none is imported."""
+    found = {point.name: point for point in metadata.entry_points(group=group)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def origin(point: metadata.EntryPoint) -> str:
+    """Return the file or the package of an entry point, for messages."""
+    file = _FINDER.files.get(point.module)
+    return point.value if file is None else str(file.path)
+
+
+def objects(point: metadata.EntryPoint, kind: type | None = None) -> tuple[list[Any], str | None]:
+    """Return what an entry point defines, and its fault in one line; or nothing of it and None.
+
+    Args:
+        point: The entry point.
+        kind: The class of what it must define; None for any.
+    """
+    try:
+        found = point.load()
+        several = list(found) if isinstance(found, list | tuple) else [found]
+        for each in several:
+            if kind is not None and not isinstance(each, kind):
+                raise ValueError(f"{point.attr} must be a {kind.__name__}, got {each!r:.60}")
+    except (Exception, SystemExit) as error:  # what a plug-in does wrong is said of it alone
+        what = (str(error) or type(error).__name__).splitlines()[0]
+        named = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        return [], f"{origin(point)}: {named}{what}"
+    return several, None
+
+
+def take(arguments: Sequence[str]) -> list[str]:
+    """Add the files that a command line names, and return the line without them.
+
+    ``--plugin FILE`` goes; a law that is named by its file, ``--law FILE.py``, becomes its name.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It defines no plug-in, or not one law.
+    """
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if flag == "--plugin":
+            value = value if equals else next(words, "")
+            if not value:
+                raise ValueError("--plugin needs a file of Python")
+            add(value)
+        elif flag.startswith("--") and flag.rpartition(".")[2].removeprefix("--") == "law":
+            value = value if equals else next(words, "")
+            rest += [f"{flag}={_law(value)}"] if value else [flag]
+        else:
+            rest.append(word)
+    return rest
+
+
+def _law(text: str) -> str:
+    """Return the name of a law that a user typed as its name, its formula or its file."""
+    if not text.endswith(".py"):
+        return text
+    file = add(text)
+    if "LAW" not in file.defined:
+        raise ValueError(f"{file.path}: defines no LAW")
+    point = next(x for x in file.entry_points if x.name == file.path.stem and x.attr == "LAW")
+    found, fault = objects(point)
+    if fault is not None:
+        raise ValueError(fault)
+    if len(found) != 1:
+        raise ValueError(f"{file.path}: defines {len(found)} laws; name one, and give --plugin")
+    name = getattr(found[0], "name", None)
+    if not isinstance(name, str):
+        raise ValueError(f"{file.path}: LAW must be a Law, got {found[0]!r:.60}")
+    return name

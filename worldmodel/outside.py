@@ -1,0 +1,237 @@
+"""World models from outside: a class in a file of the user's, or in an installed package.
+
+``path/to/file.py:MyModel`` or ``my_pkg.module:MyModel``, as the user types it. A file of results or
+a checkpoint never names one. What such a class is, says :mod:`worldmodel.world_model`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits import protocols
+from orbits.protocols import Protocol
+from worldmodel.world_model import Seen, can, forces, is_exact, predicted, seen
+
+ABILITIES = ("predict_next", "force", "hidden")
+TRIED = 4
+"""Sequences on which a model is tried before it is used."""
+CLOSE = 1e-3
+"""Share of an answer's size that may be rounding."""
+_NAMED = re.compile(r"(?P<place>.+):(?P<model>[^\W\d]\w*)")
+
+
+class Source(NamedTuple):
+    """Where a model from outside is.
+
+    Attributes:
+        path: The file that defines it.
+        model: Its class in that file, or ``package.module:Class``.
+    """
+
+    path: Path
+    model: str
+
+
+def source(text: str) -> Source | None:
+    """Return where the model that a user typed is; None where the text is no such name.
+
+    Nothing is imported, but the packages around a module.
+
+    Raises:
+        FileNotFoundError: There is no such file or module.
+        ValueError: It defines no such class; the message names those that it has.
+    """
+    match = _NAMED.fullmatch(text)
+    if match is None:
+        return None
+    place, name = match["place"], match["model"]
+    if place.endswith(".py"):
+        found = Source(Path(place), name)
+        if not found.path.is_file():
+            raise FileNotFoundError(f"{place}: no such file")
+    elif all(part.isidentifier() for part in place.split(".")):
+        try:
+            spec = importlib.util.find_spec(place)
+        except ModuleNotFoundError:
+            spec = None
+        if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+            raise FileNotFoundError(f"{text}: Python finds no module {place}; install it, or name "
+                                    "its file: path/to/file.py:Class")  # fmt: skip
+        found = Source(Path(spec.origin), text)
+    else:
+        return None
+    _check_defines(found.path, name)
+    return found
+
+
+def _check_defines(path: Path, name: str) -> None:
+    """Refuse a file that cannot be read as Python, or defines no such class."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"{path}: not Python: {error}") from None
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    if name not in (*classes, *imported):
+        near = difflib.get_close_matches(name, classes)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(
+            f"{path}: defines no class {name}{hint or '; it has ' + (', '.join(classes) or 'none')}"
+        )
+
+
+class Outside:
+    """A model from outside with the vocabulary of its sequences.
+
+    Its further methods and attributes are those of the model.
+
+    Args:
+        model: An object with the methods of :class:`worldmodel.world_model.WorldModel`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        name, arguments = getattr(model, "protocol", "identifiable"), None
+        arguments = dict(getattr(model, "protocol_args", None) or {})
+        self.model, self.trained_on = model, protocols.get(name, arguments)
+        self.layout = self.trained_on.tokens
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "model":  # not there yet, as in a copy
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    @property
+    def own_name(self) -> str:
+        """Its name in tables."""
+        return str(getattr(self.model, "name", type(self.model).__name__))
+
+    def untrained(self, seed: int) -> Outside | None:
+        """Return the same model with random weights, if it knows how to make one."""
+        return Outside(self.model.untrained(seed)) if can(self.model, "untrained") else None
+
+
+def load(place: Source) -> Outside:
+    """Return a model from outside, tried on a few sequences.
+
+    Raises:
+        ValueError: Its file or class fails, or its answers are not those of a world model; one
+            line names the file and what is wrong.
+    """
+    try:
+        return Outside(getattr(_module(place), place.model.rpartition(":")[2])())
+    except Exception as error:  # whatever the user's code trips over
+        reason = " ".join(str(error).split()) or type(error).__name__
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"{place.path}: {place.model} cannot be made: {kind}{reason}") from error
+
+
+def files(place: Source) -> list[Path]:
+    """Return the files beside its own that a model names; results depend on their contents."""
+    kind = getattr(_module(place), place.model.rpartition(":")[2])
+    found = [place.path.parent / name for name in getattr(kind, "files", ())]
+    for path in found:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file; {place.model} names it in files")
+    return found
+
+
+def _module(place: Source) -> Any:
+    """Return the module of a model, which is imported once."""
+    package = place.model.rpartition(":")[0]
+    if package:
+        return importlib.import_module(package)
+    path = place.path.resolve()
+    name = f"orrery_outside_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
+
+
+def fault(model: Outside) -> str | None:
+    """Return what is wrong with a model's answers on a few sequences; None if nothing is.
+
+    Answers must have their shapes, be finite, and not change when later rows do.
+    """
+    world, able = model.trained_on, [name for name in ABILITIES if can(model, name)]
+    if not can(model, "observe"):
+        return "it has no method observe(seen)"
+    if not able:
+        return f"it has none of the methods {', '.join(ABILITIES)}"
+    observed = world.observe(_systems(world), labelled=False)
+    read = seen(observed, model.layout, is_exact(model))
+    rows = read.tokens.shape[1] // 2
+    try:
+        told, changed = _answers(model, able, read), _answers(model, able, _later_changed(read))
+    except Exception as error:  # whatever the user's code trips over
+        reason = " ".join(str(error).split())
+        return f"it fails on {TRIED} sequences: {type(error).__name__}: {reason}"
+    for name, answer in told.items():
+        kept, size = (TRIED, read.tokens.shape[1]), "k" if name.startswith("hidden") else "2"
+        if answer.shape[:2] != kept or answer.ndim != 3 or (size == "2" and answer.shape[2] != 2):
+            return (
+                f"{name} has shape {list(answer.shape)} where {TRIED} sequences of {kept[1]} rows "
+                f"need [{TRIED}, {kept[1]}, {size}]"
+            )
+        if not np.isfinite(answer[:, 1:]).all():
+            return f"{name} is not finite"
+        moved = np.abs(answer[:, :rows] - changed[name][:, :rows]).max()
+        if moved > CLOSE * np.abs(answer[:, :rows]).max() + 1e-12:
+            return (
+                f"{name} of rows 0 to {rows - 1} changes by {moved:.2g} when later rows do: what it"
+                " answers for a row must follow from that row and those before"
+            )
+    return None
+
+
+def _systems(world: Protocol) -> Any:
+    return world.systems(0, "test", np.arange(TRIED))
+
+
+def _later_changed(read: Seen) -> Seen:
+    """Return the sequences with the second half of another one each."""
+    rows = read.tokens.shape[1] // 2
+
+    def mixed(values: npt.NDArray) -> npt.NDArray:
+        return np.concatenate([values[:, :rows], np.roll(values, 1, axis=0)[:, rows:]], axis=1)
+
+    return Seen(mixed(read.tokens), mixed(read.places), read.layout)
+
+
+def _answers(model: Outside, able: list[str], read: Seen) -> dict[str, npt.NDArray]:
+    """Return every answer of a model by name."""
+    return dict(_each(model, able, read))
+
+
+def _each(model: Outside, able: list[str], read: Seen) -> Iterator[tuple[str, npt.NDArray]]:
+    if "predict_next" in able:
+        yield "predict_next", np.asarray(predicted(model, read).expected())
+    if "force" in able:
+        yield "force", forces(model, read).vector
+    if "hidden" in able:
+        for layer, states in model.hidden(model.observe(read)).items():
+            yield f"hidden {layer!r}", np.asarray(states)
