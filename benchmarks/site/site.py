@@ -1,7 +1,7 @@
 """The site: an index of results folders, a page of each and the glossary, as plain HTML files.
 
 Everything is made from result lines; the figures beside kept ones, whose cells are gone, are taken
-as they are. Nothing is loaded from elsewhere, so that the folder works from a disk as from a server.
+as they are. Nothing is loaded from elsewhere: the folder works from a disk as from a server.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.newton.exam_report import baselines, section
 from benchmarks.newton.exam_rows import SUBMITTED, ExamRow, exam_rows
 from benchmarks.newton.headline import headline
+from benchmarks.submissions.submission import RESERVED
 from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Result
@@ -17,6 +18,8 @@ from orbits.runs.study import Study
 from orbits.runs.table import Table, interval
 from orbits.runs.untrusted import printable
 
+KNOWING = (*RESERVED, "observer", "k-NN of")
+"""Parts of the names of controls that know the law or are told the true state."""
 WORDS_OF = "What the submitters say"
 CHECKED = (
     ("the questions", "the card's signature is the hash of the sequences, made again here"),
@@ -63,8 +66,15 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
 
 
 def ranked(rows: Sequence[ExamRow]) -> list[ExamRow]:
-    """Return models, baselines and ceilings in one order, by their score; without one last."""
-    return sorted(rows, key=lambda row: (row.score is None, row.score[0] if row.score else 0.0))
+    """Return what sees what models see, best first, then what knows or is told more, likewise."""
+
+    def knows_more(row: ExamRow) -> bool:
+        return row.is_control and any(word in row.variant for word in KNOWING)
+
+    return sorted(
+        rows,
+        key=lambda row: (knows_more(row), row.score is None, row.score[0] if row.score else 0.0),
+    )
 
 
 def verdict(rows: Sequence[ExamRow]) -> list[str]:

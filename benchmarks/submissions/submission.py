@@ -202,8 +202,8 @@ def _answers(path: Path, n: int, steps: npt.NDArray[np.int64]) -> npt.NDArray[np
         if missing := np.flatnonzero(count == 0).tolist():
             first = divmod(missing[0], len(steps))
             raise formats.Refused(
-                f"{len(missing)} of {len(count)} answers are missing, first sequence_id {first[0]}, "
-                f"step {steps[first[1]]}"
+                f"{len(missing)} of {len(count)} answers are missing, the first of sequence_id "
+                f"{first[0]}, step {steps[first[1]]}"
             )
     except formats.Refused as reason:
         raise ValueError(f"{path}: {reason}") from None

@@ -46,9 +46,9 @@ class Refused(ValueError):
 def read(path: Path, required: Sequence[str] = REQUIRED) -> dict[str, Array]:
     """Return the known columns of a file by name: numbers, or text in ``TEXTS``.
 
-    Columns of ``required`` must be there. An ``.npz`` keeps its shapes and dtypes, which are the caller's to check; the columns of a
-    table have shape [n], and its empty fields are NaN where a number is due. What is damaged, too
-    large, missing or no number is :class:`Refused`.
+    Columns of ``required`` must be there. An ``.npz`` keeps its shapes and dtypes, which are the
+    caller's to check; the columns of a table have shape [n], and its empty fields are NaN where a
+    number is due. What is damaged, too large, missing or no number is :class:`Refused`.
     """
     readers = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
     kind = path.suffix.lower()
