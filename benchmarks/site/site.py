@@ -7,6 +7,7 @@ as they are. Nothing is loaded from elsewhere: the folder works from a disk as f
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -78,16 +79,17 @@ def find(places: Sequence[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for place in places:
-        runs = [place] if (place / folder.CLAIM).is_file() else []
-        runs += sorted(path.parent for path in place.glob(f"*/{folder.CLAIM}"))
+        runs = sorted(path.parent for path in place.rglob(folder.CLAIM))
         if not runs:
             raise ValueError(f"{place} holds no results; name a folder that a run has written")
         for run in runs:
             if run.resolve() in {path.resolve() for path in found.values()}:
                 continue
-            name, number = run.resolve().name, 2
-            while name in found or name == Path(INDEX).stem or name == Path(GLOSSARY).stem:
-                name, number = f"{run.resolve().name}-{number}", number + 1
+            parts = run.relative_to(place).parts or (run.resolve().name,)
+            own = name = re.sub(r"[^A-Za-z0-9._-]", "-", "-".join(parts))
+            number = 2
+            while name in (*found, Path(INDEX).stem, Path(GLOSSARY).stem):
+                name, number = f"{own}-{number}", number + 1
             found[name] = run
     if not found:
         raise ValueError("no results to show; name results folders")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from orbits import laws
-from orbits.runs.statistics import MINIMUM_SEEDS, wilson
+from orbits.runs.statistics import MINIMUM_SEEDS
 from orbits.runs.table import interval
 from orbits.runs.untrusted import printable
 from symreg.controls import NEAREST, TRUTH
@@ -76,8 +76,7 @@ def _found(row: Row) -> str:
     """Return a row's name and how many of its searches found the law, by each engine."""
     each = []
     for entry in row.laws:
-        _, low, high = wilson(entry.found, entry.total)
-        counted = f"{entry.found} of {entry.total} [{low:.2f}, {high:.2f}]"
+        counted = f"{entry.found} of {entry.total} [{entry.low:.2f}, {entry.high:.2f}]"
         each.append(f"{counted} by {printable(entry.engine)}")
     return f"{name(row)} {', '.join(each)}"
 
