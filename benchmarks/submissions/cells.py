@@ -31,7 +31,9 @@ def ceiling(key: Path, folder: Path) -> list[Outcome]:
     columns = _columns(controls.causal_ceiling(), asked)
     errors = {
         name: exam.errors(
-            *(x[each].double().numpy() for each in ("sequence_id", "force_predicted", "force")),
+            x["sequence_id"].numpy(),
+            x["force_predicted"].double().numpy(),
+            x["force"].double().numpy(),
             asked.n_test,
         )
         for name, x in columns.items()

@@ -59,12 +59,10 @@ class Exam:
     @cached_property
     def parts(self) -> dict[str, Protocol]:
         """The protocol of the training box and of each shift, by name."""
-        arguments = {} if self.law == "newton" else {"law": self.law}
-        shifted = {
-            name: {**arguments, "shift": shift.as_plain()}
-            for name, shift in shifts.catalogue().items()
-        }
-        parts = {BOX: arguments, **shifted}
+        arguments: dict[str, Any] = {} if self.law == "newton" else {"law": self.law}
+        parts = {BOX: arguments}
+        for name, shift in shifts.catalogue().items():
+            parts[name] = {**arguments, "shift": shift.as_plain()}
         return {name: protocols.get(self.protocol, each or None) for name, each in parts.items()}
 
     @property
@@ -99,9 +97,9 @@ class Exam:
 
     def data(self, part: str) -> dict[str, Any]:
         """Return the arguments of :class:`worldmodel.data.orbits.OrbitData` for a part."""
-        protocol = self.parts[part]
-        arguments = {} if self.law == "newton" else {"law": self.law}
-        arguments |= {"shift": protocol.shift.as_plain()} if protocol.shift else {}
+        arguments: dict[str, Any] = {} if self.law == "newton" else {"law": self.law}
+        if (shift := self.parts[part].shift) is not None:
+            arguments["shift"] = shift.as_plain()
         return {
             "protocol": self.protocol,
             "protocol_args": arguments or None,
