@@ -27,8 +27,6 @@ def checked(settings: SubmissionSettings) -> tuple[list[Submission], str]:
     """
     asked = settings.exam
     found = [submission.read(Path(folder), asked) for folder in settings.submissions]
-    if not found:
-        raise ValueError("no submission is given; name folders with a card and answers")
     names: dict[str, Path] = {}
     for each in found:
         if (other := names.setdefault(each.card.name.casefold(), each.folder)) != each.folder:
@@ -61,6 +59,11 @@ class Submissions(Study):
         settings = dataclasses.replace(settings, submissions=once)
         checked(settings)
         return settings
+
+    def check(self, settings: SubmissionSettings) -> None:
+        """Refuse a run without a submission."""
+        if not settings.submissions:
+            raise ValueError("no submission is given; name folders with a card and answers")
 
     def config(self, settings: SubmissionSettings, preset: str) -> dict[str, Any]:
         """Return what determines the results; of the exam, what everyone may know."""
