@@ -1,4 +1,4 @@
-"""``python -m benchmarks ls | run | report | export | migrate``: the studies of the suite.
+"""``python -m benchmarks ls | run | report | site | exam | export | migrate``: the studies.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """
@@ -19,14 +19,15 @@ from orbits.runs.deferred import deferred
 
 PACKAGES = (
     *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
-    "exam",
-    *("recall", "language", "cost", "search"),
+    *("exam", "recall", "language", "cost", "search", "submissions"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
 PROG = called("benchmarks")
 export_models = deferred("benchmarks.newton.export:export_models")
+sheet = deferred("benchmarks.submissions.sheet:make_sheet")
+build_site = deferred("benchmarks.site.site:build")
 migrate_results = deferred("benchmarks.migration:migrate")
 migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
@@ -63,6 +64,19 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--quiet", action="store_true", help="print the path of the page alone")
     report.add_argument("--json", action="store_true", help="print its path and the results")
     report.set_defaults(command=_report)
+
+    site = commands.add_parser("site", help="a leaderboard of results folders, as plain HTML files")
+    site.add_argument("out", metavar="OUT", type=Path, help="folder of the site; new or a site")
+    about = "results folders, or folders of these, beside the kept results of the suite"
+    site.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=about)
+    site.add_argument("--only", action="store_true", help="leave the kept results out")
+    site.set_defaults(command=_site)
+
+    exam = commands.add_parser("exam", help="what the exam asks, for models from outside")
+    exam.add_argument("out", metavar="OUT", type=Path, help="new folder for the questions")
+    about = "key of a held-back exam, a file that you keep to yourself; made if it is not there"
+    exam.add_argument("--key", metavar="FILE", type=Path, help=about)
+    exam.set_defaults(command=_exam)
 
     export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
     export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
@@ -150,6 +164,18 @@ def _report(options: argparse.Namespace) -> None:
 
 def _find(name: str) -> study.Study:
     return study.get(packages(*ELSEWHERE), name)
+
+
+def _exam(options: argparse.Namespace) -> None:
+    signature, what = sheet(options.out, options.key)
+    print(f"{what}: {options.out}\nsignature {signature}")
+    key = "" if options.key is None else f" --key {options.key}"
+    print(f"next: {called(f'benchmarks run submissions FOLDER{key}')}, once there are answers")
+
+
+def _site(options: argparse.Namespace) -> None:
+    index = build_site(options.out, options.folders, packages(*ELSEWHERE), kept=not options.only)
+    print(f"open {index}")
 
 
 def _migrate(options: argparse.Namespace) -> None:

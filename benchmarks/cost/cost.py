@@ -27,6 +27,7 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.verdict import against, beside
 
 TABLES = {
     "lssar_table_a7": ("lssar-a7", {"train": "train", "evaluation": "eval"}, 1e3, 2**-20),
@@ -99,6 +100,21 @@ class CostStudy(PaperStudy):
         ]
         return [table for table in tables if table.rows]
 
+    def sentences(self, results: Sequence[Result]) -> list[str]:
+        """Say which variants take longer than eager softmax to train, and which less."""
+        ratios = [x for x in _ratios(results, "eager") if x.case.get("mode") == "train"]
+        said, softmax = [], _named("softmax", "eager")
+        for setting in dict.fromkeys(x.case.get("setting") for x in ratios):
+            mine = [x for x in ratios if x.case.get("setting") == setting]
+            seconds = by_seed(mine, "latency", "variant", "backend")
+            rows = {_named(*key): each for key, each in seconds.items()}
+            if compared := beside(against(rows, softmax), softmax, ".2f"):
+                said.append(
+                    f"A training step at size {setting}, in units of eager softmax's in the same "
+                    f"round, on one machine: {compared}."
+                )
+        return said
+
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return results at the setting of a published table, in its units."""
         setting, modes, second, byte = TABLES[table]
@@ -129,6 +145,10 @@ class CostStudy(PaperStudy):
             caption = f"Latency by that of eager softmax, {mode}, setting {setting}."
             pictures.append(Picture(caption, [path]))
         return pictures
+
+
+def _named(variant: str, backend: str) -> str:
+    return variant if backend == "own" else f"{backend} {variant}"
 
 
 def _ratios(results: Sequence[Result], backend: str) -> list[Result]:

@@ -103,6 +103,20 @@ class SearchSpeed(Study):
         ]
         return [Table("Searches", columns, rows)]
 
+    def sentences(self, results: Sequence[Result]) -> Sequence[str]:
+        """Say what a search takes and how much faster more processes are."""
+        said = []
+        for name in dict.fromkeys(x.case.variant for x in results if x.ok):
+            mine = [x for x in results if x.ok and x.case.variant == name]
+            most = max(mine, key=lambda x: x.case.setting["processes"])
+            said.append(
+                f"A search by {name} takes {mine[0].value('cpu_s_per_search'):.1f} CPU seconds; "
+                f"{most.case.setting['processes']} processes are "
+                f"{most.metrics['speed_up'].value:.2f} times as fast as "
+                f"{mine[0].case.setting['processes']}, measured once on one machine."
+            )
+        return said
+
 
 def measure(engine: str, searches: int, processes: Sequence[int]) -> list[Outcome]:
     """Run the same searches with each number of processes.

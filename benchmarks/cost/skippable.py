@@ -88,5 +88,25 @@ class Skippable(Study):
         caption = "Tiles below a share of the row's largest weight, and the output without them."
         return [Table("Tiles", [*map(Column, keys), *columns], rows, caption)]
 
+    def sentences(self, results: Sequence[Result]) -> Sequence[str]:
+        """Say which share of tiles could be skipped without an error, and with the largest one."""
+        blocks = [result for result in results if result.ok]
+        thresholds = {n.partition("@")[2] for x in blocks for n in x.metrics if "@" in n}
+        if not thresholds:
+            return []
+        said = []
+        for threshold in (min(thresholds, key=float), max(thresholds, key=float)):
+            shares = [x.value(f"skippable@{threshold}") or 0.0 for x in blocks]
+            errors = [x.value(f"error@{threshold}") or 0.0 for x in blocks]
+            of = f"those whose weights are at most {threshold} of their row's largest"
+            if float(threshold) == 0:
+                of = "those whose weights are all 0"
+            said.append(
+                f"{min(shares):.1%} to {max(shares):.1%} of all tiles ({of}) at an error of up to "
+                f"{max(errors):.1g}"
+            )
+        trained = len({x.case.get("checkpoint") for x in blocks})
+        return [f"In {trained} trained models a kernel could skip {', and '.join(said)}."]
+
 
 STUDY = Skippable()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from statistics import fmean
 
 from benchmarks.few_labels.correlations import correlations
 from benchmarks.few_labels.scores import (
+    ARMS,
     FAILED,
     NO_CHOICE,
     STOPPED,
@@ -27,7 +29,7 @@ from orbits.runs.study import Study
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """Return for each rate and number of steps which backbones fail, and what mends them."""
     found = groups(results)
-    said = []
+    said = _verdict(found, results)
     for group in found:
         if group.arm not in (WITH, NO_CHOICE) or not group.means():
             continue
@@ -36,6 +38,30 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
             said.append(_stopping(group))
         said += [_other_arm(group, other) for other in found if _is_other_arm(group, other)]
     return [*said, *_strongest(found, results), *_baselines(results)]
+
+
+def _verdict(found: Sequence[Group], results: Sequence[Result]) -> list[str]:
+    """Count the backbones that fail, whatever the rate and steps, by attention and arm."""
+    counts: dict[str, list[int]] = {}
+    for group in found:
+        arm = "" if group.arm in (WITH, NO_CHOICE) else f" with {ARMS[group.arm]} in fine-tuning"
+        count = counts.setdefault(f"{group.variant}{arm}", [0, 0])
+        count[0] += len(group.failed())
+        count[1] += len(group.means())
+    each = [f"{name} {failed} of {total}" for name, (failed, total) in counts.items() if total]
+    if not each:
+        return []
+    scores = {
+        name: fmean(value for x in sets.values() if (value := x.value("r2_log")) is not None)
+        for name, sets in controls(results).items()
+        if any(x.value("r2_log") is not None for x in sets.values())
+    }
+    best = max(scores, key=scores.__getitem__, default="")
+    beside = f"; without a backbone, {best} has R² {scores[best]:.2f}" if best else ""
+    return [
+        f"Backbones that fail on few labels (mean R² below {FAILED}), over all rates and numbers "
+        f"of steps: {', '.join(each)}{beside}."
+    ]
 
 
 def _failures(group: Group) -> str:

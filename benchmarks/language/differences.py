@@ -13,6 +13,7 @@ from orbits.runs.table import NOTHING, Column, Table, Value, by_seed
 BASELINE = "softmax"
 METRICS = ("loss@1x", "rise@8x", "loss@8x")
 """What is compared: where training ended, and at the longest length of the papers."""
+Pair = tuple[str, str]
 STATES = {"off": False, "on": True}
 CAPTION = (
     "Mean difference over the seeds that a pair shares [95% by Student's t, of this pair alone]; "
@@ -28,17 +29,7 @@ def differences(results: Sequence[Result], ntk: str) -> Table:
         results: Measurements; the others are left out.
         ntk: Dynamic NTK, ``on`` or ``off``.
     """
-    found = measured(results, ntk=STATES[ntk])
-    variants = list(dict.fromkeys(result.case.variant for result in found))
-    pairs = [(one, BASELINE) for one in variants if one != BASELINE and BASELINE in variants]
-    for one in variants:
-        always = re.sub(r", off to step \d+$", "", one)
-        pairs += [(one, always)] if always != one and always in variants else []
-    families = {}
-    for metric in METRICS:
-        values = {key[0]: seeds for key, seeds in by_seed(found, metric, "variant").items()}
-        known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
-        families[metric] = compare(known)
+    pairs, families = _families(results, ntk)
     body = [
         [
             Value(f"{one} - {other}", kind="name"),
@@ -50,6 +41,30 @@ def differences(results: Sequence[Result], ntk: str) -> Table:
     columns = [Column("pair"), *(Column(metric) for metric in METRICS)]
     caption = CAPTION.format(max(map(len, families.values())))
     return Table(f"Differences, seed by seed, dynamic NTK {ntk}", columns, body, caption)
+
+
+def from_baseline(results: Sequence[Result], ntk: str, metric: str) -> dict[str, Comparison]:
+    """Return each variant less softmax, with the p values of the table's column."""
+    _, families = _families(results, ntk, (metric,))
+    return {one: each for (one, other), each in families[metric].items() if other == BASELINE}
+
+
+def _families(
+    results: Sequence[Result], ntk: str, metrics: Sequence[str] = METRICS
+) -> tuple[list[Pair], dict[str, dict[Pair, Comparison]]]:
+    """Return the pairs that are compared, and their comparisons in each metric, one family each."""
+    found = measured(results, ntk=STATES[ntk])
+    variants = list(dict.fromkeys(result.case.variant for result in found))
+    pairs = [(one, BASELINE) for one in variants if one != BASELINE and BASELINE in variants]
+    for one in variants:
+        always = re.sub(r", off to step \d+$", "", one)
+        pairs += [(one, always)] if always != one and always in variants else []
+    families = {}
+    for metric in metrics:
+        values = {key[0]: seeds for key, seeds in by_seed(found, metric, "variant").items()}
+        known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
+        families[metric] = compare(known)
+    return pairs, families
 
 
 def _value(found: Comparison | None) -> Value:

@@ -19,7 +19,7 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
-from benchmarks.language.differences import STATES, differences
+from benchmarks.language.differences import BASELINE, STATES, differences, from_baseline
 from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
 from orbits.runs.deferred import deferred
@@ -27,7 +27,8 @@ from orbits.runs.figure import curves
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
-from orbits.runs.table import Table, seed_table
+from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.verdict import beside, shown
 
 MULTIPLES = (1, 2, 4, 8, 16)
 TITLES = {
@@ -119,6 +120,26 @@ class ExtrapolationStudy(LanguageStudy):
         ]
         tables += [differences(results, state) for state in STATES]
         return [table for table in tables if table.rows]
+
+    def sentences(self, results: Sequence[Result]) -> list[str]:
+        """Say whose loss differs from softmax's beyond the training length; NTK off."""
+        found = measured(results, ntk=False)
+        asked = [x for x in (8, *MULTIPLES[::-1]) if by_seed(found, f"loss@{x}x", "variant")]
+        if not asked:
+            return []
+        metric = f"loss@{asked[0]}x"
+        rows = {name: seeds for (name,), seeds in by_seed(found, metric, "variant").items()}
+        if BASELINE not in rows:
+            return []
+        rise = by_seed(found, f"rise@{asked[0]}x", "variant").get((BASELINE,), {})
+        said = (
+            f"At {asked[0]} times the training length the loss of {BASELINE} is "
+            f"{shown(rows[BASELINE], '.2f')} nats a token"
+        )
+        said += f", {shown(rise, '.2f')} more than at 1x" if rise else ""
+        compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
+        said += f"; {compared}" if compared else ""
+        return [f"{said}. A model that ignores what is far away would stay flat as well."]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return losses with dynamic NTK off, as the paper's second version has it."""

@@ -20,6 +20,7 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
+from benchmarks.language.differences import BASELINE
 from benchmarks.published import tables as published
 from benchmarks.published.compare import Ours
 from orbits.runs import artefact, folder
@@ -28,7 +29,9 @@ from orbits.runs.figure import bars, canvas, legend, look, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least
+from orbits.runs.statistics import paired
 from orbits.runs.table import Table, Value, by_seed, number, seed_table
+from orbits.runs.verdict import against, beside, shown
 
 TEXTS = ("natural", "repeated", "story")
 """Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
@@ -126,6 +129,26 @@ class SinkStudy(LanguageStudy):
         title = "A fixed token at one place of every window, or none"
         token = seed_table(title, [*plain, *masked], ("variant", "mask_at"), columns)
         return [table for table in (*tables, token) if table.rows]
+
+    def sentences(self, results: Sequence[Result]) -> list[str]:
+        """Say whether softmax gathers on the first token, and which variants differ."""
+        chosen = _of(results, "natural")
+        rows = {name: seeds for (name,), seeds in by_seed(chosen, "sink", "variant").items()}
+        if BASELINE not in rows:
+            return []
+        uniform = chosen[0].value("uniform")
+        assert uniform is not None
+        gathers = paired(rows[BASELINE], dict.fromkeys(rows[BASELINE], uniform))
+        if gathers is None or not gathers.differs:
+            what = "no sink is shown"
+        else:
+            what = "a sink" if gathers.difference.value > 0 else "no sink, and nothing to prevent"
+        said = (
+            f"On natural text {BASELINE} puts {shown(rows[BASELINE], '.2f', '%')} of its weight on "
+            f"the first token, and uniform attention {uniform:.2f}%: {what}"
+        )
+        compared = beside(against(rows, BASELINE), BASELINE, ".1f", " points")
+        return [f"{said}; {compared}." if compared else f"{said}."]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return the measurements on natural text."""

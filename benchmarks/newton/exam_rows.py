@@ -17,6 +17,8 @@ MEDIAN, MEDIAN_EXAM = "median_log_error", "median_exam"
 """Metrics of a median absolute error of ln F, and of its geometric mean over the shifts."""
 KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
+SUBMITTED = "submission"
+"""The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
 """What all errors are measured in; :data:`benchmarks.newton.controls.CAUSAL_CEILING` is its row."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from benchmarks.newton.exam_rows import KEPT, ExamRow
+from benchmarks.newton.exam_rows import KEPT, SUBMITTED, ExamRow
 from orbits.runs.result import Result
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 from symreg.leaderboard import Row
@@ -88,6 +88,8 @@ def in_the_box(rows: Sequence[Row], results: Iterable[Result]) -> Table:
 
 def _trained(row: ExamRow) -> str:
     """Return how, and how often, a row was trained; a baseline is fitted to sets of labels."""
+    if row.arm == SUBMITTED:
+        return "elsewhere, submitted"
     if row.arm != "control":
         return f"{row.arm}, {row.trainings}"
     return f"control, {row.trainings} label sets" if row.seeds else "control"

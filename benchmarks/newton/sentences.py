@@ -14,6 +14,7 @@ from benchmarks.newton.figures import ARMS
 from orbits import laws
 from orbits.runs.cell import ORIGIN
 from orbits.runs.result import Result
+from orbits.runs.statistics import Interval
 from orbits.runs.table import interval
 from symreg.leaderboard import NO_LAW, NOT_COMPARED, Row
 from symreg.leaderboard.tables import seeds
@@ -91,12 +92,23 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
         ]
     found = (
         f"{inside}; outside it the best of them, {models[0].variant}, {models[0].arm}, errs "
-        f"{models[0].score.value:.3g} times as much as an orbit fit to what it has seen"
+        f"{_shown(models[0].score)} times as much as an orbit fit to what it has seen"
     )
-    _, others = baselines(examined)
+    told, others = baselines([row for row in examined if row.is_control])
     if others and others[0].score is not None:
-        found += f", and {others[0].variant} without attention {others[0].score.value:.3g} times"
+        found += f", and {others[0].variant} without attention {_shown(others[0].score)} times"
+        found += f" ({_beside(models[0].score, others[0].score)})"
+    if told and told[0].score is not None:
+        found += f"; a table that is told the true state, {told[0].variant}: "
+        found += f"{_shown(told[0].score)} times"
     return [f"{found}."]
+
+
+def _beside(one: Interval, other: Interval) -> str:
+    """Say how two intervals lie."""
+    if one.high < other.low:
+        return "which is more"
+    return "which is less" if other.high < one.low else "no difference is shown"
 
 
 def leaks(config: Mapping[str, Any]) -> list[str]:

@@ -20,6 +20,10 @@ from orbits.runs.figure import bars
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.verdict import Seeds, against, beside, shown
+
+BASELINE = "softmax"
+"""The variant that the others stand beside."""
 
 
 def share(of: str) -> Quantity:
@@ -97,6 +101,20 @@ class RecallStudy(PaperStudy):
             ),
         ]
 
+    def sentences(self, results: Sequence[Result]) -> list[str]:
+        """Say of each exercise which variants differ from softmax, and what needs no training."""
+        exercises = {}
+        for exercise in by_exercise(best(results)).values():
+            headline = self.headline(exercise)
+            if headline is None:
+                continue
+            values = by_seed(exercise, headline.metric, "variant")
+            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
+            if BASELINE in rows:
+                exercises[headline] = rows
+        said = [_verdict(rows, x, self.quantity(x.metric)) for x, rows in exercises.items()]
+        return said if len(said) < 2 else [_over_all(list(exercises.values())), *said]
+
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw a bar per variant and a dot per seed, a figure per exercise."""
         pictures = []
@@ -111,11 +129,40 @@ class RecallStudy(PaperStudy):
         return pictures
 
 
+def _verdict(rows: Mapping[str, Seeds], headline: Headline, quantity: Quantity) -> str:
+    """Say how variants stand to softmax, and softmax to what needs no training."""
+    softmax = shown(rows[BASELINE], ".1f", "%", quantity.bounds)
+    said = f"{headline.caption.rstrip('.')}: {BASELINE} {softmax}"
+    if headline.level is not None:
+        said += f", {headline.named} {headline.level:.1f}%"
+        if headline.level > max(value for seeds in rows.values() for value in seeds.values()):
+            said += ", which no training reaches"
+    compared = beside(against(rows, BASELINE), BASELINE, ".1f", " points")
+    return f"{said}; {compared}." if compared else f"{said}; nothing is compared by three seeds."
+
+
+def _over_all(exercises: Sequence[Mapping[str, Seeds]]) -> str:
+    """Count the exercises in which each variant differs from softmax."""
+    families = [against(rows, BASELINE) for rows in exercises]
+    counts = {}
+    for name in dict.fromkeys(name for family in families for name in family):
+        mine = [family[name] for family in families if name in family]
+        above = sum(x.differs and x.difference.value > 0 for x in mine)
+        below = sum(x.differs and x.difference.value < 0 for x in mine)
+        if above or below:
+            counts[name] = f"{name} is above in {above} and below in {below}"
+    beside_it = f"Beside {BASELINE} on {len(exercises)} problems: "
+    same = "of the others no difference is shown" if counts else "no difference is shown"
+    return f"{beside_it}{'; '.join([*counts.values(), same])}."
+
+
 def recall_headline(length: int, pairs: int, width: int) -> Headline:
     """Return the accuracy at a load, beside that of a random value of the row."""
     file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
     caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
-    return Headline(file, metric, caption, "right answers, %", 100 / pairs, "a shown value")
+    return Headline(
+        file, metric, caption, "right answers, %", 100 / pairs, "guessing a shown value"
+    )
 
 
 def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:

@@ -24,6 +24,7 @@ from orbits.runs.cell import Cell, Outcome
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Case, Quantity, Result
+from orbits.runs.statistics import wilson
 from orbits.runs.study import Study
 from symreg import controls, engines, measure
 from symreg.leaderboard import SEARCH, quantities
@@ -114,8 +115,42 @@ class LawRates(Study):
         own = formula_report.section(results)
         sections = [*([own] if own else ()), *made.sections]
         return dataclasses.replace(
-            made, title=self.about, setting=self.setting(config), sections=sections
+            made,
+            title=self.about,
+            setting=self.setting(config),
+            sections=sections,
+            sentences=_verdict(results),
         )
+
+
+def _verdict(results: Sequence[Result]) -> list[str]:
+    """Say how often a law is found at each noise, and how often where another one rules."""
+    found: dict[tuple[str, str], dict[str, list[bool]]] = {}
+    wrong = []
+    for result in results:
+        if not result.ok or result.case.kind != SEARCH:
+            continue
+        is_law = result.details.get("verdict") == "law"
+        if result.case.arm == "control":
+            wrong.append(is_law)
+            continue
+        law, _, noise = result.case.variant.partition(", ")
+        of = found.setdefault((law, str(result.case.get("engine"))), {})
+        of.setdefault(noise, []).append(is_law)
+    said = [
+        f"Formulas within 5% of the law {law} are found on its true forces by {engine}: "
+        f"{', '.join(f'{_rate(each)} at {noise}' for noise, each in of.items())}"
+        for (law, engine), of in found.items()
+    ]
+    if wrong and said:
+        said[0] += f"; on answers of other laws, where it must not be found: {_rate(wrong)}"
+    return [f"{each}." for each in said]
+
+
+def _rate(found: Sequence[bool]) -> str:
+    """Return a rate with its interval."""
+    _, low, high = wilson(sum(found), len(found))
+    return f"{sum(found)} of {len(found)} [{low:.2f}, {high:.2f}]"
 
 
 def _cell(law: str, noise: float, engine: str, seed: int, control: str | None) -> Cell:

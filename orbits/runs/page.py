@@ -50,6 +50,7 @@ def write(
     manifest: Mapping[str, Any],
     out: Path,
     metrics: Mapping[str, Quantity] | None = None,
+    home: str = "",
 ) -> Path:
     """Write ``report.md`` and ``report.html``; return the page's path.
 
@@ -59,13 +60,15 @@ def write(
         manifest: The manifest of the run.
         out: The results folder.
         metrics: What the metrics mean.
+        home: A page that it links back to; empty for none.
     """
     failed = failures(results)
     artefact.write_bytes(out / MARKDOWN, report.to_markdown(failed).encode())
     tables = [table for section in report.sections for table in section.tables]
-    page = _environment().get_template("page.html")
+    page = environment().get_template("page.html")
     html = page.render(
         report=report,
+        home=home,
         first=first_screen(report),
         words=Words(tables, metrics or {}, glossary_of(report.to_markdown(failed))),
         failures=failed,
@@ -91,10 +94,14 @@ def _made(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
-    """Return a jinja environment that escapes HTML and shows what would not print."""
+def environment(templates: Path = TEMPLATES) -> jinja2.Environment:
+    """Return a jinja environment that escapes HTML and shows what would not print.
+
+    Args:
+        templates: A folder of further templates, which may use those of the page.
+    """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([TEMPLATES]),
+        loader=jinja2.FileSystemLoader([templates, TEMPLATES]),
         autoescape=True,
         finalize=untrusted.lines,
         undefined=jinja2.StrictUndefined,

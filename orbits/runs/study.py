@@ -306,14 +306,28 @@ def report(study: Study, out: Path) -> str:
     """
     from orbits.runs import page
 
+    made, results = write_report(study, out)
+    return f"{made.to_text(page.failures(results))}\nreport: {out / folder.PAGE}"
+
+
+def write_report(study: Study, out: Path, home: str = "") -> tuple[Report, list[Result]]:
+    """Write the same, and return the report as data, and its results.
+
+    Args:
+        study: The study.
+        out: The results folder.
+        home: A page that the page links back to; empty for none.
+    """
+    from orbits.runs import page
+
     results, manifest = folder.load(out)
     if all(result.status == "failed" for result in results):
         raise ValueError(f"{out}: no cell has a result; run it again")
     if (out / CELLS).is_dir():  # kept results lack the files from which some figures were drawn
         shutil.rmtree(out / folder.FIGURES, ignore_errors=True)
     made = study.report(results, manifest["config"], out)
-    path = page.write(made, results, manifest, out, study.metrics)
-    return f"{made.to_text(page.failures(results))}\nreport: {path}"
+    page.write(made, results, manifest, out, study.metrics, home)
+    return made, results
 
 
 def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:

@@ -54,15 +54,19 @@ class Words:
         return "" if word is None else f"word-{self._places[word]}"
 
 
-def glossary_of(text: str, path: Path = GLOSSARY) -> list[Word]:
-    """Return the words of the glossary that a text uses, in the glossary's order."""
+def entries(path: Path = GLOSSARY) -> list[Word]:
+    """Return all words of the glossary, in its order; none where there is no such file."""
     if not path.is_file():
         return []
     rows = list(ENTRY.finditer(path.read_text(encoding="utf-8")))[1:]  # its heading
-    entries = [Word(row["names"].strip(), row["meaning"].strip()) for row in rows]
+    return [Word(row["names"].strip(), row["meaning"].strip()) for row in rows]
+
+
+def glossary_of(text: str, path: Path = GLOSSARY) -> list[Word]:
+    """Return the words of the glossary that a text uses, in the glossary's order."""
     return [
         word
-        for word in entries
+        for word in entries(path)
         if any(
             re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", text, re.I)
             for name in word.name.split(", ")

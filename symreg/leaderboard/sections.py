@@ -35,13 +35,16 @@ def report(results: Sequence[Result], *, drawn: bool = True) -> Report:
     kinds = (FORCES, SEARCH)
     worlds = dict.fromkeys(str(x.case.law) for x in results if x.case.kind in kinds)
     sections: list[Section] = []
+    said: list[str] = []
     for law in worlds:
         table = rows(results, law)
+        said += words.verdict(table, law)
         sections += leaderboard(table, results, law, drawn=drawn)
         if claims := words.claims(row for row in table if not row.is_control):
             sections.append(Section(f"What may be claimed, {printable(law)}", sentences=claims))
     return Report(
         TITLE,
+        sentences=said,
         sections=[
             *sections,
             published(),

@@ -9,13 +9,16 @@ from orbits import laws
 from orbits.runs.statistics import MINIMUM_SEEDS
 from orbits.runs.table import interval
 from orbits.runs.untrusted import printable
-from symreg.controls import TRUTH
+from symreg.controls import NEAREST, TRUTH
 from symreg.leaderboard.row import Row
 from symreg.leaderboard.tables import seeds
 from symreg.points import NAMES
 
 EXPECTED_RATE = 0.9
 """Share of the searches on the true force that should find the law."""
+
+MOST_NAMED = 3
+"""Rows that a verdict names."""
 
 READING = (
     "What may be claimed from a row is about its exponents and their intervals. Rows that share "
@@ -53,6 +56,29 @@ def name(row: Row, limit: int = 120) -> str:
     if parts[2] != "-":
         parts[2] += " labels"
     return ", ".join(part for part in parts if part != "-")
+
+
+def verdict(rows: Sequence[Row], law: str) -> list[str]:
+    """Say how often the law is found in predictions, and how often in those of a look-up table."""
+    models = [row for row in rows if not row.is_control and row.laws]
+    tables = [row for row in rows if row.is_control and row.model.startswith(NEAREST) and row.laws]
+    if not models:
+        return []
+    said = f"Searches that find the law {printable(law)} in predictions: "
+    said += "; ".join(_found(row) for row in models[:MOST_NAMED])
+    said += f" and {len(models) - MOST_NAMED} more rows" if len(models) > MOST_NAMED else ""
+    if tables:
+        said += f"; in those of a look-up table of true forces, {_found(tables[0])}"
+    return [f"{said}."]
+
+
+def _found(row: Row) -> str:
+    """Return a row's name and how many of its searches found the law, by each engine."""
+    each = []
+    for entry in row.laws:
+        counted = f"{entry.found} of {entry.total} [{entry.low:.2f}, {entry.high:.2f}]"
+        each.append(f"{counted} by {printable(entry.engine)}")
+    return f"{name(row)} {', '.join(each)}"
 
 
 def warnings(rows: Iterable[Row]) -> list[str]:

@@ -43,12 +43,12 @@ class Refused(ValueError):
     """Refusal of a file: the reason in one line, without the file's name."""
 
 
-def read(path: Path) -> dict[str, Array]:
+def read(path: Path, required: Sequence[str] = REQUIRED) -> dict[str, Array]:
     """Return the known columns of a file by name: numbers, or text in ``TEXTS``.
 
-    An ``.npz`` keeps its shapes and dtypes, which are the caller's to check; the columns of a
-    table have shape [n], and its empty fields are NaN where a number is due. What is damaged, too
-    large, missing or no number is :class:`Refused`.
+    Columns of ``required`` must be there. An ``.npz`` keeps its shapes and dtypes, which are the
+    caller's to check; the columns of a table have shape [n], and its empty fields are NaN where a
+    number is due. What is damaged, too large, missing or no number is :class:`Refused`.
     """
     readers = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
     kind = path.suffix.lower()
@@ -57,7 +57,7 @@ def read(path: Path) -> dict[str, Array]:
     if not path.stat().st_size:
         raise Refused("the file is empty")
     try:
-        return readers[kind](path)
+        return readers[kind](path, required)
     except Refused:
         raise
     except Exception as error:  # a damaged file can fail anywhere in its parser
@@ -65,11 +65,11 @@ def read(path: Path) -> dict[str, Array]:
         raise Refused(f"not a complete {kind} file ({reason})") from None
 
 
-def _npz(path: Path) -> dict[str, Array]:
+def _npz(path: Path, required: Sequence[str]) -> dict[str, Array]:
     with zipfile.ZipFile(path) as archive:
         entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
         names = [entry.filename.removesuffix(".npy") for entry in entries]
-        known = _known(names)
+        known = _known(names, required)
         # A zip entry is never unpacked beyond the size it declares.
         _check_bytes(sum(entries[names.index(name)].file_size for name in known))
         return {name: _npy(archive, entries[names.index(name)], name) for name in known}
@@ -96,17 +96,18 @@ def _npy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> Array:
     return flat.reshape(shape, order="F" if fortran_order else "C")
 
 
-def _csv(path: Path) -> dict[str, Array]:
+def _csv(path: Path, required: Sequence[str]) -> dict[str, Array]:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            return _table(csv.reader(file, strict=True))
+            return _table(csv.reader(file, strict=True), required)
     except UnicodeDecodeError:
         raise Refused("not a text file in UTF-8") from None
 
 
-def _table(rows: Any) -> dict[str, Array]:
+def _table(rows: Any, required: Sequence[str]) -> dict[str, Array]:
     header = [name.strip() for name in next(rows, [])]
-    columns: dict[str, Any] = {n: [] if n in TEXTS else array("d") for n in _known(header)}
+    known = _known(header, required)
+    columns: dict[str, Any] = {n: [] if n in TEXTS else array("d") for n in known}
     index = {name: header.index(name) for name in columns}
     n = 0
     for fields in rows:
@@ -132,14 +133,14 @@ def _number(name: str, field: str, row: int) -> float:
         raise Refused(f"{name} is not a number in row {row}: {field[:20]!r}") from None
 
 
-def _parquet(path: Path) -> dict[str, Array]:
+def _parquet(path: Path, required: Sequence[str]) -> dict[str, Array]:
     try:
         from pyarrow import parquet, types  # the extra `parquet`
     except ImportError:
         raise Refused("reading .parquet needs pyarrow: pip install pyarrow") from None
     metadata = parquet.read_metadata(path)
     schema = metadata.schema.to_arrow_schema()
-    known = _known(schema.names)
+    known = _known(schema.names, required)
     is_text = {name: _is_text(types, name, schema.field(name).type) for name in known}
     _check_points(metadata.num_rows)
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
@@ -175,9 +176,9 @@ def _texts(name: str, column: Any) -> Array:
     return np.array(column.to_pylist(), dtype=str)
 
 
-def _known(names: Sequence[str]) -> list[str]:
+def _known(names: Sequence[str], required: Sequence[str]) -> list[str]:
     """Return the known ones of the names in a file, unless one is missing or is there twice."""
-    missing = [name for name in REQUIRED if name not in names]
+    missing = [name for name in required if name not in names]
     if missing:
         raise Refused(f"no column {', '.join(missing)}; it has {', '.join(names) or 'none'}")
     known = [name for name in names if name in _KNOWN]

@@ -67,7 +67,8 @@ def test_every_setting_is_a_flag_with_its_documentation(name, capsys):
         flags.parse_study(found, ["--help"], f"{PROG} run {name}")
     said = capsys.readouterr().out
     for field in dataclasses.fields(found.Settings):
-        assert f"--{field.name.replace('_', '-')}" in said
+        flag = f"--{field.name.replace('_', '-')}"
+        assert (field.name if field.name == found.words else flag) in said
     assert "<default" not in said
 
 

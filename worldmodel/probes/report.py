@@ -17,6 +17,7 @@ from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over
 from worldmodel import probes
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
+from worldmodel.probes.verdicts import verdict
 
 OVER_SEEDS = "t, checkpoints"
 TOLD_APART = ("trained_on", "size", "steps", "labels")
@@ -50,7 +51,7 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
     for name, group in groupby(sorted(shown, key=_kind), _kind):
         mine, probe = list(group), probes.get(name)
         pictures = probe.draw(mine, out)
-        answers += probe.answers(mine)
+        answers += [*verdict(name, mine), *probe.answers(mine)]
         tables = [table(part, title) for title, part in probe.parts(mine).items() if part]
         sections.append(Section(name, tables, [probe.about], pictures))
     models = sorted({_title(result) for result in shown})

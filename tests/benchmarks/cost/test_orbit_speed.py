@@ -88,10 +88,11 @@ def test_rates_are_compared_through_the_compiled_generator_beside_each():
         ["10", "1.0", "0/12"], ["1", "10.0", "0/12"], ["0.01", "1000.0", "0/12"]
     ]  # fmt: skip
     assert table.rows[1][1].detail == "[5000.0, 20000.0]"
-    (sentence,) = STUDY.sentences(results)
+    verdict, sentence = STUDY.sentences(results)
+    assert "10.0 times as many as numpy, 1,000 times as many as peer" in verdict
     assert "8.0 GB/s" in sentence
     assert "0.40 GB/s, 20 times less" in sentence
-    assert STUDY.sentences(results[1:]) == ()
+    assert STUDY.sentences(results[1:]) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""The site: an index of results folders, a page of each and the glossary, as plain HTML files.
+
+Everything is made from result lines; the figures beside kept ones, whose cells are gone, are taken
+as they are. Nothing is loaded from elsewhere: the folder works from a disk as from a server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from tqdm import tqdm
+
+from benchmarks.site.index import EXAMINED, Run, context
+from orbits.runs import artefact, folder, locks, page, study, words
+from orbits.runs.first_screen import first_screen
+
+KEPT = Path(__file__).parents[1] / "results"
+"""The results that the suite keeps, in a checkout that has them."""
+TEMPLATES = Path(__file__).parent / "templates"
+INDEX, GLOSSARY, CLAIM = "index.html", "glossary.html", "site.json"
+TAKEN = (folder.CLAIM, folder.LINES, f"{folder.LINES}.json")
+PICTURES = (".png", ".gif", ".svg")
+
+
+def build(
+    out: Path, folders: Sequence[Path], packages: Iterable[ModuleType], kept: bool = True
+) -> Path:
+    """Write the site; return the path of its index.
+
+    Args:
+        out: Its folder, which is new or was written by this command.
+        folders: Results folders, or folders of these.
+        packages: Packages of the studies.
+        kept: Whether the suite's own results are on it.
+
+    Raises:
+        ValueError: A folder holds no results, or they cannot be shown.
+        FileExistsError: ``out`` holds other files.
+        FileNotFoundError: A run is not finished.
+        CorruptArtefact: Results were edited or damaged.
+    """
+    sources = find([*([KEPT] if kept and KEPT.is_dir() else []), *folders])
+    if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise FileExistsError(f"{out} holds other files; choose another folder")
+    studies = list(packages)
+    known = {name: study.get(studies, folder.study_name(path)) for name, path in sources.items()}
+    for path in sources.values():
+        folder.load(path)  # refuses what is damaged before anything is written
+        locks.refuse_links(path)
+    out.mkdir(parents=True, exist_ok=True)
+    _forget(out)
+    artefact.write_bytes(out / CLAIM, json.dumps(sorted(map(_page, sources))).encode() + b"\n")
+    runs = [
+        _run(known[name], name, path, out)
+        for name, path in tqdm(sources.items(), desc="pages", unit="page")
+    ]
+    entries = words.entries()
+    render = page.environment(TEMPLATES).get_template
+    html = render(INDEX).render(**context(runs), glossary=GLOSSARY if entries else "")
+    artefact.write_bytes(out / INDEX, html.encode())
+    if entries:
+        artefact.write_bytes(
+            out / GLOSSARY, render(GLOSSARY).render(entries=entries, home=INDEX).encode()
+        )
+    return out / INDEX
+
+
+def find(places: Sequence[Path]) -> dict[str, Path]:
+    """Return the results folders in some places by the name of their page.
+
+    Raises:
+        ValueError: There is none in a place, or nowhere.
+    """
+    found: dict[str, Path] = {}
+    for place in places:
+        runs = sorted(path.parent for path in place.rglob(folder.CLAIM))
+        if not runs:
+            raise ValueError(f"{place} holds no results; name a folder that a run has written")
+        for run in runs:
+            if run.resolve() in {path.resolve() for path in found.values()}:
+                continue
+            parts = run.relative_to(place).parts or (run.resolve().name,)
+            own = name = re.sub(r"[^A-Za-z0-9._-]", "-", "-".join(parts))
+            number = 2
+            while name in (*found, Path(INDEX).stem, Path(GLOSSARY).stem):
+                name, number = f"{own}-{number}", number + 1
+            found[name] = run
+    if not found:
+        raise ValueError("no results to show; name results folders")
+    return found
+
+
+def _run(its: study.Study, name: str, source: Path, out: Path) -> Run:
+    """Write the page of a results folder from its lines and figures, and return what it says."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / name
+        (copy / folder.FIGURES).mkdir(parents=True)
+        for file in TAKEN:
+            shutil.copyfile(source / file, copy / file)
+        for picture in sorted((source / folder.FIGURES).glob("*")):
+            if picture.suffix in PICTURES and picture.is_file() and not picture.is_symlink():
+                shutil.copyfile(picture, copy / folder.FIGURES / picture.name)
+        report, results = study.write_report(its, copy, home=INDEX)
+        artefact.write_bytes(out / _page(name), (copy / folder.PAGE).read_bytes())
+        first = first_screen(report)
+        config = artefact.load_record(copy / folder.CLAIM)["config"]
+        # Read while they are there: an index shows the first one of the exam alone.
+        urls = first.picture.urls if first.picture and its.name == EXAMINED else []
+    return Run(name, _page(name), its, config, first.verdict, urls, results)
+
+
+def _page(name: str) -> str:
+    return f"{name}.html"
+
+
+def _forget(out: Path) -> None:
+    """Delete the pages of an earlier site in the same folder."""
+    if not (out / CLAIM).is_file():
+        return
+    try:
+        pages = json.loads((out / CLAIM).read_text(encoding="utf-8"))
+    except ValueError:
+        raise ValueError(f"{out / CLAIM} is damaged; choose another folder") from None
+    for name in pages:
+        artefact.below(out, name).unlink(missing_ok=True)

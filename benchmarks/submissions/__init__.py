@@ -1,0 +1,1 @@
+"""Predictions of models from outside, checked and examined here."""

@@ -1,0 +1,78 @@
+"""Verdicts: clauses that say how rows stand to one of them, and where no difference is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from orbits.runs.statistics import Comparison, compare
+from orbits.runs.table import mean_over_seeds
+
+MOST_NAMED = 3
+"""Rows that a sentence names on each side."""
+Seeds = Mapping[int | None, float]
+"""The values of a row by the seed of its training."""
+
+
+def shown(
+    values: Seeds, form: str = ".3g", unit: str = "", bounds: tuple[float, float] | None = None
+) -> str:
+    """Return the mean of trainings in words: with its interval, or each of few."""
+    value = mean_over_seeds(values.values(), form, bounds)
+    return f"{value.text}{unit} {value.detail}".strip()
+
+
+def against(rows: Mapping[str, Seeds], other: str) -> dict[str, Comparison]:
+    """Compare rows with one of them, seed by seed; p values are corrected for their number."""
+    if other not in rows:
+        return {}
+    return compare({name: (rows[name], rows[other]) for name in rows if name != other})
+
+
+def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit: str = "") -> str:
+    """Say which rows differ from another one, and that of the rest no difference is shown.
+
+    Args:
+        found: Each row less the other one, of one family.
+        other: The name of the other one.
+        form: Format of the differences.
+        unit: What follows each of them.
+
+    Returns:
+        A clause without a full stop; empty where nothing was compared.
+    """
+    differing = {name: each for name, each in found.items() if each.differs}
+    clauses = []
+    for higher in (False, True):
+        side = {
+            name: each
+            for name, each in sorted(differing.items(), key=lambda item: item[1].difference.value)
+            if (each.difference.value > 0) == higher
+        }
+        if side:
+            clauses.append(_side(side, higher, other, form, unit))
+    if same := [name for name in found if name not in differing]:
+        clauses.append(f"no difference from {other} is shown for {_names(same)}")
+    return "; ".join(clauses)
+
+
+def _side(side: Mapping[str, Comparison], higher: bool, other: str, form: str, unit: str) -> str:
+    names = list(side)[::-1] if higher else list(side)
+    said = ", ".join(
+        f"{name} ({_signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
+    ) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return f"{'above' if higher else 'below'} {other} {_verb(len(names))} {said}"
+
+
+def _signed(each: Comparison, form: str) -> str:
+    value, low, high = (format(x, f"+{form}") for x in each.difference)
+    return f"{value} [{low}, {high}]"
+
+
+def _names(names: list[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} others"
+    return ", ".join(names)
+
+
+def _verb(count: int) -> str:
+    return "is" if count == 1 else "are"

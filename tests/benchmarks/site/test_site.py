@@ -1,0 +1,75 @@
+"""The site: every results folder has a card and a page, submissions stand in the right table."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.site import site
+from benchmarks.site.index import same_exam
+
+KEPT = Path(site.KEPT)
+PUBLIC = {"protocol": "identifiable", "law": "newton", "n_test": 1000, "seed": 0}
+RUN = {
+    "protocol": "identifiable",
+    "law": "newton",
+    "n_test": 1000,
+    "shifts": ["all"],
+    "shift_file": None,
+    "label_leak": 0,
+    "protocol_args": {"paper": {"n_points": 128}},
+}
+
+
+def submissions(**changes):
+    return {"study": "submissions", "exam": {**PUBLIC, "held_back": False, **changes}}
+
+
+def test_submissions_stand_beside_the_rows_that_were_asked_the_same():
+    assert same_exam(submissions(), RUN)
+    assert not same_exam(submissions(held_back=True, seed=None), RUN)
+    assert not same_exam(submissions(n_test=999), RUN)
+    assert not same_exam(submissions(), {**RUN, "shifts": ["closer"]})
+    assert not same_exam(submissions(), {**RUN, "protocol_args": {"identifiable": {"n_bins": 9}}})
+    assert not same_exam({**submissions(), "study": "newton"}, RUN)
+
+
+def test_nested_results_are_found_once_and_named_by_their_place(tmp_path):
+    for place in ("a/rates", "b/rates", "index"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "run.json").write_text("{}")
+    found = site.find([tmp_path, tmp_path / "a" / "rates"])
+    assert set(found) == {"a-rates", "b-rates", "index-2"}
+    with pytest.raises(ValueError, match="no results"):
+        site.find([tmp_path / "a" / "rates" / "none"])
+
+
+def test_other_files_are_left_alone(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(SystemExit):
+        main(["site", str(tmp_path), str(KEPT / "search_speed"), "--only"])
+    assert "other files" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.full
+def test_a_site_of_kept_results_links_to_a_page_of_each(tmp_path):
+    out = tmp_path / "site"
+    names = ("search_speed", "mqar-8192")
+    main(["site", str(out), *(str(KEPT / name) for name in names), "--only"])
+    index = (out / "index.html").read_text()
+    links = re.findall(r'href="([^"#:]+)"', index)
+    assert {"search_speed.html", "mqar-8192.html", "glossary.html"} <= set(links)
+    assert all((out / link).is_file() for link in links)
+    assert "times as fast as 1" in index
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', index)
+    assert 'href="index.html"' in (out / "mqar-8192.html").read_text()
+    # Again, without one of them: its page goes, and nothing of a reader's.
+    (out / "notes.txt").write_text("mine")
+    shutil.copytree(KEPT / "search_speed", tmp_path / "run")
+    main(["site", str(out), str(tmp_path / "run"), "--only"])
+    assert not (out / "mqar-8192.html").exists()
+    assert (out / "run.html").exists()
+    assert (out / "notes.txt").read_text() == "mine"

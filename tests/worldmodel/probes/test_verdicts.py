@@ -1,0 +1,57 @@
+"""Verdicts of probes: random weights and what learns nothing stand beside every number."""
+
+from orbits.runs.result import Case, Metric, Result
+from worldmodel.probes.verdicts import verdict
+
+
+def result(kind, variant, arm, seed, metric, value, **setting):
+    case = Case("probe", kind, variant, arm, seed, setting=setting)
+    details = {"checkpoint": {"trained_on": "newton"}}
+    return Result(case, metrics={metric: Metric(value)}, details=details)
+
+
+def rollout(variant, arm, values):
+    return [
+        result("rollout", variant, arm, seed, "planet_error", value, asked="next point")
+        for seed, value in enumerate(values)
+    ]
+
+
+MODEL = rollout("softmax", "pretrained", (0.20, 0.21, 0.22))
+LINE = rollout("linear extrapolation", "control", (0.1, 0.1, 0.1))
+
+
+def test_a_model_that_a_line_beats_is_said_to_be():
+    (said,) = verdict(
+        "rollout", [*MODEL, *rollout("softmax", "untrained", (0.7, 0.71, 0.73)), *LINE]
+    )
+    assert "softmax 0.21 AU [0.185, 0.235], with random weights 0.713 AU (which is more)" in said
+    assert said.endswith(
+        "linear extrapolation, without a network: 0.1 AU, no worse than any of them."
+    )
+
+
+def test_random_weights_that_do_as_well_and_one_training_show_no_difference():
+    (said,) = verdict("rollout", [*MODEL, *rollout("softmax", "untrained", (0.22, 0.2, 0.21))])
+    assert "(no difference is shown)" in said
+    (said,) = verdict("rollout", [*MODEL[:1], *rollout("softmax", "untrained", (0.7,))])
+    assert "(too few trainings to compare)" in said
+
+
+def implied(variant, arm, exponents):
+    return [
+        result("implied_law", variant, arm, 0, "exponent_within", x, asked="rollout", prompt=prompt)
+        for prompt, x in exponents.items()
+    ]
+
+
+def test_a_continuation_is_told_from_a_table_where_it_follows_its_prompt():
+    table = implied("nearest training orbit", "control", {"power_1_5": -2.0, "power_2_5": -2.0})
+    own = implied("softmax", "pretrained", {"power_1_5": -1.94, "power_2_5": -2.03})
+    assert "tells no law from a table" in verdict("implied_law", [*own, *table])[0]
+    follows = implied("softmax", "pretrained", {"power_1_5": -1.52, "power_2_5": -2.45})
+    assert "table" not in verdict("implied_law", [*follows, *table])[0]
+
+
+def test_a_probe_without_a_question_says_nothing():
+    assert verdict("exchange", MODEL) == []

@@ -1,0 +1,222 @@
+"""The verdict of each probe: trained models beside random weights and what learns nothing.
+
+A number of a trained model is no evidence by itself: the sentence says what the same model with
+random weights has, and the best control, which is no model of orbits at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from orbits.runs.result import Result
+from orbits.runs.statistics import Comparison, compare
+from orbits.runs.verdict import Seeds, shown
+from worldmodel.probes.looks import own_setting
+from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
+
+TRAINED = ("pretrained", "trained")
+UNTRAINED = ("untrained", "untrained + ridge")
+TABLES = ("k-NN on the true state", "2-NN on the true state")
+"""Look-up tables of the true state, of which some stand among the oracles."""
+
+TABLE = "nearest training orbit"
+NEAR = 0.25
+"""Distance of exponents up to which a model goes on as the table does; laws are 0.5 apart."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a probe's verdict is about.
+
+    Attributes:
+        words: What the metric says, before the numbers.
+        metric: Its name.
+        where: The setting of the results that are looked at.
+        unit: What follows a number.
+        lower: Whether less is better.
+    """
+
+    words: str
+    metric: str
+    where: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = ""
+    lower: bool = False
+
+
+ASKED: Mapping[str, Sequence[Asked]] = {
+    "rollout": (
+        Asked(
+            "Distance from the planet's true place, one step ahead",
+            "planet_error",
+            {"asked": "next point"},
+            " AU",
+            lower=True,
+        ),
+    ),
+    "causal": tuple(
+        Asked(
+            f"How the planet's path bends when {mass} is changed, agreement with the truth (1 is "
+            "right, 0 is no change)",
+            "agreement",
+            {"changed": mass, "of": "planet bend"},
+        )
+        for mass in ("m1", "m2")
+    ),
+    "linear": (
+        Asked(
+            "R² of a linear read-out of ln F after the last block",
+            "r2_log_force",
+            {"layer": "final norm"},
+        ),
+    ),
+    "force_vector": (
+        Asked(
+            "Angle between fine-tuned force arrows and the direction to the Sun",
+            "angle_deg",
+            {"planet": "all"},
+            "°",
+            lower=True,
+        ),
+    ),
+    "force_magnitude": tuple(
+        Asked(
+            f"R² of ln F on {words}",
+            "r2_log",
+            {"rows": rows, "leak": leak},
+        )
+        for words, rows, leak in (
+            ("new sequences, though 2 labels of each test sequence leaked", "fresh sequences", 2),
+            ("those leaked labels", "leaked labels", 2),
+            ("new sequences, where none leaked", "fresh sequences", 0),
+        )
+    ),
+    "inductive_bias": (
+        Asked(
+            "Whether equal states get equal answers after fine-tuning on new functions, R-IB (1 is "
+            "always)",
+            "r_ib",
+        ),
+    ),
+}
+"""Of each probe that says no sentence of its own."""
+
+
+def verdict(name: str, results: Sequence[Result]) -> list[str]:
+    """Return the verdict of a probe in a sentence for each thing asked; none for other probes.
+
+    Args:
+        name: The probe.
+        results: Its results, of trained models, random weights, controls and oracles.
+    """
+    if name == "implied_law":
+        return _implied(results)
+    return [said for asked in ASKED.get(name, ()) for said in _sentences(asked, results)]
+
+
+def _implied(results: Sequence[Result]) -> list[str]:
+    """Say by which exponents models go on over all prompts, beside a table of training orbits."""
+    said = []
+    for law in dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in results):
+        here = [
+            x
+            for x in results
+            if x.details["checkpoint"]["trained_on"] == law
+            and "exponent_within" in x.metrics
+            and own_setting(x).keys() <= {"asked", "prompt", "trained_on"}
+            and own_setting(x).get("asked") == "rollout"
+        ]
+        models = _over_prompts([x for x in here if x.case.arm in TRAINED])
+        tables = _over_prompts([x for x in here if x.case.variant == TABLE])
+        if models:
+            said.append(
+                f"Trained under {law}, models continue orbits of every law that prompts them by "
+                f"powers of r of {_range(models)}{_pasted(models, tables)}."
+            )
+    return said
+
+
+def _over_prompts(results: Sequence[Result]) -> list[float]:
+    """Return the exponents of each variant and prompt, means over trainings."""
+    found: dict[tuple[str, Any], list[float]] = {}
+    for result in results:
+        key = result.case.variant, own_setting(result).get("prompt")
+        found.setdefault(key, []).append(result.metrics["exponent_within"].value)
+    return [fmean(values) for values in found.values()]
+
+
+def _range(values: Sequence[float]) -> str:
+    ends = f"{max(values):.2f}", f"{min(values):.2f}"
+    return " to ".join(dict.fromkeys(ends))
+
+
+def _pasted(models: Sequence[float], tables: Sequence[float]) -> str:
+    """Say by which powers a table of training orbits goes on, and whether models go on alike."""
+    if not tables:
+        return ""
+    near = all(min(abs(model - table) for table in tables) < NEAR for model in models)
+    alike = ", so that this tells no law from a table" if near else ""
+    return f"; the {TABLE}, pasted, goes on by {_range(tables)}{alike}"
+
+
+def _sentences(asked: Asked, results: Sequence[Result]) -> list[str]:
+    here = [
+        x
+        for x in results
+        if asked.metric in x.metrics
+        and all(own_setting(x).get(key) == value for key, value in asked.where.items())
+    ]
+    trained, random = (_rows(here, asked.metric, arms) for arms in (TRAINED, UNTRAINED))
+    if not trained:
+        return []
+    pairs = {name: (seeds, random[name]) for name, seeds in trained.items() if name in random}
+    found = compare(pairs)
+    each = []
+    for name, seeds in trained.items():
+        bounds = QUANTITIES.get(asked.metric, UNDECLARED).bounds
+        said = f"{name} {shown(seeds, unit=asked.unit, bounds=bounds)}"
+        if name in random:
+            said += f", with random weights {fmean(random[name].values()):.3g}{asked.unit}"
+            said += f" ({_compared(found.get(name))})"
+        each.append(said)
+    return [f"{asked.words}: {'; '.join(each)}{_control(asked, here, trained)}."]
+
+
+def _compared(found: Comparison | None) -> str:
+    if found is None:
+        return "too few trainings to compare"
+    if not found.differs:
+        return "no difference is shown"
+    return "which is less" if found.difference.value > 0 else "which is more"
+
+
+def _rows(results: Sequence[Result], metric: str, arms: Sequence[str]) -> dict[str, Seeds]:
+    """Return the values of each variant by seed, means where a seed was asked several times."""
+    found: dict[str, dict[int | None, list[float]]] = {}
+    for result in results:
+        if result.case.arm in arms:
+            seeds = found.setdefault(result.case.variant, {})
+            seeds.setdefault(result.case.seed, []).append(result.metrics[metric].value)
+    return {
+        name: {seed: fmean(values) for seed, values in seeds.items()}
+        for name, seeds in found.items()
+    }
+
+
+def _control(asked: Asked, results: Sequence[Result], trained: Mapping[str, Seeds]) -> str:
+    """Name the best of what is no trained model, and say whether it does as well as any."""
+    rows = _rows(results, asked.metric, ("control",))
+    oracles = _rows(results, asked.metric, ("oracle",))
+    rows |= {name: seeds for name, seeds in oracles.items() if name in TABLES}
+    rows = {name: seeds for name, seeds in rows.items() if not name.startswith("shuffled")}
+    if not rows:
+        return ""
+    sign = -1 if asked.lower else 1
+    means = {name: fmean(seeds.values()) for name, seeds in rows.items()}
+    best = max(means, key=lambda name: sign * means[name])
+    top = max(sign * fmean(seeds.values()) for seeds in trained.values())
+    as_well = ", no worse than any of them" if sign * means[best] >= top else ""
+    what = "told the true state" if best in TABLES else "without a network"
+    return f"; {best}, {what}: {means[best]:.3g}{asked.unit}{as_well}"
