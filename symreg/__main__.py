@@ -60,8 +60,9 @@ def _parser() -> argparse.ArgumentParser:
 
     judge = commands.add_parser("score", help="compare a formula with a law")
     judge.add_argument("formula", help='for example "39.5*m1*m2/r**2"')
-    judge.add_argument("predictions", type=Path)
-    judge.add_argument("--law", default="newton")
+    file = "prediction file to compare with as well (default: the formula alone)"
+    judge.add_argument("predictions", type=Path, nargs="?", help=file)
+    judge.add_argument("--law", default="newton", help="the true law (default newton)")
     judge.add_argument("--json", action="store_true", help="print the score as one JSON object")
 
     show = commands.add_parser("show", help="draw the leaderboard of results")

@@ -151,12 +151,14 @@ def search_line(
     result = score(
         expression, law, X=held_out.X, y=held_out.force_predicted, groups=held_out.sequence_id
     )
+    metrics = result.record()
+    del metrics["predictions"]  # the same for every search: predictor_metrics says it of all points
     return {
         "expression": expression,
         "rule": rule,
         "front": [asdict(equation) for equation in front.equations],
         "settings": artefact.key(dict(front.settings)),
-        "metrics": result.record(),
+        "metrics": metrics,
     }
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 NAMES = ("r", "m1", "m2")
+BOX = {"r": (0.1, 100.0), "m1": (1e-6, 1.0), "m2": (0.1, 10.0)}
+"""AU and solar masses: from planets to stars, and far enough to tell screened forces apart."""
 
 
 def check(
@@ -28,6 +30,22 @@ def check(
     if len(set(names)) != len(names):
         raise ValueError(f"names repeat: {', '.join(names)}")
     return X, y
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse columns that are not those of a force law, with a ValueError."""
+    if set(names) != set(NAMES):
+        raise ValueError(f"names must be {', '.join(NAMES)}, got {', '.join(names)}")
+
+
+def reference(names: Sequence[str] = NAMES, n: int = 10) -> npt.NDArray[np.float64]:
+    """Return points for a formula without data: a grid of ``n`` values a variable over ``BOX``.
+
+    Shape [n**3, 3], evenly spaced in the logarithm, in the order of ``names``.
+    """
+    check_names(names)
+    axes = [np.geomspace(*BOX[name], n) for name in names]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
 def usable(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 
 import torch
 from torch import Tensor
@@ -35,17 +36,28 @@ class Backend:
     attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """The backend that serves a call, and why each other one does not."""
+    """The backend that serves a call, and why each other one does not.
+
+    It prints as one line per backend.
+    """
 
     chosen: str
     refused: dict[str, str]
 
-    def __str__(self) -> str:
-        """Return one line per backend."""
-        lines = [f"{self.chosen}: serves this call"]
-        return "\n".join(lines + [f"{name}: {why}" for name, why in self.refused.items()])
+    @property
+    def _lines(self) -> dict[str, str]:
+        return {self.chosen: "serves this call", **self.refused}
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {why}" for name, why in self._lines.items())
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><th>{escape(x)}</th><td>{escape(y)}</td></tr>" for x, y in self._lines.items()
+        )
+        return f"<table>{''.join(rows)}</table>"
 
 
 def _never(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> None:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from orbits.observation import DT_ROW, STAR
 from orbits.runs import artefact
+from orbits.runs.notebook import html_table
 from orbits.tokens import TokenLayout
 
 SCHEMA = 2
@@ -177,6 +178,36 @@ class OrbitDataset:
 
     def __len__(self) -> int:
         return self.length
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<9} {text}" for name, text in self._facts())
+
+    def _repr_html_(self) -> str:
+        return html_table(self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what is in the split; lengths are of one sequence."""
+        config = self.record["config"]
+        protocol, arrays = config["protocol"], self.record["arrays"]
+        shift = f", shift {protocol['shift']['name']}" if "shift" in protocol else ""
+        counts = {x: n for x, n in config["counts"].items() if x != self.split}
+        others = ", ".join(f"{count} {split}" for split, count in counts.items()) or "none"
+        shapes = (
+            f"{name} {np.dtype(spec['dtype'])} {list(spec['shape'])}"
+            for name, spec in arrays.items()
+        )
+        return [
+            (
+                "dataset",
+                f"{self.path}, split {self.split}: {self.length} sequences; others: {others}",
+            ),
+            (
+                "protocol",
+                f"{protocol['name']}, law {protocol['law']}{shift}, seed {config['seed']}",
+            ),
+            ("arrays", ", ".join(shapes)),
+            ("read", "[i] one sequence, .batch([i, j]) several, or a DataLoader"),
+        ]
 
     def __getitem__(self, index: int) -> dict[str, npt.NDArray]:
         """Return the arrays of one sequence, named as in ``Protocol.batch``.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from orbits.runs import artefact
 from orbits.runs.cli import called
 from orbits.runs.manifest import manifest
 from symreg import engines, predictions
-from symreg.commands.score import print_score, triple_text
+from symreg.formula.law_score import LawScore
+from symreg.law_fit import law_fit
 from symreg.measure import predictor_metrics, search_config, search_line
 
 
@@ -42,9 +44,10 @@ def main(options: argparse.Namespace) -> None:
     else:
         for name, triple in measured["exponents"].items():
             words = "of the predictions, 95% over sequences"
-            print(f"{name:<10} exponent {triple_text(triple)} {words}")
-        print(f"c          {triple_text(measured['constant'])}")
-        print_score(line["metrics"])
+            print(f"{name:<10} exponent {_triple(triple)} {words}")
+        print(f"c          {_triple(measured['constant'])}")
+        fit = law_fit(data.X, data.force_predicted, options.law)
+        print(LawScore(**line["metrics"], predictions=fit))
     if options.out is not None:
         inputs = {"predictions": data.sha256}
         record = manifest(config, seed=options.seed, inputs=inputs)
@@ -64,3 +67,9 @@ def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise ValueError(f"--engine-args must be a JSON object, got {options.engine_args}")
     return arguments
+
+
+def _triple(triple: Sequence[float]) -> str:
+    """Return a value and its interval with four decimals."""
+    value, low, high = triple
+    return f"{value:.4f} [{low:.4f}, {high:.4f}]"

@@ -36,6 +36,13 @@ def parse(text: str, names: Sequence[str] = NAMES) -> sympy.Expr:
     return build(text, names)
 
 
+def latex(text: str, names: Sequence[str] = NAMES, precision: int = 3) -> str:
+    """Return a formula as LaTeX, its numbers rounded to ``precision`` digits."""
+    expression = parse(text, names)
+    rounded = {x: sympy.Float(x, precision) for x in expression.atoms(sympy.Float)}
+    return sympy.latex(expression.xreplace(rounded))
+
+
 def build(text: str, names: Sequence[str] = NAMES) -> sympy.Expr:
     """Build the expression of :func:`parse` in this process, without a limit on time."""
     tree = grammar.syntax(text, names)

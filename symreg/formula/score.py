@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,9 @@ from orbits import laws
 from orbits.runs.statistics import MINIMUM_GROUPS, Interval
 from symreg import points
 from symreg.exponents import fit_exponents, r2
-from symreg.formula import dimensions, symbolic
+from symreg.formula import symbolic
 from symreg.formula.evaluation import evaluate
+from symreg.formula.law_score import LawScore
 from symreg.formula.local_exponents import followed, law_exponents, log_derivatives, within
 from symreg.formula.thresholds import (
     MINIMUM_R2_LOG,
@@ -29,6 +30,7 @@ from symreg.formula.thresholds import (
     SNAP_SPREAD,
     THRESHOLDS,
 )
+from symreg.law_fit import law_fit
 from symreg.points import NAMES
 
 Array = npt.NDArray[np.float64]
@@ -36,82 +38,16 @@ Array = npt.NDArray[np.float64]
 LARGEST = 1e100  # of X, and its inverse the smallest: powers of it stay within float64
 
 
-@dataclass(frozen=True)
-class LawScore:
-    """Comparison of a formula with a law.
-
-    Attributes:
-        expression: The formula.
-        target: The law's name.
-        verdict: One of ``VERDICTS``. A formula that does not describe the points is
-            ``no law found``, not a wrong law.
-        law: Local exponents agree with the law's, any additive constant kept.
-        law_nooff: The same with or without its additive constant.
-        laws: The laws of the registry, and ``target``, that the formula agrees with in the same
-            way, whatever the world it was found in; empty where it does not describe the points.
-        offset: That additive constant, solar mass AU / year^2; None if time ran out.
-        offset_share: Offset over the median of y.
-        r2_log: R2 of ln f against ln y; None where it is not defined.
-        median_relative_difference: Median of |f/y - 1|, infinite values as in ``error_in_range``.
-        exponents: For each variable the median, 5% and 95% of d ln|f| / d ln x; None where
-            undefined.
-        symbolic: Whether f over the law simplifies to a constant: yes, no or timeout. f is the
-            formula that ``constant`` is about, so without its offset where only that is the law.
-        dimensions: Whether f has the dimensions of the law (:mod:`symreg.formula.dimensions`), the
-            offset kept: yes, no, not defined or timeout.
-        constant: Median of f over the law's shape (for Newton m1*m2/r**2), where the law's
-            own constant is ``law.magnitude(1, 1, 1)``. The offset is kept if ``law``; None
-            unless law or law_nooff.
-        constant_relative_error: Of ``constant`` to the law's own.
-        error_in_range: Median of |f/F - 1| with F the law, on the points. Where f is not finite,
-            the error is infinite; None if it is so in the median.
-        error_outside: The same outside: r from one to two times its largest value, masses
-            below their median halved and the others doubled.
-        complexity: Nodes of the expression tree; None if time ran out.
-        shape: The formula with its numbers as C, or ``timeout``.
-        dropped: Share of points whose y has no logarithm.
-        n_points: Number of points.
-        thresholds: The thresholds behind the verdict.
-    """
-
-    expression: str
-    target: str
-    verdict: str
-    law: bool
-    law_nooff: bool
-    laws: tuple[str, ...]
-    offset: float | None
-    offset_share: float | None
-    r2_log: float | None
-    median_relative_difference: float | None
-    exponents: dict[str, Interval | None]
-    symbolic: symbolic.Answer
-    dimensions: dimensions.Answer | Literal["timeout"]
-    constant: float | None
-    constant_relative_error: float | None
-    error_in_range: float | None
-    error_outside: float | None
-    complexity: int | None
-    shape: str
-    dropped: float
-    n_points: int
-    thresholds: dict[str, float]
-
-    def record(self) -> dict[str, Any]:
-        """Return the score as plain JSON data."""
-        return asdict(self)
-
-
 def score(
     expression: str,
     law: str = "newton",
     *,
-    X: npt.ArrayLike,
-    y: npt.ArrayLike,
+    X: npt.ArrayLike | None = None,
+    y: npt.ArrayLike | None = None,
     names: Sequence[str] = NAMES,
     groups: npt.ArrayLike | None = None,
 ) -> LawScore:
-    """Compare a formula with a law of :mod:`orbits.laws`, on given points.
+    """Compare a formula with a law of :mod:`orbits.laws`, on points and with forces there.
 
     The verdict is arithmetic on the points and always comes; computer algebra works in a child
     process with a limit on CPU time and memory, and says ``timeout`` where it ran out.
@@ -119,8 +55,10 @@ def score(
     Args:
         expression: The formula, in the grammar of :mod:`symreg.formula.grammar`.
         law: The law's name.
-        X: Points, shape [n, len(names)], positive; AU and solar masses.
+        X: Points, shape [n, len(names)], positive; AU and solar masses. Without any, those of
+            :func:`symreg.points.reference`.
         y: The force magnitudes the formula is to describe, shape [n], for example a model's.
+            Without any the formula alone is compared with the law, and nothing is rounded.
         names: The columns of ``X``: r, m1 and m2 in any order.
         groups: The sequence that each point comes from, shape [n]. An exponent of the formula is
             rounded only within the bootstrap interval over these; of fewer than
@@ -129,11 +67,16 @@ def score(
 
     Raises:
         ValueError: The formula is outside the grammar, there is no such law, shapes or names
-            disagree, a value of X is not positive, or fewer than two points are usable.
+            disagree, a value of X is not positive, fewer than two points are usable, or y has
+            no X.
     """
-    X, y = points.check(X, y, names)
-    if set(names) != set(NAMES):
-        raise ValueError(f"names must be {', '.join(NAMES)}, got {', '.join(names)}")
+    if X is None:
+        if y is not None:
+            raise ValueError("y needs X, the points where it was predicted")
+        X = points.reference(names)
+    alone = y is None  # then ones take its place, and all that is about y stays None
+    X, y = points.check(X, np.ones(len(X)) if y is None else y, names)
+    points.check_names(names)
     if not np.all((X >= 1 / LARGEST) & (X <= LARGEST)):
         limits = f"between {1 / LARGEST:g} and {LARGEST:g}"
         raise ValueError(f"X must be positive and finite everywhere, {limits}")
@@ -152,7 +95,7 @@ def score(
 
     values, alpha = f(X), log_derivatives(f, X)
     exponents = {name: _spread(alpha[:, i]) for i, name in enumerate(names)}
-    snappable = judge.snappable(exponents, y)
+    snappable = {} if alone else judge.snappable(exponents, y)
     structure = symbolic.structure(expression, judge.law, names, snappable)
     offset = _finite(structure.offset) if structure else None
     follows = judge.follows(values, alpha)
@@ -165,7 +108,8 @@ def score(
     valid = keep & np.isfinite(values) & (values > 0)
     varies = len(np.unique(y[valid])) > 1  # else rounding would stand in for the variance
     r2_log = r2(np.log(y[valid]), np.log(values[valid])) if varies else None
-    described = r2_log is not None and r2_log >= MINIMUM_R2_LOG and valid.mean() >= SHARE_DESCRIBED
+    near = r2_log is not None and r2_log >= MINIMUM_R2_LOG and valid.mean() >= SHARE_DESCRIBED
+    described = alone or near
     positive = bool((np.isfinite(values) & (values > 0)).mean() >= SHARE_POSITIVE)
     outside = _outside(X, names)
     return LawScore(
@@ -176,9 +120,9 @@ def score(
         law_nooff=law_nooff,
         laws=followed(alpha, X, names, [law]) if described and positive else (),
         offset=offset,
-        offset_share=None if offset is None else _finite(offset / float(np.median(y[keep]))),
+        offset_share=None if alone or offset is None else _finite(offset / np.median(y[keep])),
         r2_log=r2_log,
-        median_relative_difference=_difference(values[keep], y[keep]),
+        median_relative_difference=None if alone else _difference(values[keep], y[keep]),
         exponents=exponents,
         symbolic=equal,
         dimensions=structure.dimensions if structure else "timeout",
@@ -193,6 +137,7 @@ def score(
         dropped=dropped,
         n_points=len(y),
         thresholds=dict(THRESHOLDS),
+        predictions=None if alone else law_fit(X, y, law, names),
     )
 
 
@@ -283,4 +228,4 @@ def _median(values: Array) -> float | None:
 
 
 def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None

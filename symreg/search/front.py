@@ -6,7 +6,19 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from orbits.runs.deferred import deferred
+from orbits.runs.notebook import html_table
+from orbits.runs.untrusted import printable
+from symreg.formula.evaluation import evaluate
+from symreg.points import NAMES
+
+if TYPE_CHECKING:
+    import sympy
 
 RULES = ("knee", "best", "score", "accuracy")
 KNEE = 1.2
@@ -16,8 +28,13 @@ A model's errors are not pure noise: on predictions of a good model, long formul
 below the law's loss, and near misses (``exp(0.9*m2)`` for ``m2``) stayed 32 % or more above the
 smallest. PySR's 1.5 let those through, and BIC took the long ones.
 """
+SHOWN = 7
+"""Equations that a front prints: the chosen one and those around it."""
 ROUNDING = 1e-10
 """Losses below this share of the simplest equation's are equal: engines have single precision."""
+
+parse = deferred("symreg.formula.parsing:parse")  # sympy, which help and listings do without
+latex_of = deferred("symreg.formula.parsing:latex")
 
 
 @dataclass(frozen=True)
@@ -35,9 +52,12 @@ class Equation:
     expression: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Front:
     """Equations in order of complexity, with the settings and the cost of their search.
+
+    As in PySR, ``sympy()``, ``latex()`` and ``predict(X)`` are of one equation: that of a row
+    ``index``, or else the one that :meth:`best` chooses.
 
     Attributes:
         equations: At least one equation, each more complex than the one before.
@@ -47,6 +67,7 @@ class Front:
         seed: Seed of the search.
         seconds: CPU seconds of the search.
         dropped: Share of points without a logarithm, which the search did not see.
+        names: The columns of the points, in their order.
     """
 
     equations: tuple[Equation, ...]
@@ -56,6 +77,7 @@ class Front:
     seed: int
     seconds: float
     dropped: float = 0.0
+    names: tuple[str, ...] = NAMES
 
     def __post_init__(self) -> None:
         if not self.equations:
@@ -103,6 +125,75 @@ class Front:
         candidates = [(value, equation) for value, equation in rows if equation.loss <= limit]
         return max(candidates, key=lambda candidate: candidate[0])[1]
 
+    def sympy(self, index: int | None = None) -> sympy.Expr:
+        """Return an equation as a sympy expression in positive symbols.
+
+        Raises:
+            IndexError: The front has no such row.
+        """
+        return parse(self._row(index).expression, self.names)
+
+    def latex(self, index: int | None = None, precision: int = 3) -> str:
+        """Return an equation as LaTeX, its numbers rounded to ``precision`` digits.
+
+        Raises:
+            IndexError: The front has no such row.
+        """
+        return latex_of(self._row(index).expression, self.names, precision)
+
+    def predict(self, X: npt.ArrayLike, index: int | None = None) -> npt.NDArray[np.float64]:
+        """Return what an equation gives at points, shape [n]; nan where it is not a real number.
+
+        Args:
+            X: Points, shape [n, len(names)], columns in the order of ``names``.
+            index: Row of the front; None for the best.
+
+        Raises:
+            IndexError: The front has no such row.
+            ValueError: X has another shape.
+        """
+        return evaluate(self._row(index).expression, self.names, X)
+
     def record(self) -> dict[str, Any]:
         """Return the front as plain JSON data."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        rows = self._shown()
+        lines = ["   size  loss       equation"]
+        for mark, equation in rows:
+            text = printable(equation.expression, 300 if mark else 100)
+            lines.append(f"{mark:<2} {equation.complexity:<5} {equation.loss:<10.3g} {text}")
+        if left := len(self.equations) - len(rows):
+            lines.append(f"and {left} more in .equations")
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (mark, equation.complexity, f"{equation.loss:.3g}", equation.expression)
+            for mark, equation in self._shown(len(self.equations))
+        ]
+        return html_table(rows, ("", "size", "loss", "equation"), self._title())
+
+    def _title(self) -> str:
+        return (
+            f"Front of {self.engine} {self.version}, seed {self.seed}, {self.seconds:.2g} CPU "
+            f"seconds; > is the best by the rule knee"
+        )
+
+    def _shown(self, limit: int = SHOWN) -> list[tuple[str, Equation]]:
+        """Return at most ``limit`` equations around the best, which is marked."""
+        best = self.best()
+        place = self.equations.index(best)
+        first = max(0, min(place - limit // 2, len(self.equations) - limit))
+        rows = self.equations[first : first + limit]
+        return [(">" if equation is best else "", equation) for equation in rows]
+
+    def _row(self, index: int | None) -> Equation:
+        if index is None:
+            return self.best()
+        try:
+            return self.equations[index]
+        except IndexError:
+            last = len(self.equations) - 1
+            raise IndexError(f"no row {index}; the front has rows 0 to {last}") from None

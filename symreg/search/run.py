@@ -58,6 +58,7 @@ def run_search(
         seed=seed,
         seconds=time.process_time() - start,
         dropped=target.dropped,
+        names=tuple(target.names),
     )
 
 

@@ -25,6 +25,8 @@ def test_explain_says_who_serves_and_why_others_do_not():
     assert str(lssar).splitlines()[0] == "reference: serves this call"
     assert len(str(lssar).splitlines()) == len(BACKENDS)
     assert explain("softmax", Q, backend="reference").chosen == "reference"
+    assert repr(softmax).startswith("sdpa: serves this call\n")
+    assert "<tr><th>sdpa</th><td>serves this call</td></tr>" in softmax._repr_html_()
 
 
 def test_every_variant_has_a_backend_and_the_reference_serves_all(name):

@@ -40,7 +40,9 @@ def test_fit_writes_a_checked_record(tmp_path, predictions_file, capsys):
     assert record["forces"]["exponents"]["r"][0] == pytest.approx(-2, abs=0.01)
     assert record["manifest"]["seed"] == 0
     assert record["manifest"]["inputs"] == {"predictions": artefact.sha256(predictions_file)}
-    assert "verdict    law (newton)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "is the law  yes, newton" in said
+    assert "predictions follow newton" in said
 
 
 def test_json_is_all_that_is_printed(predictions_file, capsys):
@@ -60,11 +62,32 @@ def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, refusal):
     assert artefact.load_record(out)["rule"] == "knee"
 
 
-def test_score_and_ls(predictions_file, capsys):
+def test_score_answers_of_the_formula_and_of_the_predictions(tmp_path, predictions_file, capsys):
     main(["score", FORMULA, str(predictions_file)])
-    out = capsys.readouterr().out
-    assert "verdict    law (newton)" in out
-    assert "symbolic   yes" in out
+    right = capsys.readouterr().out
+    assert "is the law  yes, newton" in right
+    assert "predictions follow newton" in right
+    columns = dict(np.load(predictions_file))
+    columns["force_predicted"] = np.random.default_rng(1).permutation(columns["force"])
+    np.savez(tmp_path / "bad.npz", **columns)
+    main(["score", FORMULA, str(tmp_path / "bad.npz")])
+    bad = capsys.readouterr().out
+    assert "is the law  yes, newton" in bad
+    assert "predictions do not follow newton" in bad
+    assert "the formula does not describe the predictions" in bad
+
+
+def test_score_needs_no_file(capsys):
+    main(["score", FORMULA])
+    said = capsys.readouterr().out
+    assert "is the law  yes, newton" in said
+    assert "predictions" not in said.replace("PREDICTIONS", "")
+    main(["score", "m1*m2/r**1.5", "--law", "newton", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert (record["law"], record["laws"], record["predictions"]) == (False, ["power_1_5"], None)
+
+
+def test_ls(capsys):
     main(["ls"])
     out = capsys.readouterr().out
     assert "operon" in out
@@ -85,6 +108,7 @@ def test_score_and_ls(predictions_file, capsys):
         (["fit", "DAMAGED"], "damaged.npz: sha256 mismatch"),
         (["score", "m1 +", "FILE"], "not a formula: 'm1 +'"),
         (["score", "q", "FILE"], "'q'"),
+        (["score", "r^2"], "a power is written **"),
         (["score", FORMULA, "FILE", "--law", "aristotle"], "aristotle"),
         (["show", "missing.jsonl"], "missing.jsonl"),
         (["show", "FILE"], "predictions.npz"),

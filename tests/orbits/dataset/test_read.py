@@ -76,6 +76,16 @@ def test_a_copy_for_another_process_carries_no_data(made):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(data))[9]["tokens"], data[9]["tokens"])
 
 
+def test_a_dataset_prints_what_it_holds(made):
+    data = OrbitDataset(made, "val")
+    lines = repr(data).splitlines()
+    assert lines[0].endswith("split val: 3 sequences; others: 10 train")
+    assert lines[1] == "protocol  identifiable, law newton, seed 3"
+    assert "tokens uint16 [7, 2]" in lines[2]
+    data.record["config"]["protocol"]["law"] = "<b>"
+    assert "law &lt;b&gt;, seed 3" in data._repr_html_()
+
+
 def test_layout_of_the_folder(made):
     names = [f"{split}/{array}/0000{k}.npy" for split, n in (("train", 3), ("val", 1))
              for k in range(n) for array in ("tokens", "force", "state", "n_planets")]  # fmt: skip

@@ -1,5 +1,7 @@
+import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from symreg.search.front import RULES, Equation, Front
@@ -67,3 +69,40 @@ def test_the_knee_takes_no_near_miss_and_is_not_lured_by_long_formulas():
 def test_the_knee_does_not_tell_rounding_errors_apart():
     table = losses((1, 1.0), (11, 3e-14), (19, 1e-14), (24, 0.0))
     assert table.best("knee").complexity == 11
+
+
+MASSES = front((3, 2.0, "m1*m2"), (7, 1e-9, "39.4784*m1*m2/r**2"))
+X = np.array([[2.0, 0.5, 3.0], [0.1, 1.0, 1.0]])
+
+
+def test_as_in_pysr_a_front_predicts_and_gives_sympy_and_latex():
+    assert MASSES.predict(X) == pytest.approx(39.4784 * X[:, 1] * X[:, 2] / X[:, 0] ** 2)
+    assert MASSES.predict(X, 0) == pytest.approx([1.5, 1.0])
+    assert str(MASSES.sympy(0)) == "m1*m2"
+    assert MASSES.latex() == r"\frac{39.5 m_{1} m_{2}}{r^{2}}"
+    assert MASSES.latex(precision=5) == r"\frac{39.478 m_{1} m_{2}}{r^{2}}"
+    turned = dataclasses.replace(MASSES, names=("m1", "r", "m2"))
+    assert turned.predict(X[:, [1, 0, 2]]) == pytest.approx(MASSES.predict(X))
+    with pytest.raises(IndexError, match="no row 2; the front has rows 0 to 1"):
+        MASSES.predict(X, 2)
+    with pytest.raises(ValueError, match=r"X must have shape \[n, 3\]"):
+        MASSES.predict(X[:, :2])
+
+
+def test_a_front_prints_the_best_equation_among_its_neighbours():
+    lines = repr(MASSES).splitlines()
+    assert lines[-1].startswith(">  7")
+    assert lines[-1].endswith("39.4784*m1*m2/r**2")
+    long = front(*((n, 2.0**-n, "r**2" * 100) for n in range(1, 30)))
+    lines = repr(long).splitlines()
+    assert len(lines) <= 10
+    assert sum(line.startswith(">") for line in lines) == 1
+    assert lines[-1] == "and 22 more in .equations"
+    assert max(map(len, lines)) < 350
+
+
+def test_html_of_a_front_is_escaped_and_whole():
+    html = front(*((n, 1.0 / n, "<script>" if n == 1 else "r") for n in range(1, 20)))._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert html.count("<tr>") == 20
