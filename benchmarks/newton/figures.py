@@ -12,16 +12,9 @@ import numpy as np
 import pandas as pd
 
 from orbits.runs import folder
-from orbits.runs.figure import (
-    COLOURS,
-    LINES,
-    MARKERS,
-    TRUTH,
-    canvas,
-    legend,
-    save_figure,
-)
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import COLOURS, LINES, MARKERS, TRUTH
 from orbits.runs.result import Result
 from symreg import predictions
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from benchmarks.recall.sweep import SWEPT
 from benchmarks.study import PaperStudy, check_devices, check_re_weighted
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import bars
 from orbits.runs.page import Picture
+from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.table import Table, by_seed, seed_table
 
@@ -115,7 +115,8 @@ def recall_headline(length: int, pairs: int, width: int) -> Headline:
     """Return the accuracy at a load, beside that of a random value of the row."""
     file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
     caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
-    return Headline(file, metric, caption, "right answers, %", 100 / pairs, "a shown value")
+    named = "guessing one of the shown values"
+    return Headline(file, metric, caption, "right answers, %", 100 / pairs, named)
 
 
 def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbits.runs.figure import COLOURS, CONTROL
+from orbits.runs.palette import COLOURS, CONTROL
 from orbits.runs.statistics import Interval
 from orbits.runs.untrusted import printable
 from symreg.leaderboard import words

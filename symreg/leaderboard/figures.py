@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from orbits import laws
-from orbits.runs.figure import COLOURS, CONTROL, TRUTH, canvas, figure_png
+from orbits.runs.figure import canvas, figure_png
+from orbits.runs.palette import COLOURS, CONTROL, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from orbits.runs.untrusted import printable

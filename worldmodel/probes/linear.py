@@ -19,8 +19,9 @@ import numpy as np
 from orbits.best_observer import best_observer
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import TRUTH
 from orbits.runs.result import Result
 from orbits.runs.statistics import r_squared
 from worldmodel.probes.base import Pieces, Probe

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orbits.runs.figure import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
+from orbits.runs.palette import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 

@@ -12,7 +12,8 @@ from matplotlib.lines import Line2D
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, CONTROL, TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.palette import COLOURS, CONTROL, TRUTH
 from orbits.runs.result import Result
 from orbits.solar_system import PLANETS
 from worldmodel.probes.looks import SUN, Array, Looks, bars, interval, once, world_of

@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import COLOURS, TRUTH
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.probes.looks import SUN, Looks, is_control, world_of

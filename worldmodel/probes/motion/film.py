@@ -12,7 +12,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from PIL import Image
 
-from orbits.runs.figure import COLOURS, as_written, canvas
+from orbits.runs.figure import as_written, canvas
+from orbits.runs.palette import COLOURS
 from worldmodel.probes.looks import SUN
 
 ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, TRUTH, canvas, save_figure
+from orbits.runs.figure import canvas, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import COLOURS, TRUTH
 from orbits.runs.result import Result
 from worldmodel.probes.looks import Array, Looks, own_setting, world_of
 
