@@ -130,7 +130,9 @@ class ExtrapolationStudy(LanguageStudy):
         for state, ntk in STATES.items():
             if series := curves_of(measured(results, ntk=ntk), "loss"):
                 path = out / f"loss_ntk_{state}.png"
-                curves(series, path, "length of the window / training length", "loss, nats per token")
+                curves(
+                    series, path, "length of the window / training length", "loss, nats per token"
+                )
                 caption = (
                     f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
                     "smallest to the largest."

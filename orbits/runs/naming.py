@@ -38,6 +38,8 @@ LABEL = re.compile(r"(?P<name>[a-z]\w*)(?: p=(?P<p>\S+?))?(?=$|,)")
 INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
 """The same somewhere in it, told by its parameter."""
 LATER = re.compile(r", off to step (\d+)")
+UNTOLD = ("control", "None labels", "seed None")
+"""Parts of a name that say nothing."""
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
 
 
@@ -49,7 +51,8 @@ def display(label: str) -> str:
             an attention or mixer comes back as it is, but for the labels in it.
     """
     if errors := ERRORS.match(label):
-        return f"{errors[1]} + errors of {display(errors[2])}"
+        known = [part for part in errors[2].split(", ") if part not in UNTOLD]
+        return f"{errors[1]} + errors of {display(', '.join(known))}"
     label = LATER.sub(r", re-weighted from step \1", label)
     known = LABEL.match(label)
     if known and (known["p"] or known["name"] in NAMES or "_" in known["name"]):
