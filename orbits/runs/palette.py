@@ -44,9 +44,10 @@ def looks(names: Sequence[str], families: Sequence[str] | None = None) -> dict[s
 
     Args:
         names: Names of the series.
-        families: What decides the colour of each; None for the first word of its name.
+        families: What decides the colour of each; None for the attention that its name begins
+            with, or the whole name.
     """
-    families = families or list(map(_family, names))
+    families = families or list(map(attention_of, names))
     own = {family: OWN[family] for family in dict.fromkeys(families) if family in OWN}
     for family in dict.fromkeys(families):
         if family not in own:
@@ -65,11 +66,13 @@ def looks(names: Sequence[str], families: Sequence[str] | None = None) -> dict[s
 
 def own_colour(name: str) -> str:
     """Return the colour that an attention has in every figure; grey for any other."""
-    return COLOURS[OWN[family]] if (family := _family(name)) in OWN else CONTROL
+    return COLOURS[OWN[family]] if (family := attention_of(name)) in OWN else CONTROL
 
 
-def _family(name: str) -> str:
-    return re.split(r"[ ,]", name, maxsplit=1)[0]
+def attention_of(name: str) -> str:
+    """Return the attention that a label begins with, if it has a colour; else the label."""
+    first = re.split(r"[ ,]", name, maxsplit=1)[0]
+    return first if first in OWN else name
 
 
 def _free(colour: str, first: int, taken: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -46,8 +46,10 @@ def label(row: Row) -> str:
     labels = "" if row.is_control or row.labels == "-" else f"{row.labels} labels"
     text = ", ".join(filter(None, (display(row.model), arms, labels)))
     if len(text) > LONGEST:
-        end = text.rpartition(", ")[2][: LONGEST // 2]
-        text = f"{text[: LONGEST - len(end) - 2].rstrip(' ,')}, … {end}"
+        start, _, end = text.rpartition(", ")
+        room = max(LONGEST - len(end) - 4, LONGEST // 2)
+        cut = start.rfind(", ", 0, room + 1)
+        text = f"{start[: cut if cut > 0 else room]}, … {end[: LONGEST // 2]}"
     return printable(text, 60)
 
 

@@ -93,7 +93,7 @@ def spread(rows: Sequence[Row]) -> bytes | None:
             for step, (name, gap) in enumerate(_gaps(row).items()):
                 interval(left, place + 0.22 * (step - 1), gap, VARIABLES[name])
             _bars(right, place, row)
-        left.set_xlabel("exponent of the predictions minus the law's")
+        left.set_xlabel("exponent minus the law's")
         right.set_xlabel("share of searches by verdict", loc="left")
         right.set_xlim(0, 1.5)
         right.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
