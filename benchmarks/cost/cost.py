@@ -22,8 +22,8 @@ from benchmarks.published.compare import Ours
 from benchmarks.study import PaperStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.executors import Execution
-from orbits.runs.figure import bars
 from orbits.runs.page import Picture
+from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table, by_seed, seed_table
@@ -61,6 +61,11 @@ class Costs:
         if "softmax" not in self.attention:
             raise ValueError("attention must name softmax, by which the others are divided")
         check_at_least(self, {"rounds": 0})
+
+
+FORMS = {"eager": "plain PyTorch", "sdpa": "fused (SDPA)", "own": "its own form"}
+"""Backends, as a figure names them."""
+STEPS = {"train": "training", "evaluation": "test"}
 
 
 class CostStudy(PaperStudy):
@@ -137,11 +142,11 @@ class CostStudy(PaperStudy):
         for place in dict.fromkeys((x.case.get("setting"), x.case.get("mode")) for x in ratios):
             chosen = [x for x in ratios if (x.case.get("setting"), x.case.get("mode")) == place]
             latencies = by_seed(chosen, "latency", "variant", "backend")
-            values = {", ".join(key): list(seeds.values()) for key, seeds in latencies.items()}
+            values = {f"{x}, {FORMS[y]}": list(each.values()) for (x, y), each in latencies.items()}
             setting, mode = place
-            path = bars(
-                values, out / f"{setting}_{mode}.png", "latency by softmax's", 1.0, "softmax"
-            )
+            xlabel = f"time of a {STEPS[mode]} step, relative to softmax in plain PyTorch"
+            path = out / f"{setting}_{mode}.png"
+            bars(values, path, xlabel, 1.0, "softmax in plain PyTorch", dots="rounds")
             caption = f"Latency by that of eager softmax, {mode}, setting {setting}."
             pictures.append(Picture(caption, [path]))
         return pictures

@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 from benchmarks.cost import comparison
 from orbits.runs.deferred import deferred
 from orbits.runs.executors import Execution
-from orbits.runs.figure import canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import look
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.study import Study

@@ -8,8 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.few_labels.scores import ARMS, LAST, NO_CHOICE, STOPPED, Group, controls, groups
-from orbits.runs.figure import CONTROL, LINES, canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, LINES, look
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 

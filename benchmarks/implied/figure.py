@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 
 from benchmarks.implied.scores import Place, Row, laws_of, models, one, places, rows, table_of
 from orbits.runs import artefact, folder
-from orbits.runs.figure import TRUTH, canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import TRUTH, look
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from worldmodel.probes.implied.asked import in_words

@@ -17,8 +17,9 @@ from benchmarks.kepler_or_newton.scores import (
     carried,
     twin,
 )
-from orbits.runs.figure import CONTROL, TRUTH, canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, TRUTH, look
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from worldmodel.probes.implied.references import IN_BINS

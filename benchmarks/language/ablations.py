@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from benchmarks.language.base import measured
 from benchmarks.language.extrapolation import ExtrapolationStudy
-from orbits.runs.figure import bars
 from orbits.runs.page import Picture
+from orbits.runs.plots import bars
 from orbits.runs.result import Result
 from orbits.runs.table import Table, by_seed, seed_table
 

@@ -22,8 +22,8 @@ from benchmarks.language.base import (
 )
 from benchmarks.language.zero_shot import catalogue
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import bars
 from orbits.runs.page import Picture
+from orbits.runs.plots import bars
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table, by_seed, seed_table

@@ -23,8 +23,8 @@ from benchmarks.language.differences import BASELINE, STATES, differences, from_
 from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import curves
 from orbits.runs.page import Picture
+from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
 from orbits.runs.table import Table, by_seed, seed_table
@@ -151,7 +151,9 @@ class ExtrapolationStudy(LanguageStudy):
         for state, ntk in STATES.items():
             if series := curves_of(measured(results, ntk=ntk), "loss"):
                 path = out / f"loss_ntk_{state}.png"
-                curves(series, path, "length / training length", "nats per token")
+                curves(
+                    series, path, "length of the window / training length", "loss, nats per token"
+                )
                 caption = (
                     f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
                     "smallest to the largest."

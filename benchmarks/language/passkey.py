@@ -20,8 +20,8 @@ from benchmarks.language.base import (
 )
 from benchmarks.study import curves_of
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import curves
 from orbits.runs.page import Picture
+from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table, seed_table

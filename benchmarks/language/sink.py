@@ -25,8 +25,10 @@ from benchmarks.published import tables as published
 from benchmarks.published.compare import Ours
 from orbits.runs import artefact, folder
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import bars, canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import look
+from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least
 from orbits.runs.statistics import paired

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.newton import exam_figures
 from benchmarks.newton.exam_rows import BOX, ExamRow, shifts
-from orbits.runs.figure import COLOURS, CONTROL, MARKERS, canvas, save_figure
-from orbits.runs.page import Picture, Section
+from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 
@@ -15,8 +15,6 @@ TITLE = "The exam: forces outside the training box"
 TOLD = "on the true state"
 """End of the names of look-up tables, which are told what models must infer."""
 POWER_LAW = "power law"
-MOST_DRAWN, DRAWN_CONTROLS = 8, 2
-"""Models in the figure, and controls of each kind."""
 READING = (
     "Models are trained in one box of masses and orbits, and examined outside it: in each shift "
     "one element of the same test systems is drawn from another range. Every number is a root "
@@ -55,9 +53,7 @@ def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
     tables = [scores(rows), *medians(rows)]
     if any(row.exponents for row in rows):
         tables.append(exponents(rows))
-    drawn = figure(rows, figures / "exam.png")
-    caption = "Errors in units of the causal ceiling's, in the training box and in each shift."
-    pictures = [Picture(caption, [drawn])] if drawn else []
+    pictures = exam_figures.pictures(rows, baselines(rows), figures)
     itself = [ITSELF] if any(row.variant == CEILING for row in rows) else []
     return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
 
@@ -158,40 +154,6 @@ def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
     fitted = [row for row in rows if row.arm == "control" and row.score and row.labels != "None"]
     told = [row for row in fitted if row.variant.endswith(TOLD)]
     return told, [row for row in fitted if row not in told and row.variant != POWER_LAW]
-
-
-def figure(rows: Sequence[ExamRow], path: Path) -> Path | None:
-    """Draw the errors in the box and in each shift, models in colour and controls in grey.
-
-    Of each kind of control the best two are drawn: of look-up tables, of what sees what models see,
-    and random weights. Those that hold the law have no error to draw.
-    """
-    models = [row for row in rows if not row.is_control and row.times][:MOST_DRAWN]
-    told, plain = baselines(rows)
-    untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
-    controls = [*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]]
-    names = shifts(rows)
-    if not models:
-        return None
-    with canvas(8, 4.2) as (drawing, axis):
-        for number, row in enumerate([*controls, *models]):
-            model = not row.is_control
-            values = [row.box, *(row.times.get(name) for name in names)]
-            number -= len(controls) if model else 0
-            axis.plot(
-                range(len(values)),
-                [value.value if value else float("nan") for value in values],
-                color=COLOURS[number % len(COLOURS)] if model else CONTROL,
-                marker=MARKERS[number % len(MARKERS)],
-                ls="-" if model and row.arm != "scratch" else "--" if model else ":",
-                label=row.name,
-            )
-        axis.axhline(1, color="black", lw=0.8)
-        ticks = [name.replace("_", " ") for name in ("box", *names)]
-        axis.set_xticks(range(len(ticks)), ticks, rotation=30, ha="right")
-        axis.set(yscale="log", ylabel="error of ln F / causal ceiling's")
-        drawing.legend(loc="outside right upper", fontsize=6)
-        return save_figure(drawing, path)
 
 
 def _identity() -> list[Column]:

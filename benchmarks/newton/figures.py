@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import contextlib
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from matplotlib.ticker import NullFormatter
 
+from benchmarks.newton.label_efficiency import BANDS, budget_of, label_efficiency
 from orbits.runs import folder
-from orbits.runs.figure import (
-    COLOURS,
-    LINES,
-    MARKERS,
-    TRUTH,
-    canvas,
-    legend,
-    save_figure,
-)
+from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, LINES, PALE, SUN, TRUTH, looks
 from orbits.runs.result import Result
 from symreg import predictions
+from symreg.points import NAMES
 
 ARMS = {"pretrained": "-", "scratch": "--"}
 """Trained arms and their lines."""
 MOST_PANELS = 8
-SUN = COLOURS[5]
 NEAREST = ("2-NN on the true state", "k-NN on the true state")
 """The look-up table beside which models are drawn, and what results before 2026-11 call it."""
+UNITS = {
+    "r": "distance r (AU)",
+    "m1": "planet mass m1 (solar masses)",
+    "m2": "star mass m2 (solar masses)",
+}
 CAPTIONS = {
-    "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale).",
-    "label_efficiency": "What pre-training is worth: accuracy against the label budget, both arms "
-    "at equal numbers of steps. Lines join means; dots are seeds, each with its own labelled "
-    "sequences. Unlimited: every step is new, so the longer scratch arm sees more labels.",
-    "magnitudes": "Predicted against true magnitude on held-out sequences.",
-    "loss_curves": "Training (thin) and validation (thick) losses.",
+    "force_vectors": "Forces along one held-out orbit, true and predicted (drawn to one scale): "
+    "one training of each model.",
+    "label_efficiency": f"What pre-training is worth: error against the label budget, both arms "
+    f"at equal numbers of steps. {BANDS} Unlimited: every step is new, so the longer scratch arm "
+    "sees more labels.",
+    "magnitudes": "How far predicted magnitudes are off on held-out sequences, by distance and "
+    "masses: above the median of ln(predicted / true), below half of the range that holds 90% of "
+    "it. Means over trainings at the largest label budget; dashed: from scratch.",
+    "loss_curves": "Validation losses, means over trainings; thin: training losses.",
 }
 
 
@@ -53,7 +59,7 @@ def pictures(results: Sequence[Result], out: Path, target: Path) -> list[Picture
     drawn: Mapping[str, Path | None] = {
         "force_vectors": force_vectors(forces, out, target / "force_vectors.png"),
         "label_efficiency": label_efficiency(forces, target / "label_efficiency.png"),
-        "magnitudes": magnitudes(forces, out, target / "magnitudes.png"),
+        "magnitudes": magnitudes(forces, target / "magnitudes.png"),
         "loss_curves": loss_curves(results, out, target / "loss_curves.png"),
     }
     return [Picture(CAPTIONS[name], [path]) for name, path in drawn.items() if path is not None]
@@ -62,12 +68,15 @@ def pictures(results: Sequence[Result], out: Path, target: Path) -> list[Picture
 def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | None:
     """Draw true and predicted forces along one held-out orbit (LSSAR paper, Fig. 1).
 
-    One panel per model at its largest label budget; without the scratch arm where that would be
-    more than eight. All panels show the same orbit, the one whose predicted steps go furthest
-    around at a moderate eccentricity.
+    One panel per model at its largest label budget, of its first training, one with random weights
+    and the look-up table; without the scratch arm where that would be more than eight. All panels
+    show the same orbit, the one whose predicted steps go furthest around at a moderate
+    eccentricity.
     """
     known = _with_file(forces, out, "predictions")
-    shown = [*_showcase(known), *_controls(known, *NEAREST)]
+    trained = [group[0] for group in _showcase(known)]
+    others = [x for x in known if x.case.arm.startswith("untrained")][:1]
+    shown = [*trained, *others, *_controls(known, *NEAREST)]
     if len(shown) > MOST_PANELS:
         shown = [result for result in shown if result.case.arm != "scratch"]
     if not shown:
@@ -78,138 +87,146 @@ def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | Non
     position = tables[0].vectors["position"][chosen[0]]
     true = tables[0].vectors["force_vector"][chosen[0]]
     longest = np.linalg.norm(true, axis=1).max()
-    panels: list[tuple[str, np.ndarray]] = [("true force", true)]
+    panels: list[tuple[str, np.ndarray, str]] = [("true force", true, TRUTH)]
+    style = looks([result.case.variant for result in trained])
     for result, table, rows in zip(shown, tables, chosen, strict=True):
-        panels.append((_title(result), table.vectors["force_vector_predicted"][rows]))
+        force = table.vectors["force_vector_predicted"][rows]
+        colour = style[result.case.variant]["color"] if result in trained else CONTROL
+        panels.append((_title(result), force, colour))
     span = np.abs(position).max()
-    with _grid(len(panels), 4, 3.1, 3.6) as (figure, axes):
-        for axis, (title, force) in zip(axes, panels, strict=False):
-            axis.plot(*position.T, ":", color="#999999", lw=1)
+    with _grid(len(panels), 4, 2.05, 2.35, sharex=True, sharey=True) as (figure, axes):
+        for axis, (title, force, colour) in zip(axes, panels, strict=False):
+            axis.plot(*position.T, "-", color=PALE, lw=1)
             axis.plot(0, 0, "o", color=SUN, ms=8)
             axis.quiver(
                 *position.T,
                 *(force / longest * span * 0.9).T,
-                color=TRUTH if title == "true force" else COLOURS[0],
+                color=colour,
                 angles="xy",
                 scale_units="xy",
                 scale=1,
-                width=0.008,
+                width=0.01,
             )
             ends = -1.25 * span, 1.25 * span
-            axis.set(title=title, xlim=ends, ylim=ends, aspect="equal")
-        figure.supxlabel("position relative to the star (AU)")
+            axis.set(xlim=ends, ylim=ends, aspect="equal")
+            axis.set_title(title, fontsize=8)
+        figure.supxlabel(
+            "position relative to the star (AU); the longest arrow of the true force is "
+            f"{longest:.2g} solar masses AU / year²"
+        )
         return save_figure(figure, path)
 
 
-def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:
-    """Draw accuracy against the label budget, pre-trained and from scratch."""
-    trained = [result for result in forces if result.case.arm in ARMS]
-    budgets = sorted({_budget(result) for result in trained})
-    if len(budgets) < 2:
+def magnitudes(forces: Sequence[Result], path: Path) -> Path | None:
+    """Draw how far predicted magnitudes are off by distance and masses, one line per model."""
+    known = [result for result in forces if result.details.get("residuals")]
+    controls = [[result] for result in _controls(known, *NEAREST, "ceiling")]
+    groups = [*_showcase(known), *controls]
+    if not groups:
         return None
-    models = list(dict.fromkeys(result.case.variant for result in trained))
-    with canvas(6.4, 4) as (figure, axis):
-        for number, model in enumerate(models):
-            for arm in ARMS:
-                mine = [x for x in trained if (x.case.variant, x.case.arm) == (model, arm)]
-                _accuracy(axis, mine, budgets, f"{model}, {arm}", _look(number, arm))
-        ticks = ["unlimited" if math.isinf(budget) else f"{budget:g}" for budget in budgets]
-        axis.set_xticks(range(len(budgets)), ticks)
-        axis.set(xlabel="labelled sequences", ylabel="held-out R² of log F")
-        axis.legend()
-        return save_figure(figure, path)
-
-
-def _accuracy(
-    axis: Any,
-    results: Sequence[Result],
-    budgets: Sequence[float],
-    label: str,
-    look: Mapping[str, Any],
-) -> None:
-    """Draw the means of one model and arm as a line and its seeds as dots."""
-    points = [(budgets.index(_budget(x)), x.value("r2_log")) for x in results]
-    known = pd.DataFrame(points, columns=["place", "r2"]).dropna()
-    if known.empty:
-        return
-    means = known.groupby("place")["r2"].mean()
-    axis.plot(means.index, means, ms=5, markevery=[], label=label, **look)
-    axis.plot(known["place"], known["r2"], ms=5, **{**look, "linestyle": "none"})
-
-
-def magnitudes(forces: Sequence[Result], out: Path, path: Path) -> Path | None:
-    """Draw predicted against true magnitude on held-out sequences, one panel per model."""
-    known = _with_file(forces, out, "predictions")
-    shown = [*_showcase(known), *_controls(known, *NEAREST, "ceiling")]
-    if not shown:
-        return None
-    with _grid(len(shown), 4, 3.1, 3.2, sharex=True, sharey=True) as (figure, axes):
-        for axis, result in zip(axes, shown, strict=False):
-            table = _predictions(result, out).subsample(0, 3000)
-            positive = table.force_predicted > 0
-            points = table.force[positive], table.force_predicted[positive]
-            axis.loglog(*points, ".", ms=2, alpha=0.4, color=COLOURS[0], rasterized=True)
-            ends = table.force.min(), table.force.max()
-            axis.loglog(ends, ends, "-", color=TRUTH, lw=0.8)
-            r2 = result.value("r2_log")
-            axis.set_title(f"{_title(result)}, R² {'-' if r2 is None else f'{r2:.3f}'}")
-        figure.supxlabel("true F (solar mass AU / year²)")
-        figure.supylabel("predicted F")
-        return save_figure(figure, path)
-
-
-def loss_curves(results: Sequence[Result], out: Path, path: Path) -> Path | None:
-    """Draw losses of training (thin) and validation (thick): world models, then heads by budget."""
-    trained = [result for result in _with_file(results, out, "curves") if result.ok]
-    if not trained:
-        return None
-    heads = sorted((x for x in trained if x.case.kind == "forces"), key=_budget)
-    world_models = [result for result in trained if result.case.kind == "world model"]
-    panels = {"pre-training: nats per row": world_models}
-    for result in heads:
-        panels.setdefault(f"force head, {_labels(result)}", []).append(result)
-    models = list(dict.fromkeys(result.case.variant for result in trained))
-    with _grid(len(panels), 3, 4.2, 3.4) as (figure, axes):
-        for axis, (title, members) in zip(axes, panels.items(), strict=False):
-            _losses(axis, members, out, models)
-            axis.set(title=title, xlabel="step")
+    style = looks([group[0].case.variant for group in groups])
+    with canvas(8.2, 5.4, nrows=2, ncols=3, sharex="col", sharey="row") as (figure, axes):
+        drawn: set[str] = set()
+        for group in groups:
+            case = group[0].case
+            how = {**style[case.variant], "ls": ARMS.get(case.arm, "-"), "lw": 1.2}
+            how |= {"ms": 3.5, "markevery": 5, "mfc": _filled(how["color"], case.arm)}
+            if case.arm not in ARMS:
+                how = {"color": CONTROL, "ls": LINES[1 + controls.index(group) % 2]}
+            name = None if case.arm == "scratch" and case.variant in drawn else case.variant
+            drawn.add(case.variant)
+            for (above, below), variable in zip(axes.T, NAMES, strict=True):
+                bins = _mean_bins([result.details["residuals"][variable] for result in group])
+                above.plot(bins["centre"], bins["median"], label=name, **how)
+                below.plot(bins["centre"], (bins["high"] - bins["low"]) / 2, **how)
+        for (above, below), variable in zip(axes.T, NAMES, strict=True):
+            above.axhline(0, color=TRUTH, lw=0.8)
+            below.set(xscale="log", yscale="log", xlabel=UNITS[variable])
+            for axis in (above, below):
+                axis.grid(axis="y")
+        axes[0, 0].set_ylabel("median of ln(predicted / true)")
+        axes[1, 0].set_ylabel("half of its 5 to 95% range")
+        axes[1, 0].xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axes[1, 0].xaxis.set_minor_formatter(NullFormatter())
+        axes[1, 0].set_xticks([x for x in (0.1, 0.2, 0.5, 1, 2, 5, 10) if _inside(axes[1, 0], x)])
+        if {group[0].case.arm for group in groups} >= set(ARMS):
+            axes[0, 0].plot([], [], color=CONTROL, ls="--", marker="o", ms=3.5, mfc="white",
+                            label="hollow: from scratch")  # fmt: skip
         legend(figure)
         return save_figure(figure, path)
 
 
-def _losses(axis: Any, results: Sequence[Result], out: Path, models: Sequence[str]) -> None:
-    lowest, seen = math.inf, set()
-    for result in results:
-        arm = result.case.arm
-        look = _look(models.index(result.case.variant), arm)
+def _inside(axis: Any, x: float) -> bool:
+    low, high = axis.get_xlim()
+    return bool(low <= x <= high)
+
+
+def _filled(colour: str, name: str) -> str:
+    return "white" if name == "scratch" else colour
+
+
+def _mean_bins(bins: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, npt.NDArray]:
+    """Return the mean of bins of several trainings; of those that have the first one's places."""
+    alike = [each for each in bins if len(each["centre"]) == len(bins[0]["centre"])]
+    return {name: np.mean([each[name] for each in alike], axis=0) for name in bins[0]}
+
+
+def loss_curves(results: Sequence[Result], out: Path, path: Path) -> Path | None:
+    """Draw losses of training (thin) and validation: world models, then heads by budget."""
+    trained = [result for result in _with_file(results, out, "curves") if result.ok]
+    if not trained:
+        return None
+    heads = sorted((x for x in trained if x.case.kind == "forces"), key=budget_of)
+    world_models = [result for result in trained if result.case.kind == "world model"]
+    panels = {"pre-training": world_models} if world_models else {}
+    for result in heads:
+        panels.setdefault(f"force head, {_labels(result)}", []).append(result)
+    style = looks(list(dict.fromkeys(result.case.variant for result in trained)))
+    with _grid(len(panels), 3, 8.2 / min(3, len(panels)), 3.1) as (figure, axes):
+        for axis, (title, members) in zip(axes, panels.items(), strict=False):
+            groups: dict[tuple[str, str], list[Result]] = {}
+            for result in members:
+                groups.setdefault((result.case.variant, result.case.arm), []).append(result)
+            _losses(axis, groups, out, style)
+            nats = title == "pre-training"
+            axis.set(title=title, xlabel="step", ylabel="nats per row" if nats else "loss")
+            axis.grid(axis="y")
+        legend(figure)
+        return save_figure(figure, path)
+
+
+def _losses(
+    axis: Any,
+    groups: Mapping[tuple[str, str], Sequence[Result]],
+    out: Path,
+    style: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Draw the mean losses of the trainings of each model and arm."""
+    lowest = math.inf
+    for (variant, name), members in groups.items():
+        files = [file for x in members if (file := folder.file(out, x, "curves"))]
+        curves = pd.concat([pd.read_csv(file) for file in files]).groupby("step").mean()
+        training, validation = (curves[x].dropna() for x in ("train_loss", "val_loss"))
+        how = _look(style[variant], name)
+        axis.plot(training.index, training, lw=0.5, alpha=0.4, **{**how, "marker": None})
         # Pre-training and fine-tuning look alike.
-        label = f"{result.case.variant}, {'pretrained' if arm == 'pretraining' else arm}"
-        file = folder.file(out, result, "curves")
-        assert file is not None
-        curves = pd.read_csv(file)
-        training, validation = (
-            curves.reindex(columns=["step", name]).dropna() for name in ("train_loss", "val_loss")
-        )
-        axis.plot(*training.to_numpy().T, lw=0.5, alpha=0.4, **{**look, "marker": None})
-        some = -(-len(validation) // 8) or None
-        shown = None if label in seen else label
-        axis.plot(*validation.to_numpy().T, lw=1.4, ms=4, markevery=some, label=shown, **look)
-        seen.add(label)
-        lowest = min([lowest, *validation["val_loss"]])
+        label = f"{variant}, {'pretrained' if name == 'pretraining' else name}"
+        some = -(-len(validation) // 6) or None
+        axis.plot(validation.index, validation, markevery=some, label=label, **how)
+        lowest = min([lowest, *validation])
     axis.set_yscale("log")
     if math.isfinite(lowest):
-        axis.set_ylim(bottom=lowest / 3)  # memorised labels go to zero and say nothing more
+        axis.set_ylim(bottom=lowest / 2)  # memorised labels go to zero and say nothing more
 
 
-def _look(number: int, arm: str) -> dict[str, Any]:
-    """Return the look of a curve of one of the models, as arguments of matplotlib."""
-    colour = COLOURS[number % len(COLOURS)]
-    elsewhere = arm not in ("pretraining", *ARMS)
+def _look(style: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the look of a curve of a model in an arm, as arguments of matplotlib."""
+    elsewhere = name not in ("pretraining", *ARMS)
     return {
-        "color": colour,
-        "linestyle": LINES[2] if elsewhere else ARMS.get(arm, "-"),
-        "marker": MARKERS[number % len(MARKERS)],
-        "markerfacecolor": "white" if arm == "scratch" else colour,
+        "color": style["color"],
+        "linestyle": LINES[2] if elsewhere else ARMS.get(name, "-"),
+        "marker": style["marker"],
+        "markerfacecolor": _filled(style["color"], name),
         "fillstyle": "left" if elsewhere else "full",
     }
 
@@ -238,24 +255,21 @@ def _predictions(result: Result, out: Path) -> predictions.Predictions:
     return predictions.read(file, str(result.case.law))
 
 
-def _showcase(forces: Iterable[Result]) -> list[Result]:
-    """Return, for each model and trained arm, the first seed at its largest label budget."""
-    trained = [result for result in forces if result.case.arm in ARMS]
-    best: dict[tuple[str, str], Result] = {}
-    for result in sorted(trained, key=lambda x: (-_budget(x), x.case.seed or 0)):
-        best.setdefault((result.case.arm, result.case.variant), result)
-    return [best[name] for name in sorted(best, key=lambda name: name[0])]
+def _showcase(forces: Iterable[Result]) -> list[list[Result]]:
+    """Return, for each model and trained arm, its trainings at its largest label budget."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in sorted(forces, key=lambda x: (-budget_of(x), x.case.seed or 0)):
+        if result.case.arm in ARMS:
+            group = groups.setdefault((result.case.arm, result.case.variant), [result])
+            if result is not group[0] and budget_of(result) == budget_of(group[0]):
+                group.append(result)
+    return [groups[name] for name in sorted(groups, key=lambda name: name[0])]
 
 
 def _controls(forces: Iterable[Result], *names: str) -> list[Result]:
     """Return the named controls, each at its largest label budget, of the first seed."""
-    ordered = sorted(forces, key=lambda x: (_budget(x), -(x.case.seed or 0)))
+    ordered = sorted(forces, key=lambda x: (budget_of(x), -(x.case.seed or 0)))
     return list({x.case.variant: x for x in ordered if x.case.variant in names}.values())
-
-
-def _budget(result: Result) -> float:
-    labels = result.case.get("labels")
-    return math.inf if labels == "unlimited" else float(labels or 0)
 
 
 def _labels(result: Result) -> str:
@@ -264,7 +278,8 @@ def _labels(result: Result) -> str:
 
 
 def _title(result: Result) -> str:
-    return f"{result.case.variant}\n{result.case.arm}, {_labels(result)}"
+    words = f"{arm(result.case.arm)}, {_labels(result)}"
+    return "\n".join([display(result.case.variant), *textwrap.wrap(words, 26)])
 
 
 def _widest_orbit(table: predictions.Predictions, most: float = 2.0) -> Any:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 from benchmarks.recall.sweep import SWEPT
 from benchmarks.study import PaperStudy, check_devices, check_re_weighted
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import bars
 from orbits.runs.page import Picture
+from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.table import Table, by_seed, seed_table
 from orbits.runs.verdict import Seeds, against, beside, shown

@@ -117,7 +117,7 @@ class MADStudy(RecallStudy):
         name = results[0].case.get("problem")
         guess = 100 / mad_settings.BASELINES[name][0].vocab_size
         caption = f"Macro accuracy, {name}."
-        axis, named = "macro accuracy, %", "guessing a symbol"
+        axis, named = f"{name.replace('_', ' ')}: macro accuracy, %", "guessing a symbol"
         return Headline(name, f"acc@{name}", caption, axis, guess, named)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:

@@ -18,8 +18,8 @@ from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
 from benchmarks.study import curves_of
-from orbits.runs.figure import curves
 from orbits.runs.page import Picture
+from orbits.runs.plots import curves
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_not_empty
 

@@ -271,7 +271,9 @@ class RegBenchStudy(RecallStudy):
         counted = next((x.value("dfa_accuracy") for x in results if x.case.seed is None), None)
         caption = "Answers that the automaton allows, beside those of a 3-gram of the row."
         metric = "dfa_accuracy"
-        return Headline(metric, metric, caption, "allowed answers, %", counted, "3-gram")
+        return Headline(
+            metric, metric, caption, "allowed answers, %", counted, "counting 3-grams of the row"
+        )
 
 
 STUDY = RegBenchStudy()

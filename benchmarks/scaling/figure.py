@@ -9,8 +9,9 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.scaling.curves import controls, frontier, points
-from orbits.runs.figure import CONTROL, LINES, canvas, legend, look, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, LINES, look
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 

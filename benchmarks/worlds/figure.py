@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.worlds.scores import TRUTH, Row, prompts, rows, worlds
-from orbits.runs.figure import CONTROL, CONTROL_MARKERS, LINES, canvas, legend, look, save_figure
-from orbits.runs.figure import TRUTH as BLACK
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, CONTROL_MARKERS, LINES, look
+from orbits.runs.palette import TRUTH as BLACK
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 

@@ -1,30 +1,23 @@
-"""Figures: one style, one palette, plots that studies share; files are there whole or not."""
+"""Figures in one style: canvas, legend, labels at lines; files are there whole or not."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orbits.runs import artefact
+from orbits.runs.naming import display
+from orbits.runs.palette import TRUTH
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STYLE = Path(__file__).with_name("orrery.mplstyle")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00")
-"""Of series, told apart by the colour-blind: blue, vermilion, green, sky blue, purple, orange."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Of series, so that colour is never the only sign; seven, so that pairs recur after 42 series."""
-LINES = ("-", "--", ":")
-CONTROL = "#5c6670"
-"""Grey, for controls."""
-CONTROL_MARKERS = ("x", "+", "*", "1")
-TRUTH = "#222222"
 DPI = 110
 
 
@@ -123,25 +116,16 @@ def canvas(width: float = 8.2, height: float = 4.4, **subplots: Any) -> Iterator
             plt.close(figure)
 
 
-def look(number: int) -> dict[str, Any]:
-    """Return colour, line and marker of the series of a number, as arguments of matplotlib."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "ls": LINES[number // len(COLOURS) % len(LINES)],
-        "marker": MARKERS[number % len(MARKERS)],
-    }
-
-
 def legend(figure: Figure, title: str | None = None, above: bool = False) -> None:
     """Give a figure one legend of all its panels, in as many columns as its names leave room for.
 
     Args:
-        figure: Its panels have labelled artists.
+        figure: Its panels have labelled artists, whose labels are shown as names.
         title: Title of the legend.
         above: Put it above the panels instead of below them.
     """
     found = {
-        label: handle
+        display(label): handle
         for axis in figure.axes
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
     }
@@ -154,58 +138,69 @@ def legend(figure: Figure, title: str | None = None, above: bool = False) -> Non
         loc="outside upper center" if above else "outside lower center",
         ncols=max(1, min(4, int(letters / (max(map(len, found), default=1) + 8)))),
         fontsize=8,
-        frameon=False,
     )
 
 
-def curves(
-    series: Mapping[str, Mapping[float, Sequence[float]]],
-    path: Path,
-    xlabel: str,
-    ylabel: str,
-    log2: bool = True,
-) -> Path:
-    """Draw a curve through the means at each place; bars reach from the smallest to the largest.
+class End(NamedTuple):
+    """The end of a line, at which its name is to be written.
 
-    Args:
-        series: For each curve its values, one per seed, by place.
-        path: Where to write the figure.
-        xlabel: Name of the places.
-        ylabel: Name of the values.
-        log2: Whether places are powers of two.
+    Attributes:
+        name: The name.
+        x: Where the line ends, in data.
+        y: Likewise.
+        colour: Its colour.
     """
-    with canvas() as (figure, axes):
-        for number, (name, points) in enumerate(series.items()):
-            at = sorted(points)
-            means = [fmean(points[x]) for x in at]
-            below = [mean - min(points[x]) for mean, x in zip(means, at, strict=True)]
-            above = [max(points[x]) - mean for mean, x in zip(means, at, strict=True)]
-            axes.errorbar(at, means, yerr=(below, above), label=name, elinewidth=1, **look(number))
-        if log2:
-            axes.set_xscale("log", base=2)
-            axes.set_xticks(sorted({x for points in series.values() for x in points}))
-            axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-        axes.set(xlabel=xlabel, ylabel=ylabel)
-        figure.legend(loc="outside right upper")
-        return save_figure(figure, path)
+
+    name: str
+    x: float
+    y: float
+    colour: str
 
 
-def bars(
-    values: Mapping[str, Sequence[float]],
-    path: Path,
-    xlabel: str,
-    level: float | None = None,
-    named: str = "guessing",
-) -> Path:
-    """Draw a bar per row with a dot per seed, and a dotted line at a level, if it has a name."""
-    with canvas(7.4, 0.9 + 0.3 * len(values)) as (figure, axes):
-        for place, each in enumerate(values.values()):
-            axes.barh(place, fmean(each), color=COLOURS[0], alpha=0.55, height=0.7)
-            axes.plot(each, [place] * len(each), "o", color=COLOURS[0])
-        if level is not None:
-            axes.axvline(level, color=TRUTH, lw=0.9, ls=":")
-            xlabel = f"{xlabel} (dotted line: {named})"
-        axes.set_yticks(range(len(values)), list(values))
-        axes.invert_yaxis()
-        axes.set_xlabel(f"{xlabel}; dots are seeds")
-        return save_figure(figure, path)
+def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
+    """Write names at the right of a panel, each as near to the end of its line as there is room.
+
+    To be called when the limits of the axes stand.
+    """
+    import numpy as np
+    from scipy.optimize import isotonic_regression
+
+    ends = [end for end in ends if np.isfinite(end.y)]
+    if not ends:
+        return
+    data = np.array([(end.x, end.y) for end in ends])
+    heights = axis.transAxes.inverted().transform(axis.transData.transform(data))[:, 1]
+    order = np.argsort(heights, kind="stable")
+    panel = axis.get_position().height * axis.figure.get_figheight() * 72  # points
+    steps = 1.3 * size / panel * np.arange(len(ends))
+    places = isotonic_regression(np.clip(heights[order], 0, 1) - steps).x
+    places = np.clip(places, 0, max(0, 1 - steps[-1])) + steps
+    for number, place in zip(order, places, strict=True):
+        name, x, y, colour = ends[number]
+        axis.annotate(
+            display(name),
+            (x, y),
+            (1.03, place),
+            textcoords="axes fraction",
+            color=colour,
+            fontsize=size,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 2},
+        )
+
+
+def label_level(axis: Axes, value: float, text: str, colour: str = TRUTH, **line: Any) -> None:
+    """Draw a vertical line at a value and write above the panel what it stands for."""
+    axis.axvline(value, **{"color": colour, "lw": 0.9, "ls": ":", "zorder": 1.5, **line})
+    axis.annotate(
+        text,
+        (value, 1),
+        (0, 2),
+        xycoords=axis.get_xaxis_transform(),
+        textcoords="offset points",
+        color=colour,
+        fontsize=7.5,
+        ha="center",
+        va="bottom",
+    )

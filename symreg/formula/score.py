@@ -75,7 +75,7 @@ def score(
             raise ValueError("y needs X, the points where it was predicted")
         X = points.reference(names)
     alone = y is None  # then ones take its place, and all that is about y stays None
-    X, y = points.check(X, np.ones(len(X)) if y is None else y, names)
+    X, y = points.check(X, np.ones(len(np.asarray(X))) if y is None else y, names)
     points.check_names(names)
     if not np.all((X >= 1 / LARGEST) & (X <= LARGEST)):
         limits = f"between {1 / LARGEST:g} and {LARGEST:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,15 +10,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orbits.runs.figure import COLOURS, CONTROL
+from orbits.runs.naming import arm, display
+from orbits.runs.palette import COLOURS, CONTROL
 from orbits.runs.statistics import Interval
 from orbits.runs.untrusted import printable
-from symreg.leaderboard import words
 from symreg.leaderboard.row import Row
-from symreg.leaderboard.tables import seeds
 
-WIDTH = 11  # inches
+WIDTH = 9  # inches
 CONTESTANT = COLOURS[0]
+ARMS = {"scratch": COLOURS[5]}
+"""Colours of arms; any other contestant is a :data:`CONTESTANT`."""
+LONGEST = 44
+"""Letters of a name."""
 
 
 def fixed_margins(figure: Figure) -> None:
@@ -37,18 +41,44 @@ def fixed_margins(figure: Figure) -> None:
 
 
 def label(row: Row) -> str:
-    """Return a row's name and its number of seeds, cut so that no part of it hides another."""
-    text = printable(words.name(row, 28), 60)
-    return text if row.is_control or seeds(row) == "-" else f"{text} ({seeds(row)})"
+    """Return a row's name as a reader knows it, cut in its middle, for its end tells it apart."""
+    arms = "" if row.arm in ("control", "-") else arm(row.arm)
+    labels = "" if row.is_control or row.labels == "-" else f"{row.labels} labels"
+    text = ", ".join(filter(None, (display(row.model), arms, labels)))
+    if len(text) > LONGEST:
+        start, _, end = text.rpartition(", ")
+        room = max(LONGEST - len(end) - 4, LONGEST // 2)
+        cut = start.rfind(", ", 0, room + 1)
+        text = f"{start[: cut if cut > 0 else room]}, … {end[: LONGEST // 2]}"
+    return printable(text, 60)
+
+
+def colour(row: Row) -> str:
+    """Return the colour of a row, which tells arms apart."""
+    return CONTROL if row.is_control else ARMS.get(row.arm, CONTESTANT)
+
+
+def by_budget(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with those of one label budget together, the largest first, controls last."""
+
+    def budget(row: Row) -> float:
+        number = row.labels.replace(",", "")
+        return float(number) if number.isdigit() else math.inf
+
+    return sorted(rows, key=lambda row: (row.is_control, -budget(row)))
 
 
 def label_rows(axes: Sequence[Axes], rows: Sequence[Row]) -> None:
     """Name the rows along the shared y axis, the first on top, with a line above the controls."""
     axes[0].set_yticks(range(len(rows)), [label(row) for row in rows])
     axes[0].set_ylim(len(rows) - 0.4, -0.6)
-    first = next((place for place, row in enumerate(rows) if row.is_control), 0)
-    for axis in axes if first else ():
-        axis.axhline(first - 0.5, color=CONTROL, lw=0.6, ls=":")
+    groups = [("control" if row.is_control else row.labels) for row in rows]
+    for place in range(1, len(rows)):
+        if groups[place] != groups[place - 1]:
+            strong = "control" in groups[place - 1 : place + 1]
+            for axis in axes:
+                axis.axhline(place - 0.5, color=CONTROL, lw=0.8 if strong else 0.4)
+    axes[0].tick_params(axis="y", length=0)
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:
@@ -58,8 +88,16 @@ def legend(figure: Figure, handles: Sequence[Any]) -> None:
     figure.legend(handles=handles, **kwargs)
 
 
-def interval(axis: Axes, place: float, value: Interval, colour: str) -> None:
-    """Draw a value and its interval, or an arrow where the value lies beyond the axis."""
+def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool = False) -> None:
+    """Draw a value and its interval, or an arrow where the value lies beyond the axis.
+
+    Args:
+        axis: Its limits stand.
+        place: The height of the row.
+        value: Value, low and high.
+        colour: Its colour.
+        told: Write the value beside the arrow.
+    """
     middle, low, high = value
     left, right = axis.get_xlim()
     axis.hlines(place, low, high, color=colour, lw=2)
@@ -68,6 +106,21 @@ def interval(axis: Axes, place: float, value: Interval, colour: str) -> None:
     elif np.isfinite(middle):
         edge, arrow = (left, "<") if middle < left else (right, ">")
         axis.plot(edge, place, arrow, color=colour, ms=4.5, clip_on=False)
+        if told:
+            inwards = (
+                {"xytext": (6, 0), "ha": "left"}
+                if arrow == "<"
+                else {"xytext": (-6, 0), "ha": "right"}
+            )
+            axis.annotate(
+                f"{round(middle, 2):g}",
+                (edge, place),
+                textcoords="offset points",
+                va="center",
+                color=colour,
+                fontsize=6.5,
+                **inwards,
+            )
 
 
 def limit(axis: Axes, intervals: Sequence[Interval], targets: Sequence[float]) -> None:

@@ -13,14 +13,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from orbits import laws
-from orbits.runs.figure import COLOURS, CONTROL, TRUTH, canvas, figure_png
+from orbits.runs.figure import canvas, figure_png
+from orbits.runs.naming import arm
+from orbits.runs.palette import COLOURS, CONTROL, PALE, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from orbits.runs.untrusted import printable
-from symreg.formula.thresholds import VERDICTS
+from symreg.formula.thresholds import TOLERANCE, VERDICTS
 from symreg.leaderboard.axes import (
+    ARMS,
     CONTESTANT,
     WIDTH,
+    colour,
     fixed_margins,
     interval,
     label,
@@ -57,16 +61,19 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
     panels, height = len(NAMES) + 1, 0.9 + 0.24 * len(rows)
     with canvas(WIDTH, height, ncols=panels, sharey=True) as (figure, axes):
         for axis, name in zip(axes, NAMES, strict=False):
-            axis.set_title(f"exponent of {name}")
+            axis.set_xlabel(f"exponent of {name}")
             values = [row.exponents.get(name) for row in rows]
-            _forest(axis, rows, values, [row.law_exponents.get(name) for row in rows])
-        axes[-1].set_title("constant")
+            targets = [row.law_exponents.get(name) for row in rows]
+            _forest(axis, rows, values, targets, TOLERANCE)
+        axes[-1].set_xlabel("constant")
         _forest(axes[-1], rows, [row.constant for row in rows], [constant] * len(rows))
         label_rows(axes, rows)
-        marks = [
-            _mark(CONTESTANT, "contestant"),
-            _mark(CONTROL, "control"),
+        arms = dict.fromkeys(row.arm for row in rows if not row.is_control)
+        marks: list[Any] = [_mark(ARMS.get(name, CONTESTANT), arm(name)) for name in arms]
+        marks += [_mark(CONTROL, "control")] if any(row.is_control for row in rows) else []
+        marks += [
             Line2D([], [], color=TRUTH, lw=1, label="the true law"),
+            Patch(color=PALE, alpha=0.5, label=f"within {TOLERANCE:g} of it"),
         ]
         legend(figure, marks)
         return figure_png(figure)
@@ -86,8 +93,8 @@ def spread(rows: Sequence[Row]) -> bytes | None:
             for step, (name, gap) in enumerate(_gaps(row).items()):
                 interval(left, place + 0.22 * (step - 1), gap, VARIABLES[name])
             _bars(right, place, row)
-        left.set_title("exponent of the predictions minus the law's")
-        right.set_title("share of searches that ended in each verdict", loc="left")
+        left.set_xlabel("exponent minus the law's")
+        right.set_xlabel("share of searches by verdict", loc="left")
         right.set_xlim(0, 1.5)
         right.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
         right.spines["bottom"].set_bounds(0, 1)
@@ -152,12 +159,12 @@ def residuals(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
     with canvas(WIDTH, 1.0 + 1.6 * len(panels), **shape) as (figure, axes):
         fixed_margins(figure)
         for in_row, (row, binned) in zip(axes, panels, strict=True):
-            colour = CONTROL if row.is_control else CONTESTANT
+            shade = colour(row)
             for axis, name in zip(in_row, NAMES, strict=True):
                 for bins in (each[name] for each in binned if name in each):
                     band = bins["centre"], bins["low"], bins["high"]
-                    axis.fill_between(*band, color=colour, alpha=0.2, lw=0)
-                    axis.plot(bins["centre"], bins["median"], color=colour, lw=1.3)
+                    axis.fill_between(*band, color=shade, alpha=0.2, lw=0)
+                    axis.plot(bins["centre"], bins["median"], color=shade, lw=1.3)
                 axis.axhline(0, color=TRUTH, lw=0.8)
                 axis.set_xscale("log")
                 axis.minorticks_off()
@@ -173,15 +180,23 @@ def _forest(
     rows: Sequence[Row],
     values: Sequence[Interval | None],
     targets: Sequence[float | None],
+    tolerance: float = 0.0,
 ) -> None:
+    """Draw a value and its interval in each row, beside its target and what is close to that."""
     scale = _scale(rows)
     intervals = [value for row, value in zip(rows, values, strict=True) if value and row in scale]
-    limit(axis, intervals, [target for target in targets if target is not None])
+    known = [target for target in targets if target is not None]
+    ends = [target + side * 1.1 * tolerance for target in known for side in (-1, 1)]
+    limit(axis, intervals, ends or known)
     for place, (row, value, target) in enumerate(zip(rows, values, targets, strict=True)):
         if target is not None:
             axis.vlines(target, place - 0.5, place + 0.5, color=TRUTH, lw=1)
+            near = target - tolerance, target + tolerance
+            axis.fill_betweenx((place - 0.5, place + 0.5), *near, color=PALE, alpha=0.35, lw=0)
         if value is not None:
-            interval(axis, place, value, CONTROL if row.is_control else CONTESTANT)
+            interval(axis, place, value, colour(row), told=True)
+    axis.tick_params(axis="x", labelsize=7.5)
+    axis.locator_params(axis="x", nbins=4)
 
 
 def _scale(rows: Sequence[Row]) -> Sequence[Row]:

@@ -9,6 +9,7 @@ from orbits.runs.page import Picture, Report, Section
 from orbits.runs.result import Result
 from orbits.runs.untrusted import printable
 from symreg.leaderboard import figures, tables, words
+from symreg.leaderboard.axes import by_budget
 from symreg.leaderboard.row import FORCES, SEARCH, Row, rows
 
 DRAWN = 24
@@ -17,7 +18,9 @@ CONTROLS = "Controls: answers whose law is known"
 CAPTIONS = {
     "exponents": "Exponents and constant of each row's predictions: mean over seeds and its "
     "95% interval over trainings; over sequences where there is one. The black line is what a "
-    "perfect model has. An arrow lies beyond the scale, which the contestants set.",
+    "perfect model has; shaded: within 0.05 of it, as verdicts ask of formulas. Rows of one "
+    "label budget stand together. A value beside an arrow lies beyond the scale, which the "
+    "contestants set.",
     "spread": "What the searches picked, beside the exponents of the same predictions. The law "
     "picked may change from search to search while the exponents stand still.",
     "residuals": "ln(predicted / true) against each variable: median and 5-95% band of equally "
@@ -103,6 +106,7 @@ def pictures(rows: Sequence[Row], results: Sequence[Result], law: str) -> Iterat
         "residuals": (6, lambda part: figures.residuals(part, results)),
         "fronts": (16, lambda part: figures.fronts(part, results)),
     }
+    rows = by_budget(rows)
     for name, (size, draw) in drawings.items():  # size: how many rows fit on a page
         parts = (draw(rows[start : start + size]) for start in range(0, len(rows), size))
         if images := [image for image in parts if image is not None]:

@@ -19,13 +19,14 @@ import numpy as np
 from orbits.best_observer import best_observer
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import PALE, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.statistics import r_squared
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.looks import Looks, bars, interval, once, world_of
+from worldmodel.probes.looks import Looks, bars, together, world_of
 from worldmodel.probes.orbit_targets import Array, left_out, targets
 from worldmodel.probes.quantities import READ_OUTS
 from worldmodel.probes.read_out import hidden_states, read, recent_name, recent_places
@@ -35,12 +36,15 @@ RECENT = 8
 """Rows whose exact places are read as a control: four steps of both bodies."""
 NO_LAYER = "-"
 LAYERLESS = (NO_LAYER, recent_name(RECENT))
+FLAT = {"ceiling": ":", "control": "--"}
+"""Lines of what has no layers."""
 COLUMNS, SHARED = 4, {"sharex": True, "sharey": True, "squeeze": False}
 CAPTION = (
-    "R2 of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
-    "the mean. Bars: 95% over sequences. Dotted: what an observer with perfect knowledge makes "
-    "of a whole sequence; dashed: the exact places of the last rows, without a model. Controls: "
-    "the same model with random weights, and labels of other sequences."
+    "R² of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
+    "the mean. Bars: 95% over trainings where there are three, else over sequences. Dotted: what "
+    "an observer with perfect knowledge makes of a whole sequence; dashed: the exact places of the "
+    "last rows, without a model. Controls: the same model with random weights, and labels of other "
+    "sequences."
 )
 
 
@@ -117,43 +121,44 @@ class Linear(Probe):
         return [*outcomes, Outcome(best, variant="best observer", arm="ceiling", setting=setting)]
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw R2 by layer, one panel per target."""
-        curves: dict[tuple[object, ...], list[Result]] = {}
-        for result in results:
-            if result.case.setting["layer"] not in LAYERLESS:
-                key = (result.case.variant, result.case.arm, *result.details["checkpoint"].values())
-                curves.setdefault(key, []).append(result)
+        """Draw R2 by layer, one panel per target; seeds of one model together."""
+        layered = [x for x in results if x.case.setting["layer"] not in LAYERLESS]
         flat = [result for result in results if result.case.setting["layer"] in LAYERLESS]
-        first = [curve[0] for curve in curves.values()]
-        looks = Looks(first)
-        deepest = max(curves.values(), key=len)
-        stages = [result.case.setting["layer"] for result in deepest]
-        names = once([looks.name(result) for result in first])
+        looks = Looks(layered)
+        curves: dict[str, dict[str, list[Result]]] = {}
+        for result in layered:
+            curve = curves.setdefault(looks.name(result), {})
+            curve.setdefault(str(result.case.setting["layer"]), []).append(result)
+        stages = list(max(curves.values(), key=len))
         shown = [t for t in READ_OUTS if any(f"r2_{t}" in result.metrics for result in results)]
         n_rows = -(-len(shown) // COLUMNS)
-        with canvas(11, 2.9 * n_rows, nrows=n_rows, ncols=COLUMNS, **SHARED) as (figure, axes):
+        with canvas(8.6, 0.8 + 2.0 * n_rows, nrows=n_rows, ncols=COLUMNS, **SHARED) as (
+            figure,
+            axes,
+        ):
             for axis, target in zip(axes.flat, shown, strict=False):
                 metric = f"r2_{target}"
-                for curve, name in zip(curves.values(), names, strict=True):
-                    there = [result for result in curve if metric in result.metrics]
-                    spans = np.array([interval(result, metric) for result in there]).reshape(-1, 3)
-                    places = [stages.index(result.case.setting["layer"]) for result in there]
-                    look = {**looks.style(curve[0]), "capsize": 2, "label": name}
-                    axis.errorbar(places, spans[:, 0], yerr=bars(spans), **look)
+                for name, curve in curves.items():
+                    there = {k: [x for x in v if metric in x.metrics] for k, v in curve.items()}
+                    groups = [(stages.index(stage), mine) for stage, mine in there.items() if mine]
+                    if not groups:
+                        continue
+                    spans = np.array([together(mine, metric) for _, mine in groups])
+                    look = {**looks.style(groups[0][1][0]), "elinewidth": 1, "label": name}
+                    axis.errorbar([x for x, _ in groups], spans[:, 0], yerr=bars(spans), **look)
                 for result in flat:
-                    style = ":" if result.case.arm == "ceiling" else "--"
                     if metric in result.metrics:
-                        axis.axhline(result.metrics[metric].value, color=TRUTH, lw=1, ls=style)
+                        style, value = FLAT[result.case.arm], result.metrics[metric].value
+                        axis.axhline(value, color=TRUTH, lw=1, ls=style, label=result.case.variant)
                 axis.set_title(READ_OUTS[target])
-                axis.axhline(0, color="#999999", lw=0.8)
-                axis.set_xticks(range(len(stages)), stages, rotation=35)
+                axis.axhline(0, color=PALE, lw=0.8, zorder=0)
+                axis.set_xticks(range(len(stages)), stages, rotation=35, ha="right")
             for axis in axes.flat[len(shown) :]:
                 axis.set_visible(False)
             # A worse prediction than the mean is no information, however bad.
             axes[0, 0].set_ylim(-0.15, 1.03)
-            for axis in axes[:, 0]:
-                axis.set_ylabel("R2 on held-out sequences")
-            legend(figure, world_of(results), above=True)
+            figure.supylabel("R² on held-out sequences")
+            legend(figure, world_of(results))
             path = save_figure(figure, out / "figures" / f"{self.name}_r2.png")
         return [Picture(CAPTION, [path])]
 

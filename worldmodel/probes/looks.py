@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orbits.runs.figure import COLOURS, CONTROL, CONTROL_MARKERS, MARKERS
+from orbits.runs.palette import CONTROL, CONTROL_MARKERS, attention_of, looks
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 
@@ -19,7 +19,6 @@ NO_MODEL = ("oracle", "ceiling", "control")
 OF_CHECKPOINT = ("trained_on", "size", "trained_steps", "trained_labels")
 """Names in a setting that tell checkpoints apart; ``steps`` and ``labels`` beside them are those
 of a probe's own trainings."""
-SUN = COLOURS[5]
 
 
 class Looks:
@@ -35,6 +34,7 @@ class Looks:
         facts = [set(_facts(result)) for result in models]
         self._shared = set.intersection(*facts) if facts else set()
         self._models = list(dict.fromkeys(_identity(result) for result in models))
+        self._styles = looks(list(map(str, self._models)), self._families())
         controls = [result for result in results if is_control(result)]
         self._controls = list(dict.fromkeys(self.model(result) for result in controls))
 
@@ -52,7 +52,7 @@ class Looks:
 
     def colour(self, result: Result) -> str:
         """Return the colour of the model."""
-        return COLOURS[self._number(result) % len(COLOURS)]
+        return str(self._styles[str(_identity(result))]["color"])
 
     def style(self, result: Result) -> dict[str, Any]:
         """Return the look of a curve through points, as arguments of matplotlib."""
@@ -60,12 +60,12 @@ class Looks:
             number = self._controls.index(self.model(result))
             marker = CONTROL_MARKERS[number % len(CONTROL_MARKERS)]
             return {"color": CONTROL, "linestyle": ":", "marker": marker}
-        twin, colour = result.case.arm.startswith("untrained"), self.colour(result)
+        twin, style = result.case.arm.startswith("untrained"), self._styles[str(_identity(result))]
         return {
-            "color": colour,
+            "color": style["color"],
             "linestyle": "--" if twin else "-",
-            "marker": MARKERS[self._number(result) % len(MARKERS)],
-            "markerfacecolor": "white" if twin else colour,
+            "marker": style["marker"],
+            "markerfacecolor": "white" if twin else style["color"],
         }
 
     def first_of_each(self, results: Sequence[Result], role: str) -> list[Result]:
@@ -75,6 +75,19 @@ class Looks:
         for result in sorted(with_file, key=lambda x: (self._number(x), x.case.seed or 0)):
             first.setdefault(self.name(result), result)
         return list(first.values())
+
+    def _families(self) -> list[str]:
+        """Return what decides the colour of each model: its attention, or else its world.
+
+        Where several share an attention, the worlds of their training tell them apart, or else
+        all that is known of them.
+        """
+        variants, worlds = ([x[part] for x in self._models] for part in (0, 2))
+        if len(set(variants)) == len(variants):
+            return [attention_of(variant) for variant in variants]
+        if len({*zip(variants, worlds, strict=True)}) == len(variants):
+            return [world.removeprefix("trained on ") for world in worlds]
+        return list(map(str, self._models))
 
     def _number(self, result: Result) -> int:
         return self._models.index(_identity(result))

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.newton import figures
 from orbits.runs import figure
-from orbits.runs.figure import COLOURS, MARKERS
+from orbits.runs.palette import COLOURS, MARKERS
 from orbits.runs.result import Case, Metric, Result
 
 

@@ -84,8 +84,8 @@ class Tossing(Study):
         return [seed_table("Heads", results, ("variant",), ("heads",))]
 
     def figures(self, results, out):
-        from orbits.runs.figure import bars
         from orbits.runs.page import Picture
+        from orbits.runs.plots import bars
         from orbits.runs.table import by_seed
 
         values = {x: list(v.values()) for (x,), v in by_seed(results, "heads", "variant").items()}

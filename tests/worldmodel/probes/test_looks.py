@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from orbits.runs.figure import COLOURS, CONTROL, MARKERS, TRUTH
+from orbits.runs.palette import COLOURS, CONTROL, MARKERS, TRUTH
 from tests.worldmodel.probes.evaluation import result
 from worldmodel.probes.bias import figures as bias_figures
 from worldmodel.probes.force import figures as force_figures

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.palette import TRUTH
 from orbits.runs.result import Result
 from worldmodel.probes.bias.components import PARTS
 from worldmodel.probes.looks import (

@@ -12,15 +12,18 @@ from matplotlib.lines import Line2D
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, CONTROL, TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.naming import display
+from orbits.runs.palette import COLOURS, CONTROL, SUN, TRUTH
 from orbits.runs.result import Result
 from orbits.solar_system import PLANETS
-from worldmodel.probes.looks import SUN, Array, Looks, bars, interval, once, world_of
+from worldmodel.probes.looks import Array, Looks, bars, interval, once, world_of
 
 ARROWS = 36
 """Largest number of arrows on an orbit."""
 
 LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: CONTROL}
+LEAKS = {0: "no leak", 2: "labels leak into the prompt", None: "controls"}
 ROW_MARKERS = {"unlabelled": "o", "leaked labels": "x", "fresh sequences": "s"}
 PANELS = {
     "r2_log": "R² of log F",
@@ -55,8 +58,14 @@ def kept_vectors(results: Sequence[Result], out: Path) -> list[Column]:
             continue
         arrays, _ = artefact.load_arrays(file)
         if not columns:
-            columns.append(Column(f"true, {world_of(results)}", TRUTH, arrays, arrays["scaled"]))
-        columns.append(Column(looks.name(result), looks.colour(result), arrays, arrays["answer"]))
+            columns.append(
+                Column(f"true force, {world_of(results)}", TRUTH, arrays, arrays["scaled"])
+            )
+        name, colour = display(looks.name(result)), looks.colour(result)
+        columns.append(Column(name, colour, arrays, arrays["answer"]))
+        if "untrained" in arrays:  # not in files of earlier versions
+            title = f"{display(looks.model(result))}, random weights"
+            columns.append(Column(title, CONTROL, arrays, arrays["untrained"]))
     return columns
 
 
@@ -65,7 +74,8 @@ def vectors_on_orbits(
 ) -> Path:
     """Draw forces along orbits: a row per planet, a column per model, panels of some inches."""
     shape = {"nrows": len(planets), "ncols": len(columns), "squeeze": False}
-    width, height = size * len(columns), 0.85 * size * len(planets) + 0.5
+    across = min(size, 10 / len(columns))
+    width, height = across * len(columns), 0.85 * across * len(planets) + 0.7
     with canvas(width, height, **shape) as (figure, axes):
         for row, planet in zip(axes, planets, strict=True):
             number = PLANETS.index(planet)
@@ -74,7 +84,7 @@ def vectors_on_orbits(
                 there = np.flatnonzero(arrays["asked"][number])
                 some = there[np.unique(np.linspace(0, len(there) - 1, ARROWS).astype(int))]
                 span = np.nanmax(np.abs(position))
-                axis.plot(*position.T, ".", color="#aaaaaa", ms=2)
+                axis.plot(*position.T, ".", color=PALE, ms=2)
                 axis.plot(0, 0, "o", color=SUN, ms=6)
                 axis.quiver(
                     *position[some].T,
@@ -89,7 +99,7 @@ def vectors_on_orbits(
                 axis.set(xlim=ends, ylim=ends, aspect="equal")
                 axis.tick_params(labelsize=7)
                 if planet == planets[0]:
-                    axis.set_title(textwrap.fill(title, int(13 * size)))
+                    axis.set_title(textwrap.fill(title, int(11 * across)), fontsize=8)
             row[0].set_ylabel(f"{planet} (AU)")
         return save_figure(figure, path)
 
@@ -100,14 +110,16 @@ def angles(results: Sequence[Result], path: Path) -> Path:
     looks, places = Looks(shown), [*PLANETS, "all"]
     of_each = [looks.name(result) for result in shown]
     names = list(dict.fromkeys(of_each))
-    with canvas(9.2, 4.8) as (figure, axis):
+    with canvas(8.6, 4.2) as (figure, axis):
         for result, name, label in zip(shown, of_each, once(of_each), strict=True):
             shift = 0.7 * (names.index(name) + 0.5) / len(names) - 0.35
             span = np.array([interval(result, "angle_deg")])
             place = places.index(result.case.setting["planet"]) + shift
             look = {**looks.style(result), "linestyle": "none", "ms": 5, "capsize": 2}
             axis.errorbar([place], span[:, 0], yerr=bars(span), label=label, **look)
-        axis.axhline(90, color="#999999", lw=0.8, ls=":")
+        axis.axhline(90, color=TRUTH, lw=0.8, ls=":")
+        axis.annotate("90°: no better than any direction", (-0.4, 91.5), fontsize=7.5, color=TRUTH)
+        axis.margins(x=0.02)
         axis.set_xticks(range(len(places)), places)
         axis.set_ylabel("angle to the Sun (degrees)")
         axis.set_ylim(0, min(180, axis.get_ylim()[1]))
@@ -119,9 +131,9 @@ def inference(results: Sequence[Result], path: Path) -> Path:
     """Draw R2 and exponents of all models and controls, at each kind of row, with each leak."""
     looks = Looks(results)
     of_each = [looks.name(result) + _leak(result) for result in results]
-    names = list(dict.fromkeys(of_each))[::-1]
+    names = list(dict.fromkeys(map(display, of_each)))[::-1]
     exponents = laws.get(str(results[0].case.law)).exponents or {}
-    with canvas(11.5, 1.6 + 0.34 * len(names), ncols=4, sharey=True) as (figure, axes):
+    with canvas(9.2, 1.6 + 0.3 * len(names), ncols=4, sharey=True) as (figure, axes):
         for axis, (metric, title) in zip(axes, PANELS.items(), strict=True):
             truth = exponents.get(metric.removeprefix("exponent_"))
             if truth is not None:
@@ -131,18 +143,24 @@ def inference(results: Sequence[Result], path: Path) -> Path:
                     continue
                 rows, leak = result.case.setting["rows"], result.case.setting.get("leak")
                 middle, low, high = interval(result, metric)
-                height = names.index(name) + 0.22 * (1 - list(ROW_MARKERS).index(rows))
+                height = names.index(display(name)) + 0.22 * (1 - list(ROW_MARKERS).index(rows))
                 axis.plot([low, high], [height, height], color=LEAK_COLOURS[leak], lw=1.6)
                 axis.plot(middle, height, ROW_MARKERS[rows], color=LEAK_COLOURS[leak], ms=5)
             axis.set_title(title, fontsize=10)
-            axis.grid(axis="x", alpha=0.3)
+            axis.grid(axis="x")
         axes[0].set_xlim(left=max(axes[0].get_xlim()[0], -1))  # below, it is wrong by any measure
         axes[0].set_yticks(range(len(names)), names, fontsize=9)
         handles = [
             Line2D([], [], color=LEAK_COLOURS[None], marker=marker, ls="", label=rows)
             for rows, marker in ROW_MARKERS.items()
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9)
+        told = {x.case.setting.get("leak") for x in results}
+        handles += [
+            Line2D([], [], color=colour, lw=2, label=LEAKS[leak])
+            for leak, colour in LEAK_COLOURS.items()
+            if leak in told
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
         return save_figure(figure, path)
 
 
@@ -157,18 +175,20 @@ def magnitudes(results: Sequence[Result], out: Path, path: Path) -> Path | None:
     across = min(4, len(files))
     down = -(-len(files) // across)
     shape = {"nrows": down, "ncols": across, "squeeze": False, "sharex": True, "sharey": True}
-    with canvas(3.1 * across, 3.2 * down, **shape) as (figure, axes):
+    with canvas(2.3 * across, 2.5 * down, **shape) as (figure, axes):
         for axis in axes.flat[len(files) :]:
             axis.set_visible(False)
         for axis, (result, file) in zip(axes.flat, files, strict=False):
             columns, _ = artefact.load_arrays(file)
             true, predicted = columns["force"], columns["force_predicted"]
             some = np.random.default_rng(0).permutation(np.flatnonzero(predicted > 0))[:3000]
-            axis.loglog(true[some], predicted[some], ".", ms=2, alpha=0.4, color=COLOURS[0])
+            axis.loglog(
+                true[some], predicted[some], ".", ms=2, alpha=0.4, color=COLOURS[0], rasterized=True
+            )
             axis.loglog(ends := [true.min(), true.max()], ends, "-", color=TRUTH, lw=0.8)
             r2 = result.value("r2_log")  # None where no prediction is positive
-            title = f"{looks.name(result)}, R² {'-' if r2 is None else f'{r2:.3f}'}"
-            axis.set_title(textwrap.fill(title, 40))
+            title = f"{display(looks.name(result))}, R² {'-' if r2 is None else f'{r2:.3f}'}"
+            axis.set_title(textwrap.fill(title, 30), fontsize=8)
             axis.tick_params(labelsize=7)
         figure.supxlabel("true F (solar mass AU / year²)", fontsize=9)
         figure.supylabel("predicted F", fontsize=9)
@@ -177,4 +197,4 @@ def magnitudes(results: Sequence[Result], out: Path, path: Path) -> Path | None:
 
 def _leak(result: Result) -> str:
     leak = result.case.setting.get("leak")
-    return "" if leak is None else f", leak {leak}" if leak else ", no leak"
+    return "" if leak is None else ", labels leak" if leak else ", no leak"

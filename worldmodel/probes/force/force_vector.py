@@ -178,6 +178,7 @@ class ForceVector(Probe):
             runs[arm].append(arrays["vector"])
         position, shown = solar.observed["state"][..., :2], {"asked": solar.others}
         shown |= {"position": position, "scaled": solar.scaled, "answer": runs["pretrained"][0]}
+        shown["untrained"] = runs["untrained"][0]
         artefact.save_arrays(pieces.folder / "vectors.npz", shown, {})
         own = {"files": {"vectors": "vectors.npz"}}
         outcomes = [

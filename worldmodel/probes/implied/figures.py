@@ -14,8 +14,9 @@ from matplotlib.axes import Axes
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import TRUTH
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.controls.orbit_table import TABLE

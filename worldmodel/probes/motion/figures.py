@@ -14,15 +14,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import End, canvas, label_ends, legend, save_figure
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
+from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import FILTER
-from worldmodel.probes.looks import SUN, Looks, is_control, world_of
+from worldmodel.probes.looks import Looks, is_control, world_of
 from worldmodel.probes.motion.film import film, tracks
 
 Arrays = dict[str, npt.NDArray]
-PALE = "#aaaaaa"
 STYLES: dict[str, dict[str, Any]] = {
     "copy last": {"linestyle": "-.", "color": "#999999"},
     "linear extrapolation": {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "color": "#666666"},
@@ -95,25 +96,26 @@ def _curves(
     curves = [set(result.details["curves"]) for result in results]
     if not set(metrics) & set().union(*curves):
         return None
-    with canvas(9, 4.4, ncols=len(metrics)) as (figure, axes):
+    with canvas(8.6, 3.6, ncols=len(metrics)) as (figure, axes):
         for axis, name in zip(axes, metrics, strict=True):
-            labels: set[str] = set()
+            ends: dict[str, End] = {}
             for result in results:
                 if name in result.details["curves"]:
-                    _curve(axis, result, name, looks, labels)
+                    _curve(axis, result, name, looks, ends)
             axis.set_yscale("log")
             axis.set(title=name.replace("_", " "), xlabel="steps ahead", ylabel=unit)
             axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-            axis.grid(alpha=0.3)
-        legend(figure, world_of(results))
+            axis.grid(axis="y")
+        label_ends(axis, list(ends.values()))
+        figure.suptitle(world_of(results))
         return save_figure(figure, path)
 
 
-def _curve(axis: Axes, result: Result, name: str, looks: Looks, labels: set[str]) -> None:
+def _curve(axis: Axes, result: Result, name: str, looks: Looks, ends: dict[str, End]) -> None:
     """Draw one curve; those of controls and twins of several checkpoints are drawn once."""
     label, curve = looks.name(result), result.details["curves"][name]
     trained = not is_control(result) and result.case.arm != "untrained"
-    if label in labels and not trained:
+    if label in ends and not trained:
         return
     mean, half = np.asarray(curve["mean"]), np.asarray(curve["half_width"])
     steps = np.arange(1, 1 + len(mean))
@@ -121,15 +123,15 @@ def _curve(axis: Axes, result: Result, name: str, looks: Looks, labels: set[str]
     axis.plot(
         steps,
         mean,
-        lw=1.8 if trained else 1.2,
+        lw=1.3,
+        ms=3.5,
         markevery=-(-len(mean) // 12),
-        label=None if label in labels else label,
         **style,
     )
     if trained:
         colour = looks.colour(result)
         axis.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.2, lw=0)
-    labels.add(label)
+    ends.setdefault(label, End(label, steps[-1], mean[-1], style.get("color", CONTROL)))
 
 
 def _orbits(orbits: Mapping[str, Arrays], world: str, path: Path) -> Path | None:
@@ -138,16 +140,17 @@ def _orbits(orbits: Mapping[str, Arrays], world: str, path: Path) -> Path | None
         return None
     columns = max(len(arrays["true"]) for arrays in orbits.values())
     shape = {"nrows": len(orbits), "ncols": columns, "squeeze": False}
-    with canvas(2.6 * columns, 0.4 + 2.7 * len(orbits), **shape) as (figure, axes):
+    size = 8.2 / max(3, columns)
+    with canvas(size * columns, 0.9 + size * len(orbits), **shape) as (figure, axes):
         for row, (model, arrays) in zip(axes, orbits.items(), strict=True):
             for axis in row[len(arrays["true"]) :]:
                 axis.set_visible(False)
             shown = zip(arrays["true"], arrays["rolled"], arrays["body"], strict=True)
             for axis, (true, rolled, body) in zip(row, shown, strict=False):
                 _orbit(axis, true, rolled, body, int(arrays["n_prompt"]))
-            row[0].set_ylabel(textwrap.fill(model, 40), fontsize=8)
-        figure.suptitle(world, fontsize=9)
-        figure.supxlabel("AU", fontsize=9)
+            row[0].set_ylabel(textwrap.fill(display(model), 30), fontsize=8)
+        figure.supxlabel("AU")
+        legend(figure, world)
         return save_figure(figure, path)
 
 
@@ -159,10 +162,13 @@ def _orbit(
     for k in range(body.max() + 1):
         of_body = np.flatnonzero(body == k)
         before, after = of_body[of_body < n_prompt], of_body[of_body >= n_prompt]
-        axis.plot(*rolled[after].T, "o", color=COLOURS[0] if k else SUN, ms=4 * small)
-        axis.plot(*true[before].T, ".-", color=PALE, ms=2 * small, lw=0.8)
+        body_of = ("planet" if body.max() == 1 else "planets") if k else "star"
+        colour = COLOURS[0] if k else SUN
+        label = f"{body_of}, as the model goes on"
+        axis.plot(*rolled[after].T, "o", color=colour, ms=4 * small, label=label)
+        axis.plot(*true[before].T, ".-", color=PALE, ms=2 * small, lw=0.8, label="what it is given")
         after = np.r_[before[-1:], after]
-        axis.plot(*true[after].T, ".-", color=TRUTH, ms=3 * small, lw=0.8)
+        axis.plot(*true[after].T, ".-", color=TRUTH, ms=3 * small, lw=0.8, label="true path")
     low, high = true[1:].min(axis=0), true[1:].max(axis=0)
     (x, y), reach = (low + high) / 2, 0.7 * (high - low).max()
     axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")

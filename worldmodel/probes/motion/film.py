@@ -12,8 +12,9 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from PIL import Image
 
-from orbits.runs.figure import COLOURS, as_written, canvas
-from worldmodel.probes.looks import SUN
+from orbits.runs.figure import as_written, canvas
+from orbits.runs.naming import display
+from orbits.runs.palette import COLOURS, SUN
 
 ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)
 """Distances in AU, to either side, that are marked where their square root is drawn."""
@@ -43,7 +44,7 @@ def film(
     with canvas(3.4 * len(panels), 3.9, ncols=len(panels), squeeze=False) as (figure, axes):
         movers = []
         for axis, (name, places) in zip(axes.flat, panels.items(), strict=True):
-            axis.set_title(textwrap.fill(name, 40), fontsize=10)
+            axis.set_title(textwrap.fill(display(name), 34))
             movers += _movers(axis, places, panels, rooted)
         figure.supxlabel("AU", fontsize=9)
         clock = figure.suptitle(title, fontsize=10, animated=True)

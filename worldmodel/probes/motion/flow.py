@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.palette import TRUTH
 from orbits.runs.result import Result
 from worldmodel.probes.looks import Looks, bars, own_setting, together, world_of
 from worldmodel.probes.motion.residual import CHANGED, ROWS

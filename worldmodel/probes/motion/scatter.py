@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import COLOURS, TRUTH, canvas, save_figure
+from orbits.runs.figure import canvas, save_figure
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
+from orbits.runs.palette import PALE, TRUTH
 from orbits.runs.result import Result
 from worldmodel.probes.looks import Array, Looks, own_setting, world_of
 
@@ -66,7 +68,7 @@ def _scatter(
     ]
     if not settings:
         return None
-    size = 3.4 if len(settings) < 3 else 2.7
+    size = 3.2 if len(settings) < 3 else 2.1
     shape = {"nrows": len(pairs), "ncols": len(settings), "squeeze": False}
     with canvas(size * len(settings), 0.5 + size * len(pairs), **shape) as (figure, axes):
         for row, (result, changes) in zip(axes, pairs, strict=True):
@@ -75,18 +77,30 @@ def _scatter(
                 predicted, true = changes["{changed} {of}".format(**setting)]
                 reach = _reach(true)
                 axis.plot([-reach, reach], [-reach, reach], "-", color=TRUTH, lw=0.8)
-                axis.axhline(0, color="#bbbbbb", lw=0.8, zorder=0)
-                axis.plot(true, predicted, ".", color=COLOURS[0], ms=2, alpha=0.4, rasterized=True)
+                axis.axhline(0, color=PALE, lw=0.8, zorder=0)
+                axis.plot(
+                    true,
+                    predicted,
+                    ".",
+                    color=looks.colour(result),
+                    ms=2,
+                    alpha=0.4,
+                    rasterized=True,
+                )
                 axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
                 measured = [x.value("agreement") for x in alike if own_setting(x) == setting]
-                verdict = f"agreement {measured[0]:.3f}" if measured else "less than bins show"
-                axis.set_title(f"{setting['changed']} changed: {setting['of']}\n{verdict}")
+                verdict = f"agreement {measured[0]:.2f}" if measured else "less than bins show"
+                axis.set_title(
+                    f"{setting['changed']} changed: {setting['of']}\n{verdict}", fontsize=8
+                )
                 axis.tick_params(labelsize=7)
-            row[0].set_ylabel(textwrap.fill(looks.model(result), 40), fontsize=8)
-        figure.suptitle(world_of(results), fontsize=9)
+            row[0].set_ylabel(textwrap.fill(display(looks.model(result)), 26), fontsize=8)
+        words = "bend: the next place less a straight continuation; "
+        title = f"{world_of(results)}. {'' if 'force' in quantities else words}"
+        figure.suptitle(f"{title}agreement: 1 is the true change, 0 is none", fontsize=8)
         unit = "log-ratio" if "force" in quantities else "AU"
-        figure.supxlabel(f"true change ({unit})", fontsize=9)
-        figure.supylabel(f"predicted change ({unit})", fontsize=9)
+        figure.supxlabel(f"true change ({unit})")
+        figure.supylabel(f"predicted change ({unit})")
         return save_figure(figure, path)
 
 

@@ -1,0 +1,202 @@
+"""The figures of the exam: who errs how much, in the training box, outside it and in each shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from benchmarks.newton.exam_rows import ExamRow, shifts
+from orbits.runs.figure import canvas, label_level, save_figure
+from orbits.runs.naming import arm, display
+from orbits.runs.page import Picture
+from orbits.runs.palette import CONTROL, TRUTH, looks
+from orbits.runs.statistics import Interval
+
+CAPTIONS = {
+    "exam": "Errors of ln F in units of the orbit fit's (the causal ceiling), in the training box "
+    "and as the geometric mean over the shifts, with 95% intervals; 1 is as well as the "
+    "observations allow. A row for each model, its arms as two marks; controls in grey.",
+    "exam_shifts": "The same in each shift. What lies beyond a panel is at its edge.",
+}
+MOST_DRAWN, DRAWN_CONTROLS = 10, 2
+"""Attentions in the figure, and controls of each kind."""
+SCRATCH = "scratch"
+FARTHEST = 4.0
+"""How many times the errors of models a panel goes on for those of controls."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the figure.
+
+    Attributes:
+        name: What it is called.
+        rows: What is drawn in it: arms of one model and label budget, or a control.
+        style: Look of its marks, as arguments of matplotlib.
+    """
+
+    name: str
+    rows: Sequence[ExamRow]
+    style: Mapping[str, Any]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is of a control."""
+        return self.rows[0].is_control
+
+
+def pictures(
+    rows: Sequence[ExamRow], baselines: tuple[list[ExamRow], list[ExamRow]], figures: Path
+) -> list[Picture]:
+    """Draw the figures and return them with their captions; none without a model.
+
+    Args:
+        rows: The rows of the exam, best first.
+        baselines: Of them, what is told the true state, and what sees what models see.
+        figures: The folder of the figures.
+    """
+    lines = _lines(rows, *baselines)
+    if not lines or lines[0].is_control:
+        return []
+    _, plain = baselines
+    summary: dict[str, Callable[[ExamRow], Interval | None]] = {
+        "in the training box": lambda row: row.box,
+        f"outside it: mean of {len(shifts(rows))} shifts": lambda row: row.score,
+    }
+    single = {name.replace("_", "\n"): _of(name) for name in shifts(rows)}
+    reference = plain[0] if plain else None
+    return [
+        Picture(CAPTIONS[name], [_draw(lines, panels, reference, figures / f"{name}.png")])
+        for name, panels in (("exam", summary), ("exam_shifts", single))
+    ]
+
+
+def _of(shift: str) -> Callable[[ExamRow], Interval | None]:
+    return lambda row: row.times.get(shift)
+
+
+def _lines(
+    rows: Sequence[ExamRow], told: Sequence[ExamRow], plain: Sequence[ExamRow]
+) -> list[Line]:
+    """Return the lines: models, best first, then of each kind of control the best."""
+    models: dict[tuple[str, str], list[ExamRow]] = {}
+    for row in rows:
+        if not row.is_control and row.times:
+            models.setdefault((row.variant, row.labels), []).append(row)
+    budgets = {labels for _, labels in models}
+    style = looks([variant for variant, _ in models])
+    found = [
+        Line(
+            display(variant) + (f", {labels} labels" if len(budgets) > 1 else ""),
+            arms,
+            style[variant],
+        )
+        for (variant, labels), arms in list(models.items())[:MOST_DRAWN]
+    ]
+    untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
+    grey = {"color": CONTROL, "marker": "D"}
+    for row in (*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]):
+        name = display(row.variant) + ("" if row.arm == "control" else f", {arm(row.arm)}")
+        found.append(Line(name, [row], grey))
+    return found
+
+
+def _draw(
+    lines: Sequence[Line],
+    panels: Mapping[str, Callable[[ExamRow], Interval | None]],
+    reference: ExamRow | None,
+    path: Path,
+) -> Path:
+    few = len(panels) < 3
+    height = 1.15 + (0.36 if few else 0.3) * len(lines)
+    first = next((n for n, line in enumerate(lines) if line.is_control), len(lines))
+    with canvas(8.2, height, ncols=len(panels), sharey=True, squeeze=False) as (figure, axes):
+        for axis, (title, value_of) in zip(axes[0], panels.items(), strict=True):
+            axis.set_xscale("log")
+            low, high = _limits(lines, value_of)
+            axis.set_xlim(low, high)
+            for place, line in enumerate(lines):
+                _marks(axis, place, line, value_of)
+            axis.axhline(first - 0.5, color=CONTROL, lw=0.6)
+            axis.grid(axis="x")
+            axis.set_xlabel(title, fontsize=9 if few else 7.5)
+            axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+            axis.minorticks_off()
+            axis.set_xticks([x for x in _ticks(few) if low <= x <= high])
+            label_level(axis, 1.0, "orbit fit" if few else "", lw=1.2, ls="-")
+            beside = reference and value_of(reference)
+            if reference and beside:
+                text = f"{display(reference.variant)},\nno attention" if few else ""
+                label_level(axis, beside.value, text, CONTROL, ls="--")
+            axis.tick_params(axis="y", length=0)
+            axis.tick_params(axis="x", labelsize=8 if few else 7)
+        axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
+        axes[0][0].set_ylim(len(lines) - 0.4, -0.6)
+        figure.supxlabel("error of ln F / an orbit fit's (1: as well as the observations allow)")
+        arms = {row.arm: None for line in lines[:first] for row in line.rows}
+        marks = [
+            Line2D([], [], color=CONTROL, marker="o", mfc=_fill(x), ls="", label=arm(x))
+            for x in arms
+        ]
+        if not few:
+            marks.append(Line2D([], [], color=TRUTH, lw=1.2, label="orbit fit"))
+        if reference and not few:
+            name = f"{display(reference.variant)}, no attention"
+            marks.append(Line2D([], [], color=CONTROL, lw=0.9, ls="--", label=name))
+        if len(marks) > 1:
+            figure.legend(handles=marks, loc="outside upper left", ncols=len(marks))
+        return save_figure(figure, path)
+
+
+def _marks(
+    axis: Axes, place: float, line: Line, value_of: Callable[[ExamRow], Interval | None]
+) -> None:
+    """Draw the marks of a line, one arm above the other; at the edge what lies beyond."""
+    left, right = axis.get_xlim()
+    for number, row in enumerate(line.rows):
+        value = value_of(row)
+        if value is None:
+            continue
+        height = place + 0.3 * (number - (len(line.rows) - 1) / 2)
+        colour = line.style["color"]
+        if not left <= value.value <= right:
+            edge, mark = (left, "<") if value.value < left else (right, ">")
+            axis.plot(edge, height, mark, color=colour, ms=5, clip_on=False)
+            continue
+        axis.hlines(height, value.low, value.high, color=colour, lw=1.6)
+        fill = colour if row.arm != SCRATCH else "white"
+        mark = line.style["marker"]
+        axis.plot(value.value, height, mark, color=colour, mfc=fill, ms=5, zorder=3)
+
+
+def _fill(name: str) -> str:
+    return "white" if name == SCRATCH else CONTROL
+
+
+def _limits(
+    lines: Sequence[Line], value_of: Callable[[ExamRow], Interval | None]
+) -> tuple[float, float]:
+    """Return the ends of a panel: around models and 1, and a little further for controls."""
+    models, controls = (
+        [end for line in lines if line.is_control == is_control for end in _ends(line, value_of)]
+        for is_control in (False, True)
+    )
+    low, high = min([1.0, *models]), max([1.0, *models])
+    near = [x for x in controls if low / FARTHEST < x < high * FARTHEST]
+    return min([low, *near]) / 1.25, max([high, *near]) * 1.25
+
+
+def _ends(line: Line, value_of: Callable[[ExamRow], Interval | None]) -> Iterator[float]:
+    for row in line.rows:
+        if (value := value_of(row)) is not None:
+            yield from value
+
+
+def _ticks(few: bool) -> list[float]:
+    steps = (1, 2, 5) if few else (1,)
+    return [step * 10.0**power for power in range(-3, 5) for step in steps]

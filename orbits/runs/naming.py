@@ -1,0 +1,72 @@
+"""The names that figures, tables and pages show of what settings, files and flags call in code."""
+
+from __future__ import annotations
+
+import re
+
+NAMES = {
+    "alibi": "ALiBi",
+    "deltanet": "DeltaNet",
+    "elastic": "elastic softmax",
+    "gated_deltanet": "gated DeltaNet",
+    "gla": "GLA",
+    "hgrn2": "HGRN2",
+    "lazy": "Lazy",
+    "linear": "linear attention",
+    "lssa": "LSSA",
+    "lssar": "LSSAR",
+    "mamba2": "Mamba-2",
+    "relu_wortsman": "ReLU over length",
+    "retnet": "RetNet",
+    "rwkv6": "RWKV-6",
+    "rwkv7": "RWKV-7",
+    "sigmoid_reweighted": "re-weighted sigmoid",
+    "softmax_reweighted": "re-weighted softmax",
+    "zeros": "ZeroS",
+    "zeros_sm": "ZeroS-SM",
+}
+"""Proper names of attentions and mixers; any other is its own with spaces for underscores."""
+ARMS = {
+    "pretrained": "pre-trained",
+    "scratch": "from scratch",
+    "untrained": "random weights",
+    "untrained + ridge": "random weights, ridge head",
+}
+"""What was trained, by the name that results have."""
+LABEL = re.compile(r"(?P<name>[a-z]\w*)(?: p=(?P<p>\S+?))?(?=$|,)")
+"""The label of a model at the beginning of a text: ``lssar p=15``."""
+INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
+"""The same somewhere in it, told by its parameter."""
+LATER = re.compile(r", off to step (\d+)")
+UNTOLD = ("control", "None labels", "seed None")
+"""Parts of a name that say nothing."""
+ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
+
+
+def display(label: str) -> str:
+    """Return the name of a model or control as a reader knows it: ``LSSAR, p = 15``.
+
+    Args:
+        label: Its label in results, which may be followed by a comma and more. What is no label of
+            an attention or mixer comes back as it is, but for the labels in it.
+    """
+    if errors := ERRORS.match(label):
+        known = [part for part in errors[2].split(", ") if part not in UNTOLD]
+        return f"{errors[1]} + errors of {display(', '.join(known))}"
+    label = LATER.sub(r", re-weighted from step \1", label)
+    known = LABEL.match(label)
+    if known and (known["p"] or known["name"] in NAMES or "_" in known["name"]):
+        label = _shown(known) + label[known.end() :]
+    label = INSIDE.sub(_shown, label)
+    first, *others = label.split(", ")
+    return ", ".join([first, *(ARMS.get(part, part) for part in others)])
+
+
+def arm(name: str) -> str:
+    """Return the name of an arm as a reader knows it."""
+    return ARMS.get(name, name)
+
+
+def _shown(label: re.Match[str]) -> str:
+    name = NAMES.get(label["name"], label["name"].replace("_", " "))
+    return f"{name}, p = {label['p']}" if label["p"] else name
