@@ -148,6 +148,29 @@ def angular_period(
     return _period(law, _shape(semi_major_axis, eccentricity, m1, m2), of_angle=True)
 
 
+def angles(
+    law: Law,
+    semi_major_axis: npt.ArrayLike,
+    eccentricity: npt.ArrayLike,
+    m1: npt.ArrayLike,
+    m2: npt.ArrayLike,
+    anomaly: Array,
+) -> tuple[Array, Array]:
+    """Return mean anomaly and angle since the periapsis, radians, at anomalies u [N]; each [N].
+
+    Raises:
+        ValueError: As for :func:`relative_orbit`.
+    """
+    mean, angle = np.empty((2, len(anomaly)))
+    shape = _shape(semi_major_axis, eccentricity, m1, m2)
+    for rows, series in _expand(law, *shape):
+        u = anomaly[rows]
+        sines = np.sin(np.outer(u, np.arange(1, series.time.shape[1] + 1)))
+        mean[rows] = u + np.sum(series.time * sines, axis=1)
+        angle[rows] = series.advance * u + np.sum(series.angle * sines, axis=1)
+    return mean, angle
+
+
 def _period(law: Law, shape: list[Array], of_angle: bool) -> Array:
     period = np.empty(len(shape[0]))
     for rows, series in _expand(law, *shape):

@@ -46,6 +46,16 @@ QUANTITIES: Mapping[str, Quantity] = {
     "slope_own": Quantity("none", "", "slope against the model's own change"),
     "slope_place": Quantity("none", "", "slope against what places account for of a change"),
     "slope_mass": Quantity("none", "", "slope against the rest, for which a mass has to be known"),
+    "share_path": Quantity(
+        "none", "", "share of the world's change of a path that is followed, under another law"
+    ),
+    "agreement_path": Quantity("higher", "", "1 - SSE / SST of that change, about zero"),
+    "share_exponent": Quantity(
+        "none", "", "the same share of the exponent that the path obeys, along each orbit alone"
+    ),
+    "share_law": Quantity(
+        "none", "", "by how much that share exceeds that of a change of strength without a law's"
+    ),
     "tokens_changed": Quantity("none", "share", "sequences whose tokens the intervention changes"),
     # Forces.
     "r2": Quantity("higher", "", "R2 of predictions"),

@@ -69,15 +69,23 @@ def donors(
 def exchanged(model: OrbitModel, stage: str, donor: Tensor, rows: Tensor) -> Iterator[None]:
     """Replace the residual stream after a stage at some rows, as long as the context lasts.
 
+    A model that continues a sequence of T rows inside of the context keeps what was replaced; its
+    own rows are as it makes them.
+
     Args:
         model: The model, which is asked inside of the context.
         stage: Of :func:`stages`.
-        donor: What takes its place, [B, T, width].
+        donor: What takes its place, [B, T, width]; T is more than the two rows that a rollout with
+            a cache embeds at once.
         rows: Where, [B, T].
     """
+    n = donor.shape[1]
 
     def replace(_: nn.Module, __: object, output: Tensor) -> Tensor:
-        return torch.where(rows[..., None], donor, output)
+        if output.shape[1] < n:  # a row of a rollout whose cache holds the sequence
+            return output
+        there = torch.where(rows[..., None], donor, output[:, :n])
+        return torch.cat([there, output[:, n:]], dim=1)
 
     hook = stages(model)[stage].register_forward_hook(replace)
     try:

@@ -1,0 +1,1 @@
+"""What a law change does inside a model: residuals exchanged between worlds."""

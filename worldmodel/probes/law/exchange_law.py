@@ -1,0 +1,128 @@
+"""The exchange-law probe: does the residual stream carry the law that a past obeyed?
+
+The probe exchange puts in the residual of a system with another mass. This one puts in that of a
+system which differs in its law alone and is in the same state at the end of the prompt, so that no
+place is exchanged with it (:mod:`worldmodel.probes.law.pairs`), and lets the model go on: does its
+path, and the power of the distance that this obeys along each orbit, change as the world's would?
+
+All rows after the embedding are the other prompt itself; a test is an exchange at one step while
+the rest of the shown past stays. After the last block nothing but the first continued place
+follows from what is exchanged. A partner of the own law that pulls as hard, because of its masses,
+changes the strength and no law: only what exceeds its answer (``share_law``) is about the law.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from orbits import laws
+from orbits.laws.family import UNBOUND, power_name
+from orbits.protocols import Protocol
+from orbits.runs.cell import Outcome
+from orbits.runs.page import Picture
+from orbits.runs.result import Result
+from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied import asked, references
+from worldmodel.probes.law import figure, words
+from worldmodel.probes.law.exchange import LAST_STEP, ask, whole
+from worldmodel.probes.law.pairs import Pairs, pairs
+from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.settings import Settings
+
+AWAY = 0.5
+"""How far the exponents of the other laws are from the own one, on both sides."""
+
+
+class ExchangeLaw(Probe):
+    """The exchange-law probe."""
+
+    name = "exchange_law"
+    about = (
+        "How a continuation changes, in units of the world's own change, when the residual stream "
+        "at some rows is that of a system with another law in the same state."
+    )
+    uses = ("n_sequences", "seeds", "data_seed")
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why the probe cannot be used on a checkpoint, or None."""
+        if not isinstance(checkpoint.model, NextTokenModel):
+            name = type(checkpoint.model).__name__
+            return f"a {name} continues no orbits; take a NextTokenModel"
+        protocol = dataclasses.replace(checkpoint.protocol, label_leak=0)
+        if reason := asked.refusal(protocol):
+            return reason
+        if not others(checkpoint.law):
+            return (
+                f"law {checkpoint.law!r} is no power of the distance times m1 m2, of which another "
+                "one would be the pair; take --law newton"
+            )
+        try:
+            for law in others(checkpoint.law):
+                _pairs(protocol, law, settings)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return the answers of the model, of its twin, and of what needs no model."""
+        twin = checkpoint.untrained(settings.seeds[0])
+        outcomes = []
+        for law in pieces.progress(others(checkpoint.law)):
+            pair = _pairs(checkpoint.protocol, law, settings)
+            found = [(None, None, ask(checkpoint.model, pair))]
+            found.append((None, "untrained", ask(twin, pair, only=(LAST_STEP,))))
+            found += references_of(pair, checkpoint.trained_on)
+            outcomes += [
+                dataclasses.replace(
+                    outcome, variant=variant, arm=arm, setting={"law": law, **outcome.setting}
+                )
+                for variant, arm, some in found
+                for outcome in some
+            ]
+        return outcomes
+
+    def answers(self, results: Sequence[Result]) -> list[str]:
+        """Return how much of the law each model's continuations take from an exchange."""
+        return words.answers(results)
+
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the shares by place in the model and rows."""
+        return figure.draw_all(results, out)
+
+
+def others(law: str) -> tuple[str, ...]:
+    """Return the laws that are paired with one; none where it is no power of r times m1 m2."""
+    exponents = laws.get(law).exponents
+    if exponents is None or (exponents["m1"], exponents["m2"]) != (1, 1):
+        return ()
+    powers = (-exponents["r"] - AWAY, -exponents["r"] + AWAY)
+    return tuple(power_name(n) for n in powers if n < UNBOUND)
+
+
+def references_of(
+    pair: Pairs, trained_on: Protocol
+) -> Iterator[tuple[str | None, str | None, list[Outcome]]]:
+    """Yield name, arm and answers of the truth in bins and of what continues without a model.
+
+    They have no residual stream: they are shown each partner itself.
+    """
+    yield references.IN_BINS, "oracle", whole(pair, lambda test: test.observed)
+    yield references.CUBIC, "control", whole(pair, references.cubic)
+    for name in dict.fromkeys(name for name, _, _ in references.of_world(pair.own, trained_on)):
+
+        def answer(test: HeldOutSystems, name: str = name) -> references.Array:
+            found = references.of_world(test, trained_on)
+            return next(points for known, _, points in found if known == name)
+
+        yield name, "control", whole(pair, answer)
+
+
+def _pairs(protocol: Protocol, law: str, settings: Settings) -> Pairs:
+    return pairs(protocol, protocol.law, law, settings.data_seed, settings.n_sequences)
+
+
+PROBE = ExchangeLaw()

@@ -1,0 +1,79 @@
+"""What exchanges between two worlds say, in sentences that are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orbits.runs.result import Result
+from worldmodel.probes.implied.asked import in_words
+from worldmodel.probes.implied.words import together
+from worldmodel.probes.law.exchange import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.looks import Looks, is_control, own_setting
+
+UNIT = (
+    "Shares are of the world's own change: what a true path, and its exponent, does from the same "
+    "state on under the other law. In parentheses the share of a partner of the same law whose "
+    "masses pull as hard; only what exceeds that is about the law."
+)
+
+
+def answers(results: Sequence[Result]) -> list[str]:
+    """Return a sentence for each model and pair of laws, then what the shares are of."""
+    looks = Looks(results)
+    models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
+    said = [
+        sentence
+        for name in dict.fromkeys(map(looks.model, models))
+        for sentence in of_model(name, [x for x in models if looks.model(x) == name])
+    ]
+    return [*said, UNIT] if said else []
+
+
+def of_model(name: str, results: Sequence[Result]) -> list[str]:
+    """Return a sentence for each other law about the results of one model's trainings."""
+    said = []
+    for law in dict.fromkeys(str(own_setting(x)["law"]) for x in results):
+        mine = [x for x in results if own_setting(x)["law"] == law]
+        shown = _of(mine, WHOLE, WHOLE)
+        stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
+        inner = [x for x in stages if x not in (WHOLE, "embedding")]
+        parts = [f"after {stage} {_shares(_of(mine, stage, LAST_STEP))}" for stage in inner]
+        said.append(
+            f"{name}, shown a past of {in_words(law)} that ends in the same state, follows "
+            f"{_shares(shown)}. Given the residual of its last step alone: {'; '.join(parts)}. "
+            f"{_verdict(shown)}"
+        )
+    return said
+
+
+def _of(results: Sequence[Result], stage: str, rows: str) -> dict[str, list[Result]]:
+    """Return the results of a place by donor."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        setting = own_setting(result)
+        if (setting["after"], setting["rows"]) == (stage, rows):
+            found.setdefault(setting["donor"], []).append(result)
+    return found
+
+
+def _shares(found: dict[str, list[Result]]) -> str:
+    """Return the shares of path and exponent, each beside that of the same law."""
+    parts = [
+        f"{_box(found[OTHER_LAW], metric)} of the change of the {what} "
+        f"({together(found[SAME_LAW], metric).value:z.2f})"
+        for metric, what in (("share_path", "path"), ("share_exponent", "exponent"))
+    ]
+    return " and ".join(parts)
+
+
+def _verdict(shown: dict[str, list[Result]]) -> str:
+    found = shown[OTHER_LAW]
+    said = f"{_box(found, 'share_law')} of the exponent's change beyond the strength's"
+    if together(found, "share_law").low > 0:
+        return f"So it takes some of the law from the past: {said}."
+    return f"That it takes a law from the past is not shown: {said}."
+
+
+def _box(found: Sequence[Result], metric: str) -> str:
+    value, low, high = together(found, metric)
+    return f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
