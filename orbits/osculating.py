@@ -54,7 +54,8 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
     farthest = _edge(r, r * REACH, is_beyond)
     axis, eccentricity = (farthest + nearest) / 2, (farthest - nearest) / (farthest + nearest)
     found = np.full((4, len(r)), np.nan)
-    rows = np.flatnonzero(is_beyond(r * REACH) & (eccentricity < LARGEST) & (momentum > 0))
+    bound = np.asarray(is_beyond(r * REACH), bool)
+    rows = np.flatnonzero(bound & (eccentricity < LARGEST) & (momentum > 0))
     a, e = axis[rows], eccentricity[rows]
     # ln r = ln(a sqrt(1 - e^2)) - atanh(e) cos u, see orbits.central.
     swing = np.log(a * np.sqrt(1 - e**2) / r[rows])
@@ -64,7 +65,7 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
     mean, angle = central.angles(law, a, e, m1[rows], m2[rows], u)
     place = np.arctan2(position[rows, 1], position[rows, 0])
     found[:, rows] = a, e, place - angle, mean
-    return Elements(*found, m1, m2)
+    return Elements(found[0], found[1], found[2], found[3], m1, m2)
 
 
 def _edge(inside: Array, outside: Array, is_beyond: Callable[[Array], Array]) -> Array:

@@ -171,7 +171,7 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     data = np.array([(end.x, end.y) for end in ends])
     heights = axis.transAxes.inverted().transform(axis.transData.transform(data))[:, 1]
     order = np.argsort(heights, kind="stable")
-    panel = axis.get_position().height * axis.figure.get_figheight() * 72  # points
+    panel = axis.bbox.height / axis.figure.dpi * 72  # points
     steps = 1.3 * size / panel * np.arange(len(ends))
     places = isotonic_regression(np.clip(heights[order], 0, 1) - steps).x
     places = np.clip(places, 0, max(0, 1 - steps[-1])) + steps

@@ -54,9 +54,9 @@ def display(label: str) -> str:
         known = [part for part in errors[2].split(", ") if part not in UNTOLD]
         return f"{errors[1]} + errors of {display(', '.join(known))}"
     label = LATER.sub(r", re-weighted from step \1", label)
-    known = LABEL.match(label)
-    if known and (known["p"] or known["name"] in NAMES or "_" in known["name"]):
-        label = _shown(known) + label[known.end() :]
+    head = LABEL.match(label)
+    if head and (head["p"] or head["name"] in NAMES or "_" in head["name"]):
+        label = _shown(head) + label[head.end() :]
     label = INSIDE.sub(_shown, label)
     first, *others = label.split(", ")
     return ", ".join([first, *(ARMS.get(part, part) for part in others)])

@@ -71,7 +71,7 @@ class _Finder(metadata.DistributionFinder):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         file = self.files.get(name)
-        return file and importlib.util.spec_from_file_location(name, file.path)
+        return None if file is None else importlib.util.spec_from_file_location(name, file.path)
 
     def find_distributions(self, context: Any = None) -> Iterator[PluginFile]:
         wanted = getattr(context, "name", None)

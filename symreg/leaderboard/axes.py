@@ -107,19 +107,16 @@ def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool 
         edge, arrow = (left, "<") if middle < left else (right, ">")
         axis.plot(edge, place, arrow, color=colour, ms=4.5, clip_on=False)
         if told:
-            inwards = (
-                {"xytext": (6, 0), "ha": "left"}
-                if arrow == "<"
-                else {"xytext": (-6, 0), "ha": "right"}
-            )
+            inwards = 6 if arrow == "<" else -6
             axis.annotate(
                 f"{round(middle, 2):g}",
                 (edge, place),
                 textcoords="offset points",
+                xytext=(inwards, 0),
+                ha="left" if arrow == "<" else "right",
                 va="center",
                 color=colour,
                 fontsize=6.5,
-                **inwards,
             )
 
 

@@ -129,7 +129,8 @@ class Linear(Probe):
         for result in layered:
             curve = curves.setdefault(looks.name(result), {})
             curve.setdefault(str(result.case.setting["layer"]), []).append(result)
-        stages = list(max(curves.values(), key=len))
+        longest = max(curves.values(), key=len)
+        stages = list(longest)
         shown = [t for t in READ_OUTS if any(f"r2_{t}" in result.metrics for result in results)]
         n_rows = -(-len(shown) // COLUMNS)
         with canvas(8.6, 0.8 + 2.0 * n_rows, nrows=n_rows, ncols=COLUMNS, **SHARED) as (

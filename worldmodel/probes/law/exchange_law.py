@@ -69,13 +69,17 @@ class ExchangeLaw(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the answers of the model, of its twin, and of what needs no model."""
-        twin = checkpoint.untrained(settings.seeds[0])
+        model, twin = checkpoint.model, checkpoint.untrained(settings.seeds[0])
+        assert isinstance(model, NextTokenModel)  # refused otherwise
+        assert isinstance(twin, NextTokenModel)
         outcomes = []
         for law in pieces.progress(others(checkpoint.law)):
             pair = _pairs(checkpoint.protocol, law, settings)
-            found = [(None, None, ask(checkpoint.model, pair))]
-            found.append((None, "untrained", ask(twin, pair, only=(LAST_STEP,))))
-            found += references_of(pair, checkpoint.trained_on)
+            found: list[tuple[str | None, str | None, list[Outcome]]] = [
+                (None, None, ask(model, pair)),
+                (None, "untrained", ask(twin, pair, only=(LAST_STEP,))),
+                *references_of(pair, checkpoint.trained_on),
+            ]
             outcomes += [
                 dataclasses.replace(
                     outcome, variant=variant, arm=arm, setting={"law": law, **outcome.setting}
