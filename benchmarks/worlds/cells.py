@@ -61,7 +61,7 @@ def truths(
     ]
 
 
-def ask(
+def ask_model(
     world: Plain,
     tested: Worlds,
     prompts: Sequence[int],
@@ -76,10 +76,10 @@ def ask(
     model = load_model(pretrained / CHECKPOINT)
     assert isinstance(model, MixtureModel)
     asked = Asked.of(world, tested, prompts, n_test)
-    return _ask_model(model.eval(), asked, mixture, span, n_read, truths)
+    return _asked_model(model.eval(), asked, mixture, span, n_read, truths)
 
 
-def ask_untrained(
+def ask_random_weights(
     world: Plain,
     tested: Worlds,
     prompts: Sequence[int],
@@ -95,7 +95,7 @@ def ask_untrained(
     model = learners.build(job)
     assert isinstance(model, MixtureModel)
     asked = Asked.of(world, tested, prompts, n_test)
-    return _ask_model(model.eval(), asked, mixture, span, n_read, truths)
+    return _asked_model(model.eval(), asked, mixture, span, n_read, truths)
 
 
 def ask_control(
@@ -182,7 +182,7 @@ def ask_ceiling(
     return outcomes
 
 
-def _ask_model(
+def _asked_model(
     model: MixtureModel,
     asked: Asked,
     mixture: Sequence[float],
@@ -201,12 +201,7 @@ def _ask_model(
         return batch
 
     def continued(test: HeldOutSystems, rows: int) -> Array:
-        batch, end = observed(test), rows + 2 * AHEAD
-        parts = [
-            rolled_out(model, {k: v[each, :end] for k, v in batch.items()}, rows)
-            for each in batches(test)
-        ]
-        return test.decoded(np.concatenate(parts))
+        return continuation(model, test, observed(test), rows)
 
     outcomes = _own_paths(asked, continued, truths)
     found = [_in_parts(model, observed(test), len(test.world.star_mass)) for test in asked.worlds]
@@ -227,6 +222,29 @@ def _ask_model(
             metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
         complete.append(Outcome(metrics, setting=outcome.setting))
     return complete
+
+
+def continuation(
+    model: MixtureModel, test: HeldOutSystems, batch: Mapping[str, npt.NDArray], n_prompt: int
+) -> Array:
+    """Return observed rows and a model's continuation of them by likeliest bins.
+
+    Args:
+        model: The model.
+        test: The systems.
+        batch: What it sees of them.
+        n_prompt: Rows that are shown, with row 0; as many steps are continued as the longest
+            prompt has.
+
+    Returns:
+        Places in AU, [N, n_prompt + 2 AHEAD, 2]; zero in row 0.
+    """
+    end = n_prompt + 2 * AHEAD
+    parts = [
+        rolled_out(model, {k: v[each, :end] for k, v in batch.items()}, n_prompt)
+        for each in batches(test)
+    ]
+    return np.concatenate(parts)
 
 
 def _own_paths(asked: Asked, continued: Continue, truths: Path) -> list[Outcome]:

@@ -70,11 +70,11 @@ class _Grid:
                 arguments,
             )
             yield training
-            yield self._asking(functions.ask, variant.label, arm, seed, truths, training)
+            yield self._asking(functions.ask_model, variant.label, arm, seed, truths, training)
         job = self._job(found[0], first, self.mixture.exponents, False)
         asked = {**self._asked(), **self._read(), "job": job}
         case = self._case("worlds", found[0].label, UNTRAINED, first)
-        yield Cell(functions.ask_untrained, case, asked, needs={"truths": truths})
+        yield Cell(functions.ask_random_weights, case, asked, needs={"truths": truths})
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
         for name in CONTROLS:
             asked = {**table, "control": name}

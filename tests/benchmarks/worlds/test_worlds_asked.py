@@ -4,12 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks.worlds.asked import AHEAD, Asked, load_truths, save_truths
-from benchmarks.worlds.cells import _places
+from benchmarks.worlds.cells import _places, continuation
 from benchmarks.worlds.readout import ReadOut, scores
 from orbits import observation, protocols
 from orbits.laws.family import power_name
+from worldmodel.models.mixture import MixtureModel
 
 PROTOCOL = protocols.get("neutral_step")
 
@@ -140,3 +142,15 @@ def test_the_shape_of_a_prompt_has_no_size_and_no_direction():
     one, other = _places(points), _places(0.5 * points @ turn.T + 0.3)
     np.testing.assert_allclose(one[:, :-1], other[:, :-1], atol=1e-12)
     np.testing.assert_allclose(one[:, -1] + np.log(0.5), other[:, -1], atol=1e-12)
+
+
+def test_a_continuation_begins_with_the_observed_points(asked):
+    torch.manual_seed(0)
+    settings = {"protocol": "neutral_step", "n_layer": 1, "head_dim": 8, "n_head": 1}
+    model = MixtureModel([-2.0], **settings).eval()
+    test = asked.worlds[0]
+    points = continuation(model, test, test.batch, 9)
+    np.testing.assert_allclose(points[:, :9], test.observed[:, :9], atol=1e-6)
+    assert points.shape == (40, 9 + 2 * AHEAD, 2)
+    tokens = PROTOCOL.tokens
+    assert np.abs(points[:, 9:]).max() > tokens.width, "places in AU, not numbers of bins"

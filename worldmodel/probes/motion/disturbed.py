@@ -120,7 +120,7 @@ def _continued(test: HeldOutSystems, model: OrbitModel) -> Array:
         rolled_out(model, {k: v[rows] for k, v in test.batch.items()}, test.n_prompt)
         for rows in batches(test)
     ]
-    return test.decoded(np.concatenate(parts))
+    return np.concatenate(parts)
 
 
 def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
