@@ -188,7 +188,7 @@ def take(arguments: Sequence[str]) -> list[str]:
             add(value)
         elif flag.startswith("--") and flag.rpartition(".")[2].removeprefix("--") == "law":
             value = value if equals else next(words, "")
-            rest += [f"{flag}={_law(value)}"] if value else [flag]
+            rest += [f"{flag}={_law(value)}"] if value or equals else [flag]
         else:
             rest.append(word)
     return rest

@@ -83,7 +83,7 @@ def test_a_name_that_is_no_law_says_how_it_is_written(name, message, capsys):
 
 def test_the_family_stands_beside_the_laws_and_is_none(capsys):
     assert not laws.broken()
-    assert [family.name for family in laws.families()] == ["power_aA_nN"]
+    assert [family.name for family in laws.families()] == ["power_aA_nN", "FORMULA"]
     assert not any(name.startswith("power_a") for name in laws.names())
     with pytest.raises(ValueError, match=r"choose from .*, power_aA_nN"):
         laws.get("nothing_like_it")

@@ -46,7 +46,9 @@ def results():
 
 
 def test_sentences_count_failures_and_what_mends_them(results):
-    failing, stopping, mending, softmax, strongest, baselines = STUDY.sentences(results)
+    verdict, failing, stopping, mending, softmax, strongest, baselines = STUDY.sentences(results)
+    assert "lssar p=15 2 of 4" in verdict
+    assert "without a backbone, log-linear filter has R²" in verdict
     assert failing.startswith("lssar p=15, rate 0.003, 400 steps: 2 of 4 backbones fail")
     assert "seeds 1, 3. R² of all 8 trainings: 0.00, 0.01, 0.10, 0.11, 0.88" in failing
     assert "the widest gap is between 0.11 and 0.88" in failing
@@ -88,7 +90,7 @@ def test_failed_and_missing_cells_leave_the_rest(results, tmp_path):
     there = [x for x in results if (x.case.seed, x.case.get("label_set")) != (0, 1)]
     case = Case("few_labels", "forces", "lssar p=15", "with", 9, setting={"label_set": 0})
     there.append(Result(case, "failed", "NonFiniteLoss"))
-    failing = STUDY.sentences(there)[0]
+    failing = STUDY.sentences(there)[1]
     assert "2 of 4 backbones fail" in failing
     assert "R² of all 7 trainings" in failing
     assert STUDY.figures(there, tmp_path)

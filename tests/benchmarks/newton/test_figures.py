@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.newton import figures
-from orbits.runs import figure
-from orbits.runs.palette import COLOURS, MARKERS
+from benchmarks.newton import figures, label_efficiency
+from orbits.runs import plots
+from orbits.runs.palette import COLOURS, MARKERS, looks
 from orbits.runs.result import Case, Metric, Result
 
 
@@ -17,30 +17,43 @@ def forces(variant, arm, labels, r2, seed=0, **more):
 def drawn(monkeypatch):
     """Return the list of figures that are saved, before they are closed."""
     found = []
-    monkeypatch.setattr(figures, "save_figure", lambda picture, path: found.append(picture))
+    for module in (figures, label_efficiency):
+        monkeypatch.setattr(module, "save_figure", lambda picture, path: found.append(picture))
     return found
 
 
-def test_no_colour_is_the_only_sign_of_a_model_or_an_arm(drawn, tmp_path):
+@pytest.mark.parametrize("count", [3, len(COLOURS) + 1])
+def test_no_colour_is_the_only_sign_of_a_model_or_an_arm(drawn, tmp_path, count):
     results = [
         forces(f"model {number}", arm, labels, 0.1 * number + 0.001 * labels, seed)
-        for number in range(len(COLOURS) + 1)
-        for arm in figures.ARMS
+        for number in range(count)
+        for arm in ("pretrained", "scratch")
         for labels in (10, 100)
         for seed in (0, 1)
     ]
     figures.label_efficiency(results, tmp_path / "figure.png")
-    handles = drawn[0].axes[0].get_legend().legend_handles
-    looks = {(x.get_marker(), x.get_markerfacecolor(), x.get_linestyle()) for x in handles}
-    assert len(looks) == len(handles) == 2 * (len(COLOURS) + 1)
-    assert {x.get_marker() for x in handles} <= set(MARKERS)
+    (axis,) = drawn[0].axes
+    named = {text.get_text() for text in axis.texts}
+    assert len({line.get_linestyle() for line in axis.get_lines()} - {"None"}) == 2, "of arms"
+    if count == 3:
+        assert len(named) == 6
+        dots = {
+            (line.get_marker(), line.get_markerfacecolor())
+            for line in axis.get_lines()
+            if line.get_linestyle() == "None"
+        }
+        assert len(dots) == 6
+        assert {marker for marker, _ in dots} <= set(MARKERS)
+    else:
+        assert named == {f"pre-trained: {count} attentions", f"from scratch: {count} attentions"}
 
 
 def test_a_training_of_another_world_looks_different():
     arms = ("pretraining", "scratch", "pretrained on power_1_5", "head, power_1_5")
-    looks = [tuple(figures._look(0, arm).values()) for arm in arms]
-    assert len(set(looks)) == 3
-    assert looks[2] == looks[3]
+    style = looks(["softmax"])["softmax"]
+    found = [tuple(figures._look(style, arm).values()) for arm in arms]
+    assert len(set(found)) == 3
+    assert found[2] == found[3]
 
 
 def test_losses_of_models_have_markers(drawn, tmp_path):
@@ -67,7 +80,7 @@ def test_a_dollar_sign_in_a_name_is_drawn_and_a_link_is_replaced(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     assert victim.read_text() == "mine"
     for path in (
-        figure.curves({name: {2.0: [1.0]}}, tmp_path / "curves.png", "x", "y"),
-        figure.bars({name: [1.0]}, tmp_path / "shares.png", "x"),
+        plots.curves({name: {2.0: [1.0]}}, tmp_path / "curves.png", "x", "y"),
+        plots.bars({name: [1.0]}, tmp_path / "shares.png", "x"),
     ):
         assert path.read_bytes().startswith(b"\x89PNG")

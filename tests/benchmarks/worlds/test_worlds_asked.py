@@ -149,7 +149,8 @@ def test_a_continuation_begins_with_the_observed_points(asked):
     settings = {"protocol": "neutral_step", "n_layer": 1, "head_dim": 8, "n_head": 1}
     model = MixtureModel([-2.0], **settings).eval()
     test = asked.worlds[0]
-    points = continuation(model, test, test.batch, 9)
+    shown = {name: test.batch[name] for name in ("tokens", "coordinates")}
+    points = continuation(model, test, shown, 9)
     np.testing.assert_allclose(points[:, :9], test.observed[:, :9], atol=1e-6)
     assert points.shape == (40, 9 + 2 * AHEAD, 2)
     tokens = PROTOCOL.tokens

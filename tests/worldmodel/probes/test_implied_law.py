@@ -16,6 +16,7 @@ from symreg.predictions import read
 from tests.worldmodel.probes.evaluation import HERE, evaluate, find, result
 from worldmodel import probes
 from worldmodel.models.export import export
+from worldmodel.models.gpt_world import GPTPrediction
 from worldmodel.models.next_point import BinHead
 from worldmodel.models.orbit import ForceModel
 from worldmodel.probes import command
@@ -57,19 +58,23 @@ def test_prompts_have_the_time_steps_and_tokens_that_they_say():
     assert len(set(settings)) == len(settings)
 
 
-class Spread(torch.nn.Module):
-    """A model that holds the true next place likely, and one far away a little."""
+class Spread:
+    """A world model that holds the true next place likely, and one far away a little."""
 
     def __init__(self, test, share):
-        super().__init__()
-        self.layout, self.device = test.protocol.tokens, torch.device("cpu")
-        self.share, self.head = share, BinHead(8, self.layout)
+        self.layout, self.share = test.protocol.tokens, share
+        self.tokens = torch.from_numpy(test.batch["tokens"].astype(np.int64))
 
-    def forward(self, batch):
-        likely = torch.nn.functional.one_hot(batch["tokens"][:, 1:], self.layout.n_bins).double()
+    def observe(self, seen):
+        return seen
+
+    def predict_next(self, seen):
+        bins = torch.roll(self.tokens, -1, dims=1).clamp(max=self.layout.n_bins - 1)
+        likely = torch.nn.functional.one_hot(bins, self.layout.n_bins).double()
         far = torch.zeros_like(likely)
         far[..., -1] = 1
-        return ((1 - self.share) * likely + self.share * far + 1e-12).log()
+        logits = ((1 - self.share) * likely + self.share * far + 1e-12).log()
+        return GPTPrediction(BinHead(8, self.layout), logits)
 
 
 def test_a_median_stays_where_an_expectation_is_led_astray():

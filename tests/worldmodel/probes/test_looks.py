@@ -159,8 +159,8 @@ def test_rows_of_the_figure_of_forces_are_models(drawn, tmp_path):
     results.append(result(metrics=nothing_has_a_logarithm, setting=setting))
     force_figures.inference(results, tmp_path)
     assert [text.get_text() for text in drawn[0].axes[0].get_yticklabels()] == [
-        "softmax (trained on mond), pretrained, leak 2",
-        "softmax (trained on newton), pretrained, leak 2",
+        "softmax (trained on mond), pre-trained, labels leak",
+        "softmax (trained on newton), pre-trained, labels leak",
     ]
 
 
