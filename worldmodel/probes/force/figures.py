@@ -14,7 +14,7 @@ from orbits import laws
 from orbits.runs import artefact, folder
 from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.naming import display
-from orbits.runs.palette import COLOURS, CONTROL, SUN, TRUTH
+from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result
 from orbits.solar_system import PLANETS
 from worldmodel.probes.looks import Array, Looks, bars, interval, once, world_of
