@@ -90,9 +90,9 @@ def _scatter(
                 axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
                 measured = [x.value("agreement") for x in alike if own_setting(x) == setting]
                 verdict = f"agreement {measured[0]:.2f}" if measured else "less than bins show"
-                axis.set_title(
-                    f"{setting['changed']} changed: {setting['of']}\n{verdict}", fontsize=8
-                )
+                what = f"{setting['changed']} changed: {setting['of']}"
+                axis.set_title(f"{what}\n{verdict}", fontsize=8)
+
                 axis.tick_params(labelsize=7)
             row[0].set_ylabel(textwrap.fill(display(looks.model(result)), 26), fontsize=8)
         words = "bend: the next place less a straight continuation; "
