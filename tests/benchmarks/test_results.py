@@ -37,6 +37,7 @@ SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"173 of 180": "sum of the column within 0.05 over the twelve rows of models"},
     FOUND: {"173 of 180": "as in Results"},
+    "A law inferred from the prompt": {"-2.75": "the setting low"},
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
         "3 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
