@@ -14,6 +14,7 @@ from orbits import laws
 from orbits.__main__ import main
 from orbits.dataset import OrbitDataset
 from orbits.runs import flags, study
+from worldmodel.probes import command
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -26,14 +27,16 @@ def block(word):
     return found
 
 
-ENTRY, LAW, PROBE, STUDY = map(block, ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = "))
+ENTRY, LAW, PROBE, STUDY, MODEL = map(
+    block, ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = ", "class Still")
+)
 (PRESETS,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.S)
 VARIANT = re.search(r'"(\w+)"', ENTRY)[1]
 NAME = re.search(r'name="(\w+)"', LAW)[1]
 
 
 def test_every_example_is_tested():
-    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY])
+    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY, MODEL])
 
 
 @pytest.mark.full
@@ -44,8 +47,9 @@ def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
         )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     catalogue = tmp_path / "attention" / "catalogue.py"
-    before, after = catalogue.read_text("utf-8").split("\n)\nCATALOGUE = ")
-    catalogue.write_text(f"{before}\n{ENTRY.rstrip()},\n)\nCATALOGUE = {after}", "utf-8")
+    before, entries, after = catalogue.read_text("utf-8").partition("_ENTRIES = (\n")
+    added = f"{before}{entries}{ENTRY.rstrip()},\n{after}"
+    catalogue.write_text(added, "utf-8")
     (tmp_path / "orbits" / "laws" / f"{NAME}.py").write_text(LAW, "utf-8")
 
     def run(*arguments):
@@ -68,6 +72,15 @@ def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
     )
     passed = int(re.search(r"(\d+) passed", said)[1])
     assert passed >= 20, said
+
+
+@pytest.mark.full
+def test_the_world_model_is_probed(tmp_path, capsys):
+    file = tmp_path / "still.py"
+    file.write_text(MODEL, "utf-8")
+    flags = ["--probes=rollout", "--n-sequences=20", "--seeds=0", f"--out={tmp_path / 'out'}"]
+    command.main([f"--model={file}:Still", *flags])
+    assert "Still" in (tmp_path / "out" / "report.md").read_text("utf-8")
 
 
 def test_the_law_is_sampled_and_used(tmp_path, monkeypatch):
