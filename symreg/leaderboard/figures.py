@@ -69,7 +69,9 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
         _forest(axes[-1], rows, [row.constant for row in rows], [constant] * len(rows))
         label_rows(axes, rows)
         arms = dict.fromkeys(row.arm for row in rows if not row.is_control)
-        marks: list[Any] = [_mark(ARMS.get(name, CONTESTANT), arm(name)) for name in arms]
+        marks: list[Any] = [
+            _mark(ARMS.get(name, CONTESTANT), printable(arm(name), 60)) for name in arms
+        ]
         marks += [_mark(CONTROL, "control")] if any(row.is_control for row in rows) else []
         marks += [
             Line2D([], [], color=TRUTH, lw=1, label="the true law"),

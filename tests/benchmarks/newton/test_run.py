@@ -78,7 +78,9 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
     assert "softmax, pretrained, unlimited labels (one training)" in text
     assert "no claim, for want of 3 common seeds" in text
     assert shown.index("Does a model") < shown.index("no claim") < shown.index("within 0.02")
-    assert shown.count("<figcaption>") == 9, "two of the exam, four of a leaderboard, three of a run"
+    assert shown.count("<figcaption>") == 9, (
+        "two of the exam, four of a leaderboard, three of a run"
+    )
     assert {path.stem for path in (tiny / folder.FIGURES).iterdir()} == {
         "exam",
         "exam_shifts",
