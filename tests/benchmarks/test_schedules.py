@@ -10,6 +10,7 @@ import torch
 
 from benchmarks import training
 from benchmarks.worker import prepare
+from tests.tiers import corners
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.text import TokenModel
 from worldmodel.training.callbacks import sharpened
@@ -152,9 +153,7 @@ def test_the_accuracy_that_switches_re_weighting_on_does_not_stop_training_too(r
     assert seen[25] == 1
 
 
-@pytest.mark.parametrize(
-    "killed_at", [19, *(pytest.param(step, marks=pytest.mark.full) for step in (7, 33))]
-)
+@pytest.mark.parametrize("killed_at", corners([19, 7, 33], 19))
 def test_a_killed_run_ends_as_if_it_had_not_been(run, killed_at):
     cell, accuracy = config(sharpen_when=WARM, stop_when=DONE), rises(to_90=10, to_99=35)
     whole = run(cell, accuracy)
@@ -194,7 +193,7 @@ def test_a_model_that_is_never_re_weighted_is_kept_so(run):
     assert sharpened(model) == 0
 
 
-@pytest.mark.parametrize("killed_at", [None, 19, 22, 33])
+@pytest.mark.parametrize("killed_at", corners([None, 19, 22, 33], 22))
 def test_the_checkpoint_of_the_best_validation_is_kept(run, tmp_path, killed_at):
     cell = config("softmax", checkpoint_steps=10, keep_best=True)
     accuracies = {5: 0.5, 10: 0.7, 15: 0.6, 20: 0.9, 25: 0.9}

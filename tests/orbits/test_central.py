@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 from orbits import central, kepler, laws
 from orbits.central_kernel import evaluate, evaluate_plain
 from orbits.elements import Elements
+from tests.tiers import corners
 
 G = 39.4784176044
 BOUND = tuple(name for name in laws.names() if name != "inverse_cube")
@@ -48,7 +49,7 @@ def integrated(name, a, e, omega, times, m1, m2):
     return found.y.T
 
 
-@pytest.mark.parametrize("name", BOUND)
+@pytest.mark.parametrize("name", corners(BOUND, "newton", "yukawa", "mond", "power_1_5"))
 def test_orbits_equal_integrated_ones(name):
     for e, years in ((0.0, 5), (0.2, 5), (0.8, 3)):
         check_against_integration(name, 3.0, e, years, most_turns=6)
@@ -94,7 +95,7 @@ def exact_period_and_advance(law, a, e, m1, m2, n=600):
         return float(2 * mpmath.pi * time / n), float(angle / n)
 
 
-@pytest.mark.parametrize("name", BOUND)
+@pytest.mark.parametrize("name", corners(BOUND, "newton", "softened", "power_2_5"))
 def test_period_and_advance_equal_forty_digit_quadrature(name):
     for a, e in ((1.0, 0.2), (15.0, 0.7), (0.8, 0.97)):
         law = laws.get(name)

@@ -10,6 +10,7 @@ from orbits import laws, protocols, shifts, solar_system
 from orbits.__main__ import main
 from orbits.dataset import OrbitDataset, read_index, write
 from orbits.runs import artefact
+from tests.tiers import corners
 
 ROOT = Path(__file__).parents[2]
 SMALL = ["--n", "6", "--n-val", "2", "--n-test", "1", "--n-points", "6"]
@@ -138,7 +139,7 @@ def test_export_writes_hdf5(made, tmp_path, capsys):
         assert file.attrs["n_trajectories"] == 2
 
 
-@pytest.mark.parametrize("population", protocols.POPULATIONS)
+@pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))
 def test_plot_writes_a_picture(made, tmp_path, population, capsys):
     data = made
     if population == "pretrain":

@@ -10,19 +10,13 @@ import pytest
 
 from orbits import arithmetic, inverse_cdf, kepler, kernel, protocols, systems
 from orbits.tokens import bin_number
+from tests.orbits.worlds import TIERED, WORLDS
 
 pytestmark = pytest.mark.heavy  # the first test of a process compiles the kernel
-WORLDS = [(name, p) for name in protocols.names() for p in protocols.get(name).populations]
 every_world = pytest.mark.parametrize(("name", "population"), WORLDS)
 
 
-@pytest.mark.parametrize(
-    ("name", "population"),
-    [
-        pytest.param(*w, marks=() if protocols.get(w[0]).is_two_body else pytest.mark.full)
-        for w in WORLDS
-    ],
-)
+@pytest.mark.parametrize(("name", "population"), TIERED)
 def test_tokens_equal_those_of_the_numpy_path(name, population):
     protocol, indices = protocols.get(name), np.r_[0:150, 2**20]
     compiled = protocol.tokens_batch(3, "val", indices, population)

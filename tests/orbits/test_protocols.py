@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from orbits import laws, protocols
+from tests.orbits.worlds import WORLDS
 
 G = 39.4784176044
-WORLDS = [(name, p) for name in protocols.names() for p in protocols.get(name).populations]
 LABELLED = [name for name in protocols.names() if "force" in protocols.get(name).populations]
 SOUND = ("identifiable", "fixed")  # without the published defects of the labels
 every_world = pytest.mark.parametrize(("name", "population"), WORLDS)

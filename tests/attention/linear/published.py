@@ -4,13 +4,15 @@ import pytest
 import torch
 
 from attention import linear
+from tests.tiers import corners
 
 LENGTHS = (1, 33, 100)
 CHUNKS = (1, 7, 16, 64)
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-9}
 
 cases = pytest.mark.parametrize(
-    ("length", "seen"), [(1, 0), (1, 3), (5, 0), (33, 0), (33, 9), (64, 0), (100, 17)]
+    ("length", "seen"),
+    corners([(1, 0), (1, 3), (5, 0), (33, 0), (33, 9), (64, 0), (100, 17)], (1, 3), (33, 9)),
 )
 """New positions, and positions before them whose state is handed over."""
 

@@ -24,7 +24,11 @@ from attention import linear
 from attention.__main__ import main as listing
 from attention.linear import RecurrentState
 from benchmarks.variants import variants
+from tests.tiers import corners
 from worldmodel.models.backbone import GPT
+
+dear = pytest.mark.parametrize("name", corners(linear.names(), "gla", "rwkv7", "zeros"))
+"""Mark of what costs too much to ask every mixer in the quick tier."""
 
 
 @pytest.fixture(params=linear.names())
@@ -81,6 +85,7 @@ def test_chunks_and_steps_agree_in_values_and_gradients(name):
         assert stepwise[0].shape == x.shape
 
 
+@dear
 def test_a_sequence_in_parts_is_the_whole_in_values_and_gradients(name):
     mixer, x = mixer_of(name, chunk=4), inputs(13)
     whole = gradients_of(mixer, mixer.recurrent, x)
@@ -135,6 +140,7 @@ def test_what_came_before_matters(name):
     assert (mixer(x)[:, 6:] - alone).abs().max() > 1e-4
 
 
+@dear
 def test_gradients_are_those_of_finite_differences(name):
     mixer = mixer_of(name, n_head=1, chunk=3)
     x = inputs(5, width=4, batch=1).requires_grad_()
@@ -196,6 +202,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
     assert repr(name) in repr(first)
 
 
+@dear
 def test_low_precision_is_near_and_keeps_its_type(name):
     for dtype in (torch.bfloat16, torch.float16, torch.float32):
         exact, x = mixer_of(name), inputs(20)
@@ -214,6 +221,7 @@ def test_autocast_is_near(name):
     assert (cast.float() - plain).abs().max() < 0.1 * plain.abs().max()
 
 
+@dear
 def test_sums_are_float32_under_autocast(name):
     """Heads are the same in both forms; sums in bfloat16 would differ by their rounding, 1e-2."""
     mixer, x = mixer_of(name, dtype=torch.float32), inputs(300, dtype=torch.float32)
@@ -229,6 +237,7 @@ def test_sums_are_float32_under_autocast(name):
         assert_near([chunked], [states[1][what]], 1e-5)
 
 
+@dear
 @pytest.mark.parametrize("case", ["identical tokens", "zeros", "large", "tiny"])
 def test_odd_inputs_stay_finite(name, case):
     for dtype in (torch.float32, torch.bfloat16, torch.float16):

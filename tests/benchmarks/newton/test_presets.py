@@ -12,6 +12,7 @@ from orbits.runs import study
 from tests.benchmarks.newton.small import cells, jobs, settings
 
 
+@pytest.mark.full
 def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
     trained = jobs("gpu")
     assert {cell.case.variant for cell, _ in trained} == {
@@ -41,6 +42,7 @@ def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
     ]
 
 
+@pytest.mark.full
 def test_gpu_makes_batches_on_the_device_where_it_can():
     def made_on_device(**changes):
         data = [job["data"] for _, job in jobs("gpu", **changes)]

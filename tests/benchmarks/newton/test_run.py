@@ -27,7 +27,7 @@ from worldmodel.models.load import load_model
 ROOT = Path(__file__).parents[3]
 SHIFTS = ("planet_lighter",)
 TINY = ("run", "newton", "--preset", "tiny", "--attention", "softmax")
-TINY += ("--engine", "powerlaw", "--shifts", *SHIFTS)
+TINY += ("--engine", "powerlaw", "--shifts", *SHIFTS, "--n-test", "40")
 """Of one variant; a search takes seconds a row, and the closed form goes the same way."""
 RESUME = Existing(resume=True)
 

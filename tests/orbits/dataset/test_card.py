@@ -5,6 +5,8 @@ import pytest
 from orbits import protocols
 from orbits.dataset import generate, read_index
 from orbits.dataset.card import CARDS, card
+from tests.orbits.worlds import TIERED
+from tests.tiers import corners
 
 GOLDEN = re.compile(r"^\| (pretrain|force) \| ([0-9a-f]{64}|varies) \|$", re.MULTILINE)
 HEADINGS = ("Equation", "Dimensions", "Number of trajectories", "Units", "Time step", "Fields",
@@ -27,16 +29,7 @@ def test_every_protocol_has_a_card(name):
         assert all(source in text for source in ("Christiansen et al. 2025", "Kipping\n(2013)"))
 
 
-@pytest.mark.parametrize(
-    ("name", "population"),
-    [
-        pytest.param(
-            name, each, marks=[] if protocols.get(name).is_two_body else [pytest.mark.full]
-        )
-        for name in protocols.names()
-        for each in protocols.get(name).populations
-    ],
-)
+@pytest.mark.parametrize(("name", "population"), TIERED)
 def test_golden_hash(tmp_path, name, population):
     golden = dict(GOLDEN.findall((CARDS / f"{name}.md").read_text()))[population]
     if golden == "varies":
@@ -46,7 +39,7 @@ def test_golden_hash(tmp_path, name, population):
     assert read_index(tmp_path)["dataset_sha256"] == golden
 
 
-@pytest.mark.parametrize("name", protocols.names())
+@pytest.mark.parametrize("name", corners(protocols.names(), "identifiable", "fixed", "paper"))
 def test_a_dataset_prints_the_distributions_of_its_protocol(tmp_path, name):
     protocol = protocols.get(name, {"n_points": 8})
     population = protocol.populations[-1]

@@ -10,6 +10,7 @@ from orbits.__main__ import main
 from orbits.dataset import OrbitDataset, generate, read_index, verify
 from orbits.dataset.read import dataset_hash
 from orbits.runs import artefact
+from tests.orbits.worlds import TIERED
 
 COUNTS = {"train": 10, "val": 3}
 SMALL = protocols.get("identifiable", {"n_points": 6})
@@ -31,10 +32,7 @@ def files(folder):
     return {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("name", "population"),
-    [(name, each) for name in protocols.names() for each in protocols.get(name).populations],
-)
+@pytest.mark.parametrize(("name", "population"), TIERED)
 def test_what_is_read_is_what_the_protocol_makes(tmp_path, name, population):
     protocol = protocols.get(name, {"n_points": 25})
     make(tmp_path, protocol=protocol, population=population, seed=2)

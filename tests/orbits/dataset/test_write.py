@@ -7,6 +7,7 @@ import pytest
 from orbits import kernel, protocols
 from orbits.dataset import OrbitDataset, generate, read_index, shards, write
 from orbits.runs.executors import Execution
+from tests.orbits.worlds import TIERED
 
 COUNTS = {"train": 10, "val": 3}
 SMALL = protocols.get("identifiable", {"n_points": 6})
@@ -183,10 +184,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-@pytest.mark.parametrize(
-    ("name", "population"),
-    [(name, each) for name in protocols.names() for each in protocols.get(name).populations],
-)
+@pytest.mark.parametrize(("name", "population"), TIERED)
 def test_shards_are_of_about_128_megabytes(name, population):
     protocol = protocols.get(name)
     size = shards.default_size(protocol, population)

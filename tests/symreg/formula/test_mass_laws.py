@@ -7,6 +7,7 @@ from orbits import laws, protocols
 from symreg import fit, score
 from symreg.formula.local_exponents import alike
 from symreg.points import NAMES
+from tests.tiers import corners
 
 LAWS = ("newton", "m1_over_r2", "product_squared_over_r2")
 """One power of the distance, three of the masses."""
@@ -29,8 +30,8 @@ def force(law, X, noise):
     return laws.get(law).magnitude(*X.T) * (1 + noise * rng.standard_normal(len(X)))
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.01])
-@pytest.mark.parametrize("world", LAWS)
+@pytest.mark.parametrize("noise", corners([0.0, 0.01], 0.01))
+@pytest.mark.parametrize("world", corners(LAWS, "newton", "m1_over_r2"))
 def test_a_fitted_formula_is_the_law_of_its_world_and_of_no_other(X, world, noise):
     y = force(world, X, noise)
     groups = np.repeat(np.arange(60), 24)

@@ -11,6 +11,7 @@ import sympy
 from symreg.formula import bounded, parsing
 from symreg.formula.evaluation import evaluate
 from symreg.formula.parsing import parse
+from tests.tiers import corners
 
 NAMES = ("r", "m1", "m2")
 AT = np.array([[2.0, 0.5, 3.0]])
@@ -216,7 +217,7 @@ HARD = [
 ]
 
 
-@pytest.mark.parametrize("text", HARD, ids=lambda text: text[:30])
+@pytest.mark.parametrize("text", corners(HARD, *HARD[1::3]), ids=lambda text: text[:30])
 def test_reading_a_hard_formula_is_bounded_in_time(text, monkeypatch):
     with monkeypatch.context() as patch:  # numbers alone need no algebra
         patch.setattr(parsing, "_Builder", lambda *_: pytest.fail("algebra"))
