@@ -232,7 +232,7 @@ def test_every_variant_can_be_benchmarked(name):
 
 
 @pytest.mark.parametrize("preset", study.presets(STUDY))
-@pytest.mark.parametrize("protocol", ["identifiable", "paper"])
+@pytest.mark.parametrize("protocol", corners(["identifiable", "paper"], "identifiable"))
 def test_every_preset_describes_a_run(preset, protocol):
     json.dumps([dict(cell.arguments) for cell in cells(preset, protocol=protocol)])
 

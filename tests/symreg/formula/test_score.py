@@ -175,7 +175,9 @@ def test_names_may_come_in_any_order(sample):
     assert result.exponents["r"][0] == pytest.approx(-2, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", laws.names())
+@pytest.mark.parametrize(
+    "name", corners(laws.names(), "newton", "softened", "yukawa", "mond", "power_1_5", "m1_over_r2")
+)
 def test_every_law_is_recognised_as_itself(sample, name):
     law = laws.get(name)
     text = law.expression
