@@ -241,7 +241,7 @@ def test_every_preset_describes_a_run(preset, protocol):
     ("arguments", "message"),
     [
         (["nwton"], "newton"),
-        (["newton", "--preset", "large"], "tiny, small, demo, gpu, paper"),
+        (["newton", "--preset", "large"], "tiny, small, demo, medium, gpu, paper"),
         (["newton", "--protocol", "fixd"], "identifiable, free_step"),
         (["newton", "--attention", "softmax,linnear"], "linnear"),
         (["newton", "--engine", "eureqa"], "operon"),
