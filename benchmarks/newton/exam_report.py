@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.newton import exam_figures
-from benchmarks.newton.exam_rows import BOX, ExamRow, shifts
+from benchmarks.newton.exam_rows import BOX, KEPT, PASS, ExamRow, shifts
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
@@ -146,7 +146,25 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
             "times. Time steps do not touch it; what it keeps of the law's exponents outside its "
             "box is in the table."
         )
-    return found
+    given = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
+    groups = {
+        "models": models,
+        "look-up tables": told,
+        "controls that see what models see": others,
+        "controls that are given the law": given,
+    }
+    return [*found, *_passed(groups)]
+
+
+def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
+    """Return how many of each group passed, where shifts test an exponent."""
+    if not any(row.law_exponents for of in groups.values() for row in of):
+        return []
+    counts = [f"{sum(x.passed for x in of)} of {len(of)} {who}" for who, of in groups.items() if of]
+    return [
+        f"The exam is passed with at most {PASS:g} times the error of that orbit fit and every "
+        f"exponent within {KEPT:g} of the law's: by {', '.join(counts)}."
+    ]
 
 
 def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:

@@ -17,6 +17,8 @@ MEDIAN, MEDIAN_EXAM = "median_log_error", "median_exam"
 """Metrics of a median absolute error of ln F, and of its geometric mean over the shifts."""
 KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
+PASS = 2.0
+"""Most times the ceiling's error with which an exam is passed, if every exponent is kept too."""
 SUBMITTED = "submission"
 """The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
@@ -66,6 +68,17 @@ class ExamRow:
     def is_control(self) -> bool:
         """Whether it is a control and not a contestant."""
         return self.arm in CONTROLS
+
+    @property
+    def passed(self) -> bool:
+        """Whether it errs at most :data:`PASS` times as much as the ceiling and keeps the law.
+
+        It takes both: a spline of the true state errs little where only the time step is another,
+        and a regression of logarithms keeps exponents while its errors are large.
+        """
+        every = len(self.law_exponents)
+        near = self.score is not None and self.score.value <= PASS
+        return near and every > 0 and bool(self.kept) and all(each == every for each in self.kept)
 
     @property
     def name(self) -> str:

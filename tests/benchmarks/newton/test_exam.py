@@ -66,6 +66,24 @@ def test_the_exponent_is_that_of_the_subject_inside_the_shift():
     assert "exponent" not in found
 
 
+def test_the_exam_is_passed_by_who_errs_little_and_keeps_every_exponent():
+    each = examined("truth", 0.1), examined("table", 0.1, 0.5), examined("filter", 0.5)
+    rows = {row.variant: row for row in exam_rows(each)}
+    assert [rows[x].passed for x in ("truth", "table", "filter")] == [True, False, False]
+    assert rows["table"].score.value < 2 < rows["filter"].score.value
+    assert rows["filter"].kept == rows["truth"].kept == [1]
+    (line,) = [x for x in exam_report.sentences(list(rows.values())) if "passed" in x]
+    assert "by 1 of 3 models" in line
+
+
+def examined(variant, error, exponent=1.0):
+    """Return the exam of a model that errs so much and has this exponent of a heavier body."""
+    asked = {BOX: columns(error), "heavier": columns(error, exponent), "closer": columns(error)}
+    found = measure(asked, ceiling(0.1, 1.0 if exponent != 1 else 0.1, 0.1), {"heavier": "m1"})
+    metrics = {name: Metric(*np.atleast_1d(value)) for name, value in found.items()}
+    return Result(Case("newton", "exam", variant, "scratch", 0), metrics=metrics)
+
+
 def test_predictions_without_a_logarithm_have_no_score():
     broken = columns(0.1)
     broken["force_predicted"][: N * POINTS // 50] = -1.0
@@ -205,16 +223,18 @@ def test_a_baseline_is_as_many_fits_as_it_has_sets_of_labels():
 
 def test_the_report_names_the_best_and_draws_every_shift(tmp_path):
     rows = exam_rows([*results("softmax", [30, 40, 50]), *results("lssar", [20, 20, 22])])
-    first, second = exam_report.sentences(rows)
+    first, second, nobody = exam_report.sentences(rows)
     assert "the best model, lssar, pretrained, 300 labels, errs 20.6" in first
     assert "softmax" in second
+    assert nobody.endswith("by 0 of 2 models.")
     controls = [
         *results("2-NN on the true state", [3], "control", 1000),
         *results("log-linear filter", [25], "control", 1000),
         *results("power law", [0], "control", 1000),
         *results("ceiling", [0.9], "control", None),
     ]
-    *_, plain, told = exam_report.sentences([*rows, *exam_rows(controls)])
+    *_, plain, told, passed = exam_report.sentences([*rows, *exam_rows(controls)])
+    assert "0 of 1 look-up tables" in passed
     assert plain.startswith("Without attention, log-linear filter, 1000 labels")
     assert "2-NN on the true state, 1000 labels: 3 [2.7, 3.3] times" in told
     (section,) = exam_report.section(rows, tmp_path)
