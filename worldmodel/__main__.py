@@ -13,7 +13,7 @@ from typing import Any
 
 from attention.listing import check_name
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
-from worldmodel import configurations, from_checkpoint
+from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
@@ -37,6 +37,7 @@ ABOUT = {
 }
 EXAMPLES = (
     "fit -c pretrain --model.attention=lssar",
+    "fit -c pretrain --data.path data/orbits",
     "fit -c text --data.path my-texts",
     "finetune -c force --pretrained runs/pretrain/version_0/checkpoints/last.ckpt",
     "predict runs/force/version_0/checkpoints/last.ckpt",
@@ -84,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if command in EVALUATION:
                 rest = _spelt_out(command, rest)
             _check(command, rest)
+            if command in LIGHTNING:
+                rest = from_files.completed(rest)
             if command in EVALUATION:
                 rest = from_checkpoint.evaluation(command, rest)
             elif command == "finetune":
