@@ -61,11 +61,18 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("--n", type=int, default=6, help="orbits to draw, at most 6")
     plot.add_argument("--out", help="picture to write (default: PATH/SPLIT.png)")
 
-    export = add("export", help="write a split as HDF5 in the layout of the Well")
+    export = add("export", help="write a dataset as HDF5 (the Well's layout) or for load_dataset")
     export.add_argument("path")
     export.add_argument("old_out", nargs="?", type=_flag_of, metavar="OUT", help=argparse.SUPPRESS)
-    export.add_argument("--out", required=True, help="file to write")
-    export.add_argument("--split", default="train")
+    export.add_argument("--out", required=True, help="file, or with --form hub folder, to write")
+    export.add_argument(
+        "--form",
+        choices=("well", "hub"),
+        default="well",
+        help="well: one split as HDF5 in the Well's layout (default); hub: a folder of Parquet "
+        "files and a card, which datasets.load_dataset reads",
+    )
+    export.add_argument("--split", help="one split (default: train; of hub, all)")
 
     solar = add("solar-system", help="write the Solar System as evaluation sequences")
     solar.add_argument("old_out", nargs="?", type=_flag_of, metavar="OUT", help=argparse.SUPPRESS)

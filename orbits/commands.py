@@ -10,6 +10,7 @@ from pathlib import Path
 from orbits import dataset, laws, protocols, shifts
 from orbits.dataset.card import card
 from orbits.dataset.export import write_hdf5
+from orbits.dataset.hub import write_hub
 from orbits.dataset.read import AGAIN
 from orbits.runs import artefact
 from orbits.runs.cli import called
@@ -101,8 +102,12 @@ def plot(options: argparse.Namespace) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
-    """Write a split as HDF5."""
-    print(write_hdf5(dataset.OrbitDataset(options.path, options.split), options.out))
+    """Write a split as HDF5, or the splits as a folder of Parquet files."""
+    if options.form == "hub":
+        print(write_hub(options.path, options.out, options.split and [options.split]))
+    else:
+        split = dataset.OrbitDataset(options.path, options.split or "train")
+        print(write_hdf5(split, options.out))
 
 
 def solar_system(options: argparse.Namespace) -> None:

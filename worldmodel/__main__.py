@@ -13,7 +13,7 @@ from typing import Any
 
 from attention.listing import check_name
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
-from worldmodel import configurations, from_checkpoint
+from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
@@ -32,11 +32,14 @@ ABOUT = {
     "probe": """CKPT [CKPT ...] [--probes all|NAME,...] [--out DIR]
              evaluate checkpoints beside controls and ceilings: results, figures, report;
              --model path/to/file.py:Class a model of your own""",
+    "export": """CKPT [--out DIR] [--about SENTENCE]
+             write weights and settings in the hub's form (model.safetensors, config.json)""",
     "shards": "write a corpus as files of tokens, for ShardData",
     "bpe": "train a byte-level BPE tokeniser on a corpus",
 }
 EXAMPLES = (
     "fit -c pretrain --model.attention=lssar",
+    "fit -c pretrain --data.path data/orbits",
     "fit -c text --data.path my-texts",
     "finetune -c force --pretrained runs/pretrain/version_0/checkpoints/last.ckpt",
     "predict runs/force/version_0/checkpoints/last.ckpt",
@@ -74,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         importlib.import_module(MODULES[command]).main(rest)
     elif command == "attention-maps":
         attention_maps(rest)
+    elif command == "export":
+        export(rest)
     elif command in LIGHTNING and rest and rest[0] in HELP:
         about = " ".join(ABOUT[command].split())
         typed = called(f"worldmodel {command}")
@@ -84,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if command in EVALUATION:
                 rest = _spelt_out(command, rest)
             _check(command, rest)
+            if command in LIGHTNING:
+                rest = from_files.completed(rest)
             if command in EVALUATION:
                 rest = from_checkpoint.evaluation(command, rest)
             elif command == "finetune":
@@ -206,6 +213,22 @@ def attention_maps(arguments: Sequence[str]) -> None:
             raise FileExistsError(f"{out} exists; choose another --out")
         options.out = out
         print(importlib.import_module("worldmodel.maps").attention_maps(**vars(options)))
+
+
+def export(arguments: Sequence[str]) -> None:
+    """Write the model of a checkpoint in the hub's form."""
+    parser = OneLineParser(prog=called("worldmodel export"))
+    parser.add_argument("checkpoint")
+    parser.add_argument("--out", help="new folder (default: model, beside the training)")
+    parser.add_argument("--about", default="", help="a sentence for the card")
+    options = parser.parse_args(arguments)
+    with one_line_errors(resumes=False):
+        check_file(options.checkpoint)
+        out = Path(options.out or from_checkpoint.output_of(options.checkpoint, "model"))
+        if out.exists():
+            raise FileExistsError(f"{out} exists; choose another --out")
+        write = importlib.import_module("worldmodel.models.load").export_model
+        print(f"written    {write(options.checkpoint, out, options.about)}")
 
 
 def _picture(options: argparse.Namespace) -> str:

@@ -257,7 +257,8 @@ class WorldModelCLI(LightningCLI):
                 "trainer.callbacks, as worldmodel/configs/force.yaml does"
             )
         if isinstance(self.datamodule, OrbitData) and self.subcommand in (*TRAINING, "validate"):
-            self.datamodule.setup("fit")  # as Lightning does, which has made folders by then
+            # As Lightning does, which has made folders by then.
+            self.datamodule.setup("fit" if self.subcommand in TRAINING else "validate")
         checkpoint = self.config[self.subcommand].get("ckpt_path")
         if checkpoint is None and self.subcommand not in TRAINING:
             raise ValueError(f"{self.subcommand} needs a trained model: set ckpt_path")

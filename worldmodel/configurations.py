@@ -77,7 +77,8 @@ def settings(path: str, keys: Sequence[str]) -> dict[str, str | None]:
     for key in keys:
         value = content
         for part in key.split("."):
+            if isinstance(value, dict) and part not in value:
+                value = value.get("init_args")
             value = value.get(part) if isinstance(value, dict) else None
-            value = value.get("init_args", value) if isinstance(value, dict) else value
         values[key] = value if isinstance(value, str) else None
     return values

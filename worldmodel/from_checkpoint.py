@@ -66,12 +66,12 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
             f"{checkpoint}: says not which orbits it was trained on; give its configuration with -c"
         )
     words = ["--trainer.logger=false", f"--model={name}", "--data=OrbitData"]
-    words += _flags("model", {x: model[x] for x in (*BACKBONE, *TRAINED) if x in model})
-    words += _flags("data", {x: data[x] for x in ORBIT_DATA if x in data})
+    words += as_flags("model", {x: model[x] for x in (*BACKBONE, *TRAINED) if x in model})
+    words += as_flags("data", {x: data[x] for x in ORBIT_DATA if x in data})
     if command == "predict":
         path = output_of(str(checkpoint), PREDICTIONS)
         writer = [{"class_path": WRITER, "init_args": {"path": str(path)}}]
-        words += _flags("trainer", {"callbacks": writer})
+        words += as_flags("trainer", {"callbacks": writer})
     return [*words, *arguments]
 
 
@@ -85,7 +85,7 @@ def fine_tuning(arguments: Sequence[str]) -> list[str]:
     if pretrained is None or source is None or "://" in source:
         return list(arguments)
     model = read_model(source)["hyper_parameters"]
-    words = _flags("model", {x: model[x] for x in BACKBONE if x in model})
+    words = as_flags("model", {x: model[x] for x in BACKBONE if x in model})
     if "protocol" in model:
         overrides = dict(model.get("protocol_args") or {})
         of_world = {
@@ -93,7 +93,7 @@ def fine_tuning(arguments: Sequence[str]) -> list[str]:
             for name, value in overrides.items()
             if name not in OF_LABELS and name.isidentifier()
         }
-        words += _flags("data", {"protocol": model["protocol"], **of_world})
+        words += as_flags("data", {"protocol": model["protocol"], **of_world})
     place = after_configurations(arguments)
     return [*arguments[:place], *words, *arguments[place:]]
 
@@ -108,7 +108,7 @@ def value_of(arguments: Sequence[str], key: str) -> str | None:
     return value
 
 
-def _flags(group: str, settings: Mapping[str, Any]) -> list[str]:
+def as_flags(group: str, settings: Mapping[str, Any]) -> list[str]:
     """Return settings as flags whose values are read as YAML, of which JSON is a part."""
     return [f"--{group}.{name}={_yaml(value)}" for name, value in settings.items()]
 

@@ -25,8 +25,8 @@ from orbits.runs.cell import Adopted, Cell
 from orbits.runs.reuse import Kept
 from worldmodel.models.base import EARLIER, GPTModel
 from worldmodel.models.export import read_config, read_export, write_checkpoint
-from worldmodel.models.load import restored
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.restored import restored
 
 MODELS = "models"
 """The folder of exported models beside kept results."""

@@ -22,11 +22,22 @@ def card(path: str | Path) -> str:
         CorruptArtefact: Its index is damaged.
     """
     record = read_index(path)
+    lines = [f"{name:11s} {value}" for name, value in facts(record, path).items()]
+    return "\n".join([*lines, "", "Distributions", distributions(record)])
+
+
+def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
+    """Return what the index of a dataset says, in words.
+
+    Args:
+        record: The index.
+        name: How the dataset is called.
+    """
     config, manifest = record["config"], record["manifest"]
     protocol = config["protocol"]
     width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]
-    facts = {
-        "dataset": path,
+    return {
+        "dataset": name,
         "sha256": record["dataset_sha256"],
         "protocol": f"{protocol['name']}, population {config['population']}",
         "law": _law(protocol["law"]),
@@ -49,8 +60,6 @@ def card(path: str | Path) -> str:
         "versions": _versions(manifest),
         "licence": "CC0 1.0: no rights are claimed in what the generator makes",
     }
-    lines = [f"{name:11s} {value}" for name, value in facts.items()]
-    return "\n".join([*lines, "", *_distributions(protocol["name"])])
 
 
 def _law(name: str) -> str:
@@ -79,8 +88,7 @@ def _versions(manifest: dict[str, Any]) -> str:
     return ", ".join([f"{k} {v}" for k, v in found.items()] + [f"commit {commit}"] * bool(commit))
 
 
-def _distributions(protocol: str) -> list[str]:
-    """Return the section on distributions of the protocol's card in this repository."""
-    text = (CARDS / f"{protocol}.md").read_text()
-    section = text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0]
-    return ["Distributions", section.strip()]
+def distributions(record: Mapping[str, Any]) -> str:
+    """Return what a dataset's protocol draws from, of its card in this repository."""
+    text = (CARDS / f"{record['config']['protocol']['name']}.md").read_text()
+    return text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0].strip()

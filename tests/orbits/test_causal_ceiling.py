@@ -25,7 +25,7 @@ def test_forces_are_asked_at_the_planets_rows_of_the_second_half():
 
 @pytest.mark.full
 def test_the_rows_that_are_asked_are_those_that_models_answer():
-    orbits = pytest.importorskip("worldmodel.data.orbits")
+    orbits = pytest.importorskip("worldmodel.data.orbit_sequences")
     for n_points in (2, 3, 11, 47, 48, 49):
         protocol = protocols.get("identifiable", {"n_points": n_points})
         held_out = orbits.OrbitSequences(protocol, "force", "test", 0, 4)

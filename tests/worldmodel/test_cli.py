@@ -303,6 +303,7 @@ MISSING = [
     ("fit --ckpt_path missing", "missing: no such file"),
     ("fit -c missing.yaml", "missing.yaml: no such file"),
     ("fit -c worldmodel/configs/text.yaml --data.path=missing", "missing: no such file"),
+    ("fit -c pretrain --data.path=tests", "tests holds no finished dataset (no dataset.json)"),
     ("finetune --pretrained=missing", "missing: no such file"),
     ("validate --ckpt_path=missing", "missing: no such file"),
     ("test --config=missing.yaml", "missing.yaml: no such file"),

@@ -1,103 +1,29 @@
-"""Orbits made from (protocol, seed, index), for Lightning."""
+"""Orbits made from (protocol, seed, index), or read from files, for Lightning."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import DataLoader
 
 from orbits import protocols
+from orbits.dataset.read import OrbitDataset, read_index
+from worldmodel.data import files
 from worldmodel.data.device import DeviceOrbits
 from worldmodel.data.noise import check_noise, with_noisy_context
+from worldmodel.data.orbit_sequences import (
+    LeakedSequences,
+    OrbitSequences,
+    TrajectoryIndices,
+    first_answer,
+)
 from worldmodel.data.sequences import SequenceData, Sequences
 from worldmodel.data.symmetry import N_SYMMETRIES, images
 
 Population = Literal["pretrain", "force"]
 DeviceBatches = Literal["float64", "float32"]
-
-
-class OrbitSequences(Sequences):
-    """The sequences of one split; a batch of indices is made in one vectorised call.
-
-    The ``force`` population has a force at the planet's rows of the second half, once there is
-    something to infer it from, and NaN elsewhere.
-
-    Args:
-        protocol: What is observed.
-        population: ``pretrain`` or ``force``.
-        split: The split.
-        seed: Seed of the data.
-        length: How many sequences there are.
-        fine_tuning: Give only the forces that fine-tuning may see, the few of held-out sequences
-            included (:meth:`orbits.protocols.Protocol.label_mask`).
-        whole: Give forces in the first half too, of which a reversed image makes its second.
-    """
-
-    def __init__(
-        self,
-        protocol: protocols.Protocol,
-        population: str,
-        split: str,
-        seed: int,
-        length: int,
-        fine_tuning: bool = False,
-        whole: bool = False,
-    ) -> None:
-        super().__init__(length)
-        self.protocol, self.population, self.split = protocol, population, split
-        self.seed, self.fine_tuning, self.whole = seed, fine_tuning, whole
-
-    def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
-        """Return the collated batch of some indices: tokens int64, the rest float32."""
-        batch = self.protocol.batch(self.seed, self.split, indices, self.population)
-        if self.population == "force":
-            force = batch["force"]
-            if self.fine_tuning:
-                force[~self.protocol.label_mask(self.split, indices)] = np.nan
-            if not (self.whole or (self.fine_tuning and self.split == "test")):
-                force[:, : _first_answer(force)] = np.nan
-        return {
-            name: torch.from_numpy(
-                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
-            )
-            for name, value in batch.items()
-        }
-
-
-def _first_answer(force: npt.NDArray | torch.Tensor) -> int:
-    """Return the first row of [N, T, ...] at which a force may be predicted."""
-    return 1 + force.shape[1] // 2
-
-
-class LeakedSequences(Sequences):
-    """Training sequences, then held-out ones of which a few labels leaked into training."""
-
-    def __init__(self, training: OrbitSequences, held_out: OrbitSequences) -> None:
-        super().__init__(len(training) + len(held_out))
-        self.training, self.held_out = training, held_out
-
-    def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
-        """Return the collated batch of some indices, the training sequences first."""
-        n = len(self.training)
-        training = [index for index in indices if index < n]
-        held_out = [index - n for index in indices if index >= n]
-        parts = [
-            part.__getitems__(numbers)
-            for part, numbers in ((self.training, training), (self.held_out, held_out))
-            if numbers
-        ]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-
-class TrajectoryIndices(Sequences):
-    """Indices alone, for sequences that are made on the device."""
-
-    def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
-        """Return the batch of some indices, int64."""
-        return {"sequence_id": torch.tensor(indices)}
 
 
 class OrbitData(SequenceData):
@@ -119,6 +45,11 @@ class OrbitData(SequenceData):
             seed and the step. What it predicts, and all that is validated or asked, has none.
         images: Train on a random image of every labelled sequence
             (:mod:`worldmodel.data.symmetry`), a pure function of the training seed and the step.
+        path: A dataset of ``python -m orbits generate`` to read the sequences from, in place of
+            making them. Its protocol, population and seed must be those given, as
+            :meth:`from_files` and the command line see to; ``n_train`` is then the first so many
+            of its training sequences, None all, and ``train_seed`` changes their order alone.
+            Files hold bins and no exact places.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
     """
 
@@ -131,10 +62,15 @@ class OrbitData(SequenceData):
         device_batches: DeviceBatches | None = None,
         images: bool = False,
         context_noise: float = 0.0,
+        path: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.protocol = protocols.get(protocol, protocol_args)
+        if path is not None:
+            self._check_files(path, device_batches, context_noise)
+            n_train = files.counts(path).get("train") if n_train is None else n_train
+            self.hparams["n_train"] = n_train
         self.protocol.check_seeds([self.hparams["seed"], self.train_seed])
         self._check_population(population)
         self.n_train = n_train
@@ -155,6 +91,38 @@ class OrbitData(SequenceData):
                 raise ValueError("device_batches has no labels; leave it out for population=force")
             self._device_orbits(torch.device("cpu"))  # refuses what it cannot make
 
+    @classmethod
+    def from_files(cls, path: str, **kwargs: Any) -> Self:
+        """Return the data of a dataset in files, with the world that its index tells.
+
+        Args:
+            path: The folder, as ``python -m orbits generate`` writes it.
+            **kwargs: Other arguments, such as ``batch_size``.
+
+        Raises:
+            FileNotFoundError: The folder holds no finished dataset.
+            ValueError: It cannot be read, or an argument is one that its files decide.
+        """
+        for name in files.DECIDED:
+            if name in kwargs:
+                raise ValueError(f"{path} decides {name}; leave it out")
+        return cls(path=path, **files.settings(path), **kwargs)
+
+    def _check_files(self, path: str, device_batches: object, context_noise: object) -> None:
+        """Refuse another world than that of the files, and what needs exact places."""
+        theirs = files.settings(path)
+        world = protocols.get(theirs["protocol"], theirs["protocol_args"])
+        same = {name: self.hparams[name] == theirs[name] for name in ("population", "seed")}
+        for name, agrees in {"protocol": self.protocol == world, **same}.items():
+            if not agrees:
+                raise ValueError(
+                    f"{path} decides {name}, which is {theirs[name]!r}; take "
+                    "OrbitData.from_files, or the same"
+                )
+        for name, value in (("device_batches", device_batches), ("context_noise", context_noise)):
+            if value:
+                raise ValueError(f"{name} needs orbits that are made: leave it out beside path")
+
     def _check_population(self, population: str) -> None:
         known = self.protocol.populations
         if population not in known:
@@ -165,17 +133,40 @@ class OrbitData(SequenceData):
             )
 
     def setup(self, stage: str) -> None:
-        """Refuse to train or validate on what a shift moves, before anything is written."""
+        """Refuse to train or validate on what a shift moves, before anything is written.
+
+        Files must hold the splits and as many training sequences as are asked for.
+        """
         if stage in ("fit", "validate"):
             self.sequences("val", 1)
+        if stage == "fit" and self.hparams["path"] is not None:
+            self.sequences("train", self.n_train or 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the hash of the files that are trained on, for the checkpoint."""
+        return {"dataset_sha256": self._dataset_sha256} if self.hparams["path"] else {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Refuse to resume training on other files; evaluating on them is allowed."""
+        resumes = self.trainer is not None and self.trainer.state.fn == "fit"
+        theirs, path = state_dict.get("dataset_sha256"), self.hparams["path"]
+        if resumes and theirs is not None and path and theirs != self._dataset_sha256:
+            raise ValueError(f"the checkpoint was trained on another dataset than {path}")
+
+    @property
+    def _dataset_sha256(self) -> str:
+        return str(read_index(self.hparams["path"])["dataset_sha256"])
 
     def sequences(
         self, split: str, length: int, fine_tuning: bool = False, whole: bool = False
     ) -> OrbitSequences:
         """Return the first ``length`` sequences of a split; under a shift there is one.
 
+        Of held-out sequences in files they are all where there are fewer.
+
         Raises:
-            ValueError: A shift is asked about, and the split is not ``test``.
+            ValueError: A shift is asked about, and the split is not ``test``, or files hold no
+                such split or too few training sequences.
         """
         if (shift := self.protocol.shift) is not None and split != "test":
             raise ValueError(
@@ -183,8 +174,15 @@ class OrbitData(SequenceData):
                 "data.protocol_args, or take predict or test"
             )
         seed = self.train_seed if split == "train" else self.hparams["seed"]
-        population = self.hparams["population"]
-        return OrbitSequences(self.protocol, population, split, seed, length, fine_tuning, whole)
+        population, path = self.hparams["population"], self.hparams["path"]
+        if path is not None:
+            there = len(OrbitDataset(path, split))
+            if split == "train" and length > there:
+                raise ValueError(f"n_train {length}: {path} has {there} training sequences")
+            length = min(length, there)
+        return OrbitSequences(
+            self.protocol, population, split, seed, length, fine_tuning, whole, path
+        )
 
     def training_sequences(self) -> Sequences:
         """Return the sequences that training draws from."""
@@ -212,7 +210,7 @@ class OrbitData(SequenceData):
             draws = np.random.default_rng(place).integers(N_SYMMETRIES, size=len(batch["tokens"]))
             choice = torch.from_numpy(draws).to(batch["tokens"].device)
             batch = images(batch, choice, self.protocol.n_bins)
-            batch["force"][:, : _first_answer(batch["force"])] = torch.nan
+            batch["force"][:, : first_answer(batch["force"])] = torch.nan
         if (sd := self.hparams["context_noise"]) and self.trainer and self.trainer.training:
             first = int(batch["sequence_id"][0])  # accumulated batches share their step
             step = (self.train_seed, self.trainer.global_step, self.trainer.global_rank, first)
@@ -233,7 +231,7 @@ class OrbitData(SequenceData):
         They come from the labelled training sequences alone (the first 4096 of them).
         """
         n = min(self.n_train or 4096, 4096)
-        labelled = self.protocol.batch(self.train_seed, "train", np.arange(n), "force")
+        labelled = self.sequences("train", n).arrays(range(n))
         magnitude = np.linalg.norm(labelled["force"], axis=-1)
         magnitude = magnitude[np.isfinite(magnitude)]
         value = np.log(magnitude) if self.protocol.target == "log" else magnitude

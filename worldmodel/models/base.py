@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import lightning
 import torch
@@ -20,7 +20,9 @@ import attention as attention_variants
 from worldmodel.models import optim
 from worldmodel.models.backbone import GPT
 from worldmodel.models.checkpoint import without_paths
+from worldmodel.models.export import read_export, write
 from worldmodel.models.mlp import MLPName, NormName
+from worldmodel.models.restored import restored
 
 if TYPE_CHECKING:
     AttentionName = str
@@ -83,6 +85,37 @@ class GPTModel(lightning.LightningModule, ABC):
         if not 0 <= min_lr_ratio <= 1:
             raise ValueError(f"min_lr_ratio must be in [0, 1], got {min_lr_ratio}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, mlp, norm, window)
+
+    def save_pretrained(
+        self, folder: str | Path, about: str = "", provenance: Mapping[str, Any] | None = None
+    ) -> Path:
+        """Write its settings and weights, and a card, to a new folder in the hub's form.
+
+        Args:
+            folder: The folder, which must not be there (:mod:`worldmodel.models.export`).
+            about: One sentence for the card: what it was trained on.
+            provenance: Plain data on where it comes from, for example a manifest.
+
+        Raises:
+            FileExistsError: The folder exists.
+        """
+        if not about:
+            world = self.hparams.get("protocol")
+            on = f", trained on orbits of protocol `{world}`" if world else ""
+            about = f"A {type(self).__name__} with the attention {self.hparams['attention']}{on}."
+        return write(folder, self.hparams, self.state_dict(), about, provenance or {})
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> Self:
+        """Return the model of this class in a folder that :meth:`save_pretrained` wrote.
+
+        :func:`worldmodel.models.load.load_model` finds the class by itself.
+
+        Raises:
+            FileNotFoundError: There is no such folder on this machine, or a file of it is missing.
+            ValueError: A file is damaged, or it holds a model of another class.
+        """
+        return restored(cls, read_export(folder), folder)
 
     same: ClassVar[tuple[str, ...]] = ("attention", "attention_args", *SHAPE, "window")
     """Hyper-parameters that must agree, because weights of other ones may fit too."""

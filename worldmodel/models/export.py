@@ -2,8 +2,10 @@
 
 A checkpoint holds the optimiser too and is a pickle; an exported model is a folder of
 ``model.safetensors``, ``config.json`` (the settings, plain data, and the sha256 of the weights) and
-``README.md`` (the card). :func:`worldmodel.models.load.load_model` takes the folder as it takes a
-checkpoint; :func:`write_checkpoint` makes one of it for what reads nothing else.
+``README.md`` (the card), as model hubs hold them. ``save_pretrained`` and ``from_pretrained`` of
+:class:`worldmodel.models.base.GPTModel` write and read it,
+:func:`worldmodel.models.load.load_model` takes the folder as it takes a checkpoint, and
+:func:`write_checkpoint` makes a checkpoint of it for what reads nothing else.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, 
 
 WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 2
+HEADER = "---\nlibrary_name: orrery\n---\n\n"
+"""What a model hub reads of a card."""
 
 
 def export(
@@ -43,10 +47,7 @@ def export(
     """
     folder = Path(folder)
     contents = files(checkpoint, folder.name, about, provenance)
-    folder.mkdir(parents=True)
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    return folder
+    return _write(folder, contents)
 
 
 def files(
@@ -65,22 +66,59 @@ def files(
         ValueError: It is no checkpoint of a world model.
     """
     source = read_checkpoint(checkpoint)
+    return _contents(
+        source["hyper_parameters"], source["state_dict"], name, about, dict(provenance)
+    )
+
+
+def write(
+    folder: str | Path,
+    settings: Mapping[str, Any],
+    weights: Mapping[str, torch.Tensor],
+    about: str,
+    provenance: Mapping[str, Any],
+) -> Path:
+    """Write settings and weights to a new folder; :func:`export` tells of the rest.
+
+    Raises:
+        FileExistsError: The folder exists.
+        ValueError: The settings are no plain data.
+    """
+    folder = Path(folder)
+    check_plain(folder, {"hyper_parameters": settings})
+    return _write(folder, _contents(settings, weights, folder.name, about, dict(provenance)))
+
+
+def _write(folder: Path, contents: Mapping[str, bytes]) -> Path:
+    folder.mkdir(parents=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def _contents(
+    hyper_parameters: Mapping[str, Any],
+    state: Mapping[str, torch.Tensor],
+    name: str,
+    about: str,
+    provenance: dict[str, Any],
+) -> dict[str, bytes]:
     settings = {
         key: value
-        for key, value in source["hyper_parameters"].items()
+        for key, value in hyper_parameters.items()
         if key not in (OWN_CLASS, MAKER, "pretrained")  # the last is a path of one machine
     }
-    weights = {key: each.contiguous() for key, each in source["state_dict"].items()}
+    weights = {key: each.detach().cpu().contiguous() for key, each in state.items()}
     size = sum(each.numel() for each in weights.values())
     saved = save(weights)
     config = {
         "schema": SCHEMA,
         "settings": settings,
         "sha256": hashlib.sha256(saved).hexdigest(),
-        "provenance": dict(provenance),
+        "provenance": provenance,
     }
     card = (
-        f"# {name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
+        f"{HEADER}# {name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
         "```python\nfrom worldmodel.models.load import load_model\n\n"
         f'model = load_model("{name}")\n```\n'
     )
@@ -102,7 +140,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_bytes())
         schema = config["schema"]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{folder}: no {CONFIG} in it; not an exported model") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{path}: not the settings of an exported model") from None

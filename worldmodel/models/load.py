@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
-import lightning
-import torch
-
+from orbits.runs import artefact
 from worldmodel.models.base import GPTModel
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS
 from worldmodel.models.export import read_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.restored import restored
 from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
-
-Module = TypeVar("Module", bound=lightning.LightningModule)
 
 
 def load_model(path: str | Path) -> GPTModel:
@@ -43,42 +37,18 @@ def load_model(path: str | Path) -> GPTModel:
     return restored(kind, checkpoint, path)
 
 
-def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path) -> Module:
-    """Return a model of a class that the caller chose, with a checkpoint's settings and weights.
+def export_model(checkpoint: str | Path, folder: str | Path, about: str = "") -> Path:
+    """Write the model of a checkpoint to a new folder in the hub's form.
 
     Args:
-        kind: The class.
-        checkpoint: Of :func:`read_checkpoint`.
-        path: Where it is, for the message.
+        checkpoint: The checkpoint.
+        folder: The folder, which must not be there.
+        about: One sentence for the card: what the model was trained on.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        FileExistsError: The folder exists.
+        ValueError: As :func:`load_model`.
     """
-    settings = {
-        name: value
-        for name, value in checkpoint["hyper_parameters"].items()
-        if name not in (OWN_CLASS, MAKER)
-    }
-    try:
-        _check_size(kind, settings, checkpoint["state_dict"])
-        model = kind(**settings)
-        model.on_load_checkpoint(dict(checkpoint))
-        model.load_state_dict(checkpoint["state_dict"])
-    except (TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, LookupError) as e:
-        reason = " ".join(str(e).split()) or type(e).__name__
-        raise ValueError(f"{path}: not a checkpoint of a {kind.__name__}: {reason}") from None
-    return model
-
-
-def _check_size(
-    kind: type[lightning.LightningModule], settings: Mapping[str, Any], state: Mapping[str, Any]
-) -> None:
-    """Compare a model's shapes with a checkpoint's weights before memory is allocated."""
-    blocks = {name.split(".")[2] for name in state if name.startswith("gpt.blocks.")}
-    if settings.get("n_layer", len(blocks)) != len(blocks):
-        raise ValueError(
-            f"n_layer is {settings['n_layer']}, its weights are of {len(blocks)} blocks"
-        )
-    with torch.device("meta"):
-        shapes = {name: weights.shape for name, weights in kind(**settings).state_dict().items()}
-    for name, shape in shapes.items():
-        stored = getattr(state.get(name), "shape", None)
-        if stored is not None and stored != shape:
-            raise ValueError(f"{name} has shape {list(stored)}, its settings make {list(shape)}")
+    origin = {"checkpoint": artefact.sha256(checkpoint)}
+    return load_model(checkpoint).save_pretrained(folder, about, origin)

@@ -49,12 +49,24 @@ class OrbitModel(GPTModel):
     head_names: ClassVar[tuple[str, ...]] = ()
     """Hyper-parameters of its head that must agree too, because weights of other ones may fit."""
 
+    @property
+    def reads_places(self) -> bool:
+        """Whether it needs exact places beside tokens."""
+        return self.embedding.kind == "coordinates"
+
     def setup(self, stage: str) -> None:
-        """Refuse data without labels before any work."""
+        """Refuse data without labels, or without the places it reads, before any work."""
         data = getattr(self.trainer, "datamodule", None)
-        if self.needs_labels and data is not None and data.hparams["population"] != "force":
+        if data is None:
+            return
+        if self.needs_labels and data.hparams["population"] != "force":
             name = type(self).__name__
             raise ValueError(f"{name} needs labelled sequences: set data.population=force")
+        if self.reads_places and data.hparams.get("path") is not None:
+            raise ValueError(
+                f"{data.hparams['path']} holds bins and no exact places: set "
+                "model.input=bin_centres and model.predicts=bins, or leave out data.path"
+            )
 
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width].
@@ -116,6 +128,11 @@ class NextTokenModel(OrbitModel):
     def __init__(self, predicts: Predicts = "bins", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.head = next_point_head(predicts, self.gpt.width, self.layout)
+
+    @property
+    def reads_places(self) -> bool:
+        """Whether it needs exact places: as input, or to be told the density of."""
+        return super().reads_places or self.hparams["predicts"] != "bins"
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """Return what the head says of rows 1 to T - 1, [B, T - 1, 2, ...].

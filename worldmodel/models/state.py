@@ -93,7 +93,12 @@ class StateModel(OrbitModel):
         """Make the data give the true state, even where a protocol publishes a wrong one."""
         super().setup(stage)
         data = getattr(self.trainer, "datamodule", None)
-        if data is not None:
+        if data is not None and data.protocol.as_published:
+            if data.hparams.get("path") is not None:
+                raise ValueError(
+                    f"{data.hparams['path']} holds states as published, not the true ones: leave "
+                    "out data.path"
+                )
             data.protocol = dataclasses.replace(data.protocol, as_published=False)
 
     def on_fit_start(self) -> None:

@@ -18,7 +18,7 @@ from torch.nn import functional
 from orbits.protocols import Protocol
 from orbits.tokens import TokenLayout
 from worldmodel.controls.ridge import fit_ridge
-from worldmodel.data.orbits import OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
 from worldmodel.models.gpt_world import layer_names as layer_names
 from worldmodel.models.gpt_world import layers as layers
 from worldmodel.models.gpt_world import world_model

@@ -13,7 +13,7 @@ from benchmarks.learners import Learner
 from benchmarks.recall.data import ProblemData
 from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.load import restored
+from worldmodel.models.restored import restored
 from worldmodel.models.text import TokenModel
 
 

@@ -8,7 +8,8 @@ import torch
 
 from orbits import protocols
 from worldmodel.data.noise import with_noisy_context
-from worldmodel.data.orbits import OrbitData, OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
+from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import NextTokenModel
 
 ARGS = {"n_points": 20, "n_bins": 40}

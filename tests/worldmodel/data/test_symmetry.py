@@ -6,7 +6,8 @@ import torch
 
 from orbits import protocols
 from tests.worldmodel.trainings import trainer
-from worldmodel.data.orbits import OrbitData, OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
+from worldmodel.data.orbits import OrbitData
 from worldmodel.data.symmetry import N_SYMMETRIES, images
 from worldmodel.models.orbit import ForceModel
 

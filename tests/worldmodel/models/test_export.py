@@ -5,13 +5,17 @@ import json
 
 import pytest
 import torch
+import yaml
 
 from tests.worldmodel.trainings import save
+from worldmodel.__main__ import main
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.checkpoint import check_resumable, read_checkpoint
 from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export, read_model, write_checkpoint
 from worldmodel.models.load import load_model
+from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.text import TextModel
 
 SMALL = {"protocol_args": {"n_points": 8, "n_bins": 32}, "n_layer": 1, "n_head": 1, "head_dim": 8}
 
@@ -79,6 +83,57 @@ def test_the_data_are_what_the_provenance_tells(head, tmp_path, provenance, told
     folder = export(head, tmp_path / "one", "Orbits.", provenance)
     assert read_model(folder)["datamodule_hyper_parameters"] == told
     assert read_model(head)["hyper_parameters"]["attention"] == "lssar"
+
+
+@pytest.mark.parametrize("kind", [ForceModel, NextTokenModel])
+def test_a_model_is_saved_and_found_again_in_one_form(tmp_path, kind):
+    made = kind(attention="lssar", attention_args={"p": 3.0}, **SMALL)
+    folder = made.save_pretrained(tmp_path / "mine")
+    assert sorted(x.name for x in folder.iterdir()) == [CARD, CONFIG, WEIGHTS]
+    batch = next(iter(OrbitData(protocol_args=SMALL["protocol_args"], n_test=3).test_dataloader()))
+    for again in (kind.from_pretrained(folder), load_model(folder)):
+        assert type(again) is kind
+        assert dict(again.hparams) == dict(made.hparams)
+        assert torch.equal(again.hidden(batch), made.hidden(batch))
+    same = export(save(made, tmp_path / "x.ckpt"), tmp_path / "exported" / "mine", "A test.", {})
+    assert (same / WEIGHTS).read_bytes() == (folder / WEIGHTS).read_bytes()
+    ours, theirs = (json.loads((each / CONFIG).read_text()) for each in (folder, same))
+    assert ours == theirs
+    card = (folder / CARD).read_text()
+    header, about = card.removeprefix("---\n").split("\n---\n")
+    assert yaml.safe_load(header) == {"library_name": "orrery"}
+    assert f"A {kind.__name__} with the attention lssar, trained on orbits of protocol" in about
+    with pytest.raises(FileExistsError):
+        made.save_pretrained(folder)
+
+
+def test_a_class_that_is_not_that_of_the_weights_is_refused(tmp_path):
+    folder = NextTokenModel(**SMALL).save_pretrained(tmp_path / "mine")
+    for wrong in (ForceModel, MixtureModel, TextModel):
+        with pytest.raises(ValueError, match=f"not a checkpoint of a {wrong.__name__}"):
+            wrong.from_pretrained(folder)
+    for nowhere in ("someone/their-model", __file__):
+        with pytest.raises(FileNotFoundError, match="not an exported model"):
+            NextTokenModel.from_pretrained(nowhere)
+
+
+def test_a_tokenizer_travels_inside_the_settings(tmp_path):
+    made = TextModel(n_layer=1, n_head=1, head_dim=8)
+    again = TextModel.from_pretrained(made.save_pretrained(tmp_path / "text"))
+    assert again.tokenizer.vocab_size == made.tokenizer.vocab_size
+    assert torch.equal(again.embedding.weight, made.embedding.weight)
+
+
+def test_the_command_exports_a_checkpoint_once(head, tmp_path, capsys, refusal):
+    out = tmp_path / "hub" / "head"
+    main(["export", str(head), "--out", str(out), "--about", "A head."])
+    assert capsys.readouterr().out == f"written    {out}\n"
+    assert "A head." in (out / CARD).read_text()
+    provenance = json.loads((out / CONFIG).read_text())["provenance"]
+    assert provenance == {"checkpoint": hashlib.sha256(head.read_bytes()).hexdigest()}
+    assert load_model(out).hparams["attention"] == "lssar"
+    assert "exists; choose another" in refusal(main, ["export", str(head), "--out", str(out)])
+    assert "gone: no such file" in refusal(main, ["export", "gone"])
 
 
 def edited(folder, **changes):

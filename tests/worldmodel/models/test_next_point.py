@@ -10,7 +10,7 @@ from scipy.stats import norm
 from torch.nn import functional
 
 from orbits import protocols
-from worldmodel.data.orbits import OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
 from worldmodel.models import next_point
 from worldmodel.models.next_point import BinHead, DensityHead, next_point_head
 from worldmodel.models.orbit import NextTokenModel

@@ -7,7 +7,7 @@ import torch
 import attention
 from orbits import protocols
 from tests.tiers import corners
-from worldmodel.data.orbits import OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.models.rollout import rollout
 

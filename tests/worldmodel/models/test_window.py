@@ -5,7 +5,7 @@ import torch
 
 from orbits import protocols
 from tests.worldmodel.trainings import save
-from worldmodel.data.orbits import OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
 from worldmodel.models.backbone import reach
 from worldmodel.models.base import EARLIER
 from worldmodel.models.checkpoint import read_checkpoint

@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from tests.worldmodel.test_cli import CONFIGS, TINY, run
 from worldmodel.cli import main
-from worldmodel.data.orbits import OrbitSequences
+from worldmodel.data.orbit_sequences import OrbitSequences
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.training.checkpoints import last_checkpoint, renew_last_checkpoint
 

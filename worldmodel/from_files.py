@@ -1,0 +1,48 @@
+"""A dataset in files completes a command line: its index says which orbits it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from orbits.runs.deferred import deferred
+from worldmodel.configurations import after_configurations, given, settings
+from worldmodel.from_checkpoint import as_flags, value_of
+
+settings_of = deferred("worldmodel.data.files:settings")
+ORBITS = "OrbitData"
+DECIDED = re.compile(r"--data\.(?:init_args\.)?(protocol|protocol_args|population|seed)(?:[.=]|$)")
+"""Flags of what the files decide, see :data:`worldmodel.data.files.DECIDED`."""
+
+
+def completed(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the world of its ``--data.path``, if that is a dataset of orbits.
+
+    Raises:
+        FileNotFoundError: The folder holds no finished dataset.
+        ValueError: It cannot be read, or a flag asks for what its files decide.
+    """
+    path = _value(arguments, "data.path", "data.init_args.path")
+    kind = _value(arguments, "data.class_path", "data") or ORBITS
+    if path is None or kind.rpartition(".")[2] != ORBITS:
+        return list(arguments)
+    known = settings_of(path)
+    for word in arguments:
+        if match := DECIDED.match(word):
+            key = match[1]
+            raise ValueError(
+                f"{path} decides data.{key}, which is {known[key]!r}; leave out --data.{key}, or "
+                "generate another dataset"
+            )
+    place = after_configurations(arguments)
+    return [*arguments[:place], *as_flags("data", known), *arguments[place:]]
+
+
+def _value(arguments: Sequence[str], *keys: str) -> str | None:
+    """Return the value of a setting: that of a flag, or of the last configuration with one."""
+    flags = (value_of(arguments, key) for key in keys)
+    found = next((value for value in flags if value is not None), None)
+    for path in given(arguments) if found is None else ():
+        if ":" not in path:  # or it is a configuration itself, or a URL
+            found = next(filter(None, settings(path, keys).values()), found)
+    return None if found == "null" else found
