@@ -15,6 +15,7 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
+    SIZES,
     block_of_rows,
     dot,
     far_bias,
@@ -32,17 +33,16 @@ from attention.triton.primitives import (
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def pre_kernel(
     out, grad, extra, rows, row_grads,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     L1: tl.constexpr, SHARPEN: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write k1, d, k2 of each row, and for elastic the gradient of tau, to ``row_grads`` [4, ...].
 
     All are taken from the rows' saved numbers and from dot products of dO, the output and extra.
     """
-    _, n_rows, length, total_length, _ = sizes
     _, _, _, _, _, _, tau0, tau1, slope, p = numbers
     blocks = tl.cdiv(length, ROWS)
     head = (tl.program_id(0) // blocks).to(tl.int64)
@@ -82,10 +82,10 @@ def pre_kernel(
     tl.store(row_grads + 2 * n_rows, k2, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def dq_kernel(
     q, k, v, grad, inverse, bias, rows, row_grads, dq, dbias,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
     UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
@@ -95,7 +95,6 @@ def dq_kernel(
     With ``UNIT`` q holds unit vectors and ``inverse`` one over the lengths they had: the gradient
     is that of the vectors before.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     number, gradient = _load_numbers_and_gradients(
@@ -141,10 +140,10 @@ def dq_kernel(
     store_rows(dq + head * length * D, start, length, total, ROWS, D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def dkdv_kernel(
     q, k, v, grad, inverse, bias, rows, row_grads, dk, dv,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
     P: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
@@ -153,7 +152,6 @@ def dkdv_kernel(
 
     ``UNIT`` and ``inverse`` are as in dq_kernel, of the keys.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     blocks = tl.cdiv(total_length, KEYS)
     head = (tl.program_id(0) // blocks).to(tl.int64)

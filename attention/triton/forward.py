@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from attention.triton.primitives import (
+    SIZES,
     block_of_rows,
     distance_bias,
     dot,
@@ -17,10 +18,10 @@ from attention.triton.primitives import (
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def forward_kernel(
     q, k, v, bias, rows, out, extra,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
     P: tl.constexpr, SAVE: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
@@ -32,7 +33,6 @@ def forward_kernel(
     G = sum_j e_j (v_j - o) / W, e = r^(p-1), for reweight, and the mean of the v_j that survive,
     times their share, for elastic. One more product here saves a pass over all tiles there.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, norm0, norm1, _, _, _, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     q += head * length * D

@@ -12,6 +12,7 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
+    SIZES,
     block_of_rows,
     load_numbers,
     load_rows,
@@ -23,15 +24,14 @@ from attention.triton.primitives import (
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def means_kernel(
     q, k, v, grad, bias, rows, row_grads,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Write base, k2, distance to ``row_grads`` [1] to [3]; one program per block of rows."""
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, slope, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     inside = row < length

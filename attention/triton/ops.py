@@ -6,6 +6,7 @@ A ``custom_op`` rather than ``autograd.Function``: it passes ``opcheck``, compil
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -84,10 +85,8 @@ def attention_forward(
     if out.numel():
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         if unit:
-            directions_q, inverse_q, directions_k, inverse_k = units
-            call.normalise(q, directions_q, inverse_q)
-            call.normalise(k, directions_k, inverse_k)
-            q, k = directions_q, directions_k
+            call.normalise(q, k, *units)
+            q, _, k, _ = units
         if call.sharpened:
             call.launch(stats_kernel, "stats", q, k, tau, bias, rows)
         call.launch(forward_kernel, "forward", q, k, v, bias, rows, out, extra, SAVE=save)
@@ -234,13 +233,15 @@ class _Call:
             units += [x.new_empty(shape), inverse]
         return out, rows, extra, *units
 
-    def normalise(self, x: Tensor, directions: Tensor, inverse: Tensor) -> None:
-        """Write the directions of vectors and one over their lengths."""
-        n_rows, rows = inverse.numel(), ROW_TILE.rows
+    def normalise(self, q: Tensor, k: Tensor, *units: Tensor) -> None:
+        """Write the directions of q and k and one over their lengths."""
+        n_rows = [math.prod(x.shape[:3]) for x in (q, k)]
+        blocks = sum(triton.cdiv(n, ROW_TILE.rows) for n in n_rows)
         with self._device():
-            unit_kernel[(triton.cdiv(n_rows, rows),)](
-                x, directions, inverse, n_rows,
-                D=x.shape[3], ROWS=rows, num_warps=ROW_TILE.warps, num_stages=ROW_TILE.stages,
+            unit_kernel[(blocks,)](
+                q, k, *units, *n_rows,
+                D=q.shape[3], ROWS=ROW_TILE.rows,
+                num_warps=ROW_TILE.warps, num_stages=ROW_TILE.stages,
             )  # fmt: skip
 
     def launch(self, kernel: Any, name: str, *tensors: Tensor | None, **choices: Any) -> None:
@@ -258,7 +259,11 @@ class _Call:
         with self._device():
             kernel[(blocks * batch * heads,)](
                 *tensors,
-                (heads, batch * heads * length, length, self.total_length, self.longest),
+                heads,
+                batch * heads * length,
+                length,
+                self.total_length,
+                self.longest,
                 tuple(self.numbers),
                 **{key: value for key, value in choices.items() if key in kernel.arg_names},
                 num_warps=tile.warps,

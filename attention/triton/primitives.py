@@ -17,6 +17,10 @@ import triton.language as tl
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 SMALLEST_NORMAL = tl.constexpr(2.0**-126)
 
+SIZES = ("heads", "n_rows", "length", "total_length", "longest")
+"""The whole numbers of a call. Triton would compile a kernel again for each that is 1, or divides
+by 16 where the last did not; as arguments of their own they can be exempt."""
+
 
 @triton.jit
 def narrow(x, TYPE: tl.constexpr):

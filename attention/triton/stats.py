@@ -15,6 +15,7 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
+    SIZES,
     block_of_rows,
     distance_bias,
     dot,
@@ -28,15 +29,14 @@ DEAD_BELOW = tl.constexpr(reference.DEAD_BELOW)
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def stats_kernel(
     q, k, tau, bias, rows,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Write ``rows`` [4, B H, Lq] from q [B H, Lq, D] and k [B H, Lk, D]; a program per block."""
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, _, _, tau0, tau1, _, _ = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     q += head * length * D

@@ -29,7 +29,7 @@ from attention.triton.backend import SHARED
 from attention.triton.backward import dkdv_kernel, dq_kernel
 from attention.triton.forward import forward_kernel
 from attention.triton.means import means_kernel
-from attention.triton.primitives import INTERPRETED
+from attention.triton.primitives import INTERPRETED, SIZES
 from attention.triton.stats import stats_kernel
 
 LOCAL_LIMIT = 64
@@ -173,7 +173,7 @@ def build(
     absent = {"bias": choices["BIAS"] == "none", "tau": choices["SHARPEN"] != "elastic"}
     choices |= {name: None for name, gone in absent.items() if gone}
     element = "*bf16" if bits == 16 else "*fp32"
-    types: dict[str, object] = {"sizes": ("i32",) * 5, "numbers": ("fp32",) * 10}
+    types: dict[str, object] = {"numbers": ("fp32",) * 10, **dict.fromkeys(SIZES, "i32")}
     types |= dict.fromkeys(POINTERS, element) | dict.fromkeys(FLOAT_POINTERS, "*fp32")
     types |= dict.fromkeys(choices, "constexpr")
     names = function.arg_names
