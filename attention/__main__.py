@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from attention.listing import table
+from attention.triton.tiles import SHARED
 
 
 class _Parser(argparse.ArgumentParser):
@@ -48,7 +49,12 @@ def _parser() -> argparse.ArgumentParser:
     aot = commands.add_parser(
         "aot", help="build the fused kernels for a GPU that is not there, and check their limits"
     )
-    aot.add_argument("--only", default="", help="entries whose name contains this")
+    aot.add_argument(
+        "--arch", type=int, default=90, choices=tuple(SHARED), help="compute capability, as 90"
+    )
+    aot.add_argument(
+        "--only", nargs="+", default=[""], help="entries whose name contains one of these"
+    )
     aot.add_argument("--kinds", action="store_true", help="what else they serve, at d64 16bit")
     aot.add_argument("--jobs", type=int, default=2, help="processes")
 

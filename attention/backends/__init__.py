@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -27,12 +29,13 @@ class Backend:
 
     Attributes:
         refuses: Returns why a call (of spec, q and v) cannot be served, or None when it can.
-        avoids: Returns why ``auto`` passes it over although it could serve the call, or None.
+        avoids: Returns why ``auto`` passes it over although it could serve the call (of spec, q
+            and v), or None.
         attend: Maps (q, k, v, spec, parameters) to the output.
     """
 
     refuses: Callable[[AttnSpec, Tensor, Tensor], str | None]
-    avoids: Callable[[AttnSpec, Tensor], str | None]
+    avoids: Callable[[AttnSpec, Tensor, Tensor], str | None]
     attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
 
 
@@ -74,10 +77,28 @@ def _reference(
     return reference.attend(q, k, v, spec, parameters, chunk)
 
 
+def _warn_of_the_reference(refused: dict[str, str]) -> None:
+    """Say once for each set of reasons that a long sequence on a GPU has no fused kernel."""
+    if not torch.compiler.is_compiling():
+        _warn_once("; ".join(f"{name}: {why}" for name, why in refused.items()))
+
+
+@functools.cache
+def _warn_once(reasons: str) -> None:
+    warnings.warn(
+        f"more than {flex.LONG} keys on a GPU and no fused kernel: the reference takes memory for "
+        f"every pair of tokens ({reasons})",
+        stacklevel=4,
+    )
+
+
 # In the order in which "auto" tries them.
 BACKENDS: dict[str, Backend] = {
     "sdpa": Backend(sdpa.refuses, _never, sdpa.attend),
     "triton": Backend(triton.refuses, triton.avoids, triton.attend),
+    "triton_atomic": Backend(
+        triton.refuses, triton.avoids_atomic, functools.partial(triton.attend, atomic=True)
+    ),
     "flex": Backend(flex.refuses, flex.avoids, flex.attend),
     "reference": Backend(_never, _never, _reference),
 }
@@ -96,7 +117,7 @@ def choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str = "auto") -> Expla
     if backend != "auto" and reasons[backend]:
         raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")
     for name, candidate in BACKENDS.items():
-        reasons[name] = reasons[name] or candidate.avoids(spec, q)
+        reasons[name] = reasons[name] or candidate.avoids(spec, q, v)
     choice = next(name for name, why in reasons.items() if not why)
     if backend != "auto":
         choice = backend
@@ -114,7 +135,10 @@ def attend_spec(
     backend: str = "auto",
 ) -> Tensor:
     """Causal attention of a variant given as its specification, on tensors known to fit."""
-    name = choose(spec, q, v, backend).chosen
+    explanation = choose(spec, q, v, backend)
+    name = explanation.chosen
+    if (backend, name) == ("auto", "reference") and flex.is_long(v):
+        _warn_of_the_reference(explanation.refused)
     if q.shape[2] == 0:
         return q[..., :1] * k[:, :, :0, :1] * v[:, :, :0]  # empty, with gradients of zero
     return BACKENDS[name].attend(q, k, v, spec, parameters)

@@ -34,6 +34,9 @@ LOG_PHI: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": lambda s: torch.log(functional.softplus(s)),
 }
 
+LONG = 2048
+"""Keys beyond which ``auto`` prefers compiled calls, although slow to compile and not yet measured,
+to weights of every pair in memory."""
 FEWEST_VALUES = 16
 """Channels of values: FlexAttention's kernels multiply no fewer."""
 
@@ -55,11 +58,18 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     return None
 
 
-def avoids(spec: AttnSpec, q: Tensor) -> str | None:
+def avoids(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
     """Return why ``auto`` passes this backend over although it could serve the call."""
     if q.device.type == "cpu":
         return "on a CPU it runs unfused; ask for it by name"
-    return "it has not been measured on this device; ask for it by name"
+    if is_long(v):
+        return None
+    return f"it has not been measured on this device, for up to {LONG} keys; ask for it by name"
+
+
+def is_long(v: Tensor) -> bool:
+    """Whether weights of every pair of tokens are too many for a GPU's memory."""
+    return v.is_cuda and v.shape[2] > LONG
 
 
 def attend(

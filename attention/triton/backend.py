@@ -6,15 +6,11 @@ import functools
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from attention.reference import Parameters
 from attention.spec import AttnSpec
-from attention.triton import plan
-
-SHARED = 160 * 1024
-"""Shared memory in bytes that no shipped tile exceeds (``aot`` holds them to it)."""
-CAPABILITIES = ((8, 0), (9, 0), (10, 0))
-"""Compute capabilities with that much shared memory: A100, H100 and H200, B200."""
+from attention.triton import plan, tiles
 
 try:
     from attention.triton import ops
@@ -41,28 +37,47 @@ def _lacks(device: int) -> str | None:
     """Return what a GPU lacks, or None."""
     if torch.version.hip:
         return "the kernels are written for NVIDIA's GPUs"
-    capability = torch.cuda.get_device_capability(device)
-    if capability not in CAPABILITIES:
+    if ops.architecture(device) is None:
+        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
         return (
-            f"compute capability {capability[0]}.{capability[1]} has less than the "
-            f"{SHARED // 1024} KiB of shared memory that a tile may take"
+            f"{shared // 1024} KiB of shared memory a block are less than the "
+            f"{min(tiles.SHARED.values())} KiB that the smallest tiles may take"
         )
     return None
 
 
-def avoids(spec: AttnSpec, q: Tensor) -> str | None:
+def avoids(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
     """Return why ``auto`` passes the kernels over although they could serve the call."""
     return None if q.is_cuda else "the interpreter is for tests; ask for it by name"
 
 
+def avoids_atomic(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
+    """Return why ``auto`` passes over the kernels whose gradients come in one pass."""
+    return "its gradient of q differs between runs in the last digits; ask for it by name"
+
+
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None,
+    atomic: bool = False,
 ) -> Tensor:
-    """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
+    """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``.
+
+    ``atomic`` is as in :func:`attention.triton.ops.attend`.
+    """
     learned = parameters or {}
     tau = None
     if spec.sharpen.startswith("elastic"):
         fixed = q.new_full([q.shape[1]], spec.tau, dtype=torch.float32)
         tau = learned["tau"].to(torch.float32) if spec.learn_tau else fixed
     bias = plan.bias_table(spec, q, learned)
-    return ops.attend(q, k, v, plan.make(spec, q.shape[-1]), tau, bias)
+    width = q.shape[-1]
+    # Channels of zeros change no score; the scale is that of the caller's width.
+    more = next(dim for dim in tiles.HEAD_DIMS if dim >= width) - width
+    if more:
+        q, k, v = (functional.pad(x, (0, more)) for x in (q, k, v))
+    out = ops.attend(q, k, v, plan.make(spec, width), tau, bias, atomic)
+    return out[..., :width] if more else out

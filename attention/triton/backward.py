@@ -13,8 +13,8 @@ from ``means``.
 import triton
 import triton.language as tl
 
-from attention import reference
 from attention.triton.primitives import (
+    SIZES,
     block_of_rows,
     dot,
     far_bias,
@@ -23,84 +23,38 @@ from attention.triton.primitives import (
     load_rows,
     narrow,
     phi_and_slope,
+    power_of_two,
     scores_and_products,
     sharpen,
     store_rows,
     through_unit,
 )
 
-UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
-
-@triton.jit
-def pre_kernel(
-    out, grad, extra, rows, row_grads,
-    sizes, numbers,
-    L1: tl.constexpr, SHARPEN: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Write k1, d, k2 of each row, and for elastic the gradient of tau, to ``row_grads`` [4, ...].
-
-    All are taken from the rows' saved numbers and from dot products of dO, the output and extra.
-    """
-    _, n_rows, length, total_length, _ = sizes
-    _, _, _, _, _, _, tau0, tau1, slope, p = numbers
-    blocks = tl.cdiv(length, ROWS)
-    head = (tl.program_id(0) // blocks).to(tl.int64)
-    start = tl.program_id(0) % blocks * ROWS
-    row = start + tl.arange(0, ROWS)
-    inside = row < length
-    count = (row + (total_length - length) + 1).to(tl.float32)
-    rows += head * length + row
-    row_grads += head * length + row
-    here = head * length * D
-    upstream = load_rows(grad + here, start, length, ROWS, D).to(tl.float32)
-    result = load_rows(out + here, start, length, ROWS, D).to(tl.float32)
-    delta = tl.sum(upstream * result, axis=1)
-    gain = tl.load(rows + n_rows, mask=inside, other=0.0)
-    subtracted = tl.zeros([ROWS], tl.float32)
-    k1 = slope * gain
-    k2 = tl.zeros([ROWS], tl.float32)
-    if SHARPEN == "none":
-        if L1:
-            k2 = k1 * delta
-    else:
-        offset = tl.load(rows + 3 * n_rows, mask=inside, other=0.0)
-        saved = load_rows(extra + here, start, length, ROWS, D).to(tl.float32)
-        along = tl.sum(upstream * saved, axis=1)
-        if SHARPEN == "reweight":
-            stretch = tl.load(rows + 2 * n_rows, mask=inside, other=0.0)
-            k1 *= p * stretch
-            subtracted = delta
-            k2 = tl.where(count > UNTOUCHED_ROWS, slope * p * stretch / count * along, 0.0)
-        else:
-            along *= count
-            k2 = k1 * (delta + offset * gain * along)
-            per_tau = tau0 * tl.exp2(-tau1 * tl.log2(count))
-            tl.store(row_grads + 3 * n_rows, -along * per_tau, mask=inside)
-    tl.store(row_grads, k1, mask=inside)
-    tl.store(row_grads + n_rows, subtracted, mask=inside)
-    tl.store(row_grads + 2 * n_rows, k2, mask=inside)
-
-
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def dq_kernel(
-    q, k, v, grad, inverse, bias, rows, row_grads, dq, dbias,
-    sizes, numbers,
+    q, k, v, grad, inverse, bias, rows, row_grads, peaks, dq, dbias,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
-    UNIT: tl.constexpr, EXACT: tl.constexpr,
+    UNIT: tl.constexpr, EXACT: tl.constexpr, SCALED: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Write the gradient of q, and add that of a learned bias; one program per block of rows.
 
     With ``UNIT`` q holds unit vectors and ``inverse`` one over the lengths they had: the gradient
-    is that of the vectors before.
+    is that of the vectors before. With ``SCALED`` du is multiplied by a power of two that brings
+    it within the type of q.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
+    exponent = 0.0
+    if SCALED:
+        n_heads = n_rows // length
+        exponent = power_of_two(peaks, head, n_heads, total_length - 1, scale0, scale1)
     number, gradient = _load_numbers_and_gradients(
-        rows, row_grads, n_rows, head * length, row, length, place, scale0, scale1, SHARPEN, EXACT
-    )
+        rows, row_grads, n_rows, head * length, row, length, place, scale0, scale1, exponent,
+        SHARPEN, EXACT, SCALED,
+    )  # fmt: skip
     if BIAS != "none":
         bias += head % heads * longest
         dbias += head % heads * longest
@@ -118,45 +72,53 @@ def dq_kernel(
     for key in tl.range(0, far, KEYS):
         total = _add_to_dq(
             total, block, upstream, k, v, key, place, number, gradient, p,
-            bias, dbias, total_length, longest,
+            exponent, bias, dbias, total_length, longest,
             PHI, SHARPEN, far_bias(BIAS), P, EXACT, PRECISE, D, KEYS, False,
         )  # fmt: skip
     if has_table(BIAS):
         for key in tl.range(far, unmasked, KEYS, num_stages=1):
             total = _add_to_dq(
                 total, block, upstream, k, v, key, place, number, gradient, p,
-                bias, dbias, total_length, longest,
+                exponent, bias, dbias, total_length, longest,
                 PHI, SHARPEN, BIAS, P, EXACT, PRECISE, D, KEYS, False,
             )  # fmt: skip
     for key in tl.range(unmasked, tl.minimum(first_place + ROWS, total_length), KEYS):
         total = _add_to_dq(
             total, block, upstream, k, v, key, place, number, gradient, p,
-            bias, dbias, total_length, longest,
+            exponent, bias, dbias, total_length, longest,
             PHI, SHARPEN, BIAS, P, EXACT, PRECISE, D, KEYS, True,
         )  # fmt: skip
-    total *= number[0][:, None]
+    total *= (number[0] * tl.exp2(-exponent))[:, None]
     if UNIT:
         here = head * length
         total = through_unit(total, q + here * D, inverse + here, start, length, ROWS, D)
     store_rows(dq + head * length * D, start, length, total, ROWS, D)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def dkdv_kernel(
-    q, k, v, grad, inverse, bias, rows, row_grads, dk, dv,
-    sizes, numbers,
+    q, k, v, grad, inverse, bias, rows, row_grads, peaks, dk, dv, sums_q,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
-    P: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr,
+    P: tl.constexpr, UNIT: tl.constexpr, EXACT: tl.constexpr, SCALED: tl.constexpr,
+    ATOMIC: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Write the gradients of k and v; one program per block of keys.
 
-    ``UNIT`` and ``inverse`` are as in dq_kernel, of the keys.
+    ``UNIT``, ``SCALED`` and ``inverse`` are as in dq_kernel, of the keys. With ``ATOMIC`` the
+    gradient of q is added up in ``sums_q`` [B H, Lq, D], float32, in place of dq_kernel:
+    ``finish_kernel`` makes it.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, _, _, _, _, _, _, _, p = numbers
     blocks = tl.cdiv(total_length, KEYS)
     head = (tl.program_id(0) // blocks).to(tl.int64)
+    exponent = 0.0
+    if SCALED:
+        n_heads = n_rows // length
+        exponent = power_of_two(peaks, head, n_heads, total_length - 1, scale0, scale1)
+    if ATOMIC:
+        sums_q += head * length * D
     key = tl.program_id(0) % blocks * KEYS  # the first keys have the most rows
     keys = key + tl.arange(0, KEYS)
     here = head * total_length * D
@@ -174,8 +136,8 @@ def dkdv_kernel(
     for start in tl.range(first, tl.minimum(seen_by_all, length), ROWS):
         sum_k, sum_v = _add_to_dkdv(
             sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
-            head * length, length, lead, scale0, scale1, p, bias, longest,
-            PHI, L1, SHARPEN, BIAS, P, EXACT, PRECISE, D, ROWS, True,
+            head * length, length, lead, scale0, scale1, p, exponent, bias, longest,
+            sums_q, PHI, L1, SHARPEN, BIAS, P, EXACT, SCALED, ATOMIC, PRECISE, D, ROWS, True,
         )  # fmt: skip
     far = seen_by_all
     if has_table(BIAS):
@@ -183,15 +145,18 @@ def dkdv_kernel(
         for start in tl.range(seen_by_all, tl.minimum(far, length), ROWS, num_stages=1):
             sum_k, sum_v = _add_to_dkdv(
                 sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
-                head * length, length, lead, scale0, scale1, p, bias, longest,
-                PHI, L1, SHARPEN, BIAS, P, EXACT, PRECISE, D, ROWS, False,
+                head * length, length, lead, scale0, scale1, p, exponent, bias, longest,
+                sums_q, PHI, L1, SHARPEN, BIAS, P, EXACT, SCALED, ATOMIC, PRECISE, D, ROWS, False,
             )  # fmt: skip
     for start in tl.range(far, length, ROWS):
         sum_k, sum_v = _add_to_dkdv(
             sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
-            head * length, length, lead, scale0, scale1, p, bias, longest,
-            PHI, L1, SHARPEN, far_bias(BIAS), P, EXACT, PRECISE, D, ROWS, False,
+            head * length, length, lead, scale0, scale1, p, exponent, bias, longest,
+            sums_q, PHI, L1, SHARPEN, far_bias(BIAS), P, EXACT, SCALED, ATOMIC, PRECISE, D, ROWS,
+            False,
         )  # fmt: skip
+    if SCALED:
+        sum_k *= tl.exp2(-exponent)
     if UNIT:
         factors = inverse + head * total_length
         sum_k = through_unit(sum_k, k + here, factors, key, total_length, KEYS, D)
@@ -201,10 +166,13 @@ def dkdv_kernel(
 
 @triton.jit
 def _load_numbers_and_gradients(
-    rows, row_grads, n_rows, first, row, length, place, scale0, scale1,
-    SHARPEN: tl.constexpr, EXACT: tl.constexpr,
+    rows, row_grads, n_rows, first, row, length, place, scale0, scale1, exponent,
+    SHARPEN: tl.constexpr, EXACT: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """Load a block's (scale, shift, stretch, offset), and its (k1, d, rest of d, k2, gain)."""
+    """Load a block's (scale, shift, stretch, offset), and its (k1, d, rest of d, k2, gain).
+
+    With ``SCALED`` k1 and k2 are multiplied by 2^exponent.
+    """
     inside = row < length
     rows += first + row
     row_grads += first + row
@@ -216,6 +184,9 @@ def _load_numbers_and_gradients(
     if EXACT:
         rest = tl.load(row_grads + 3 * n_rows, mask=inside, other=0.0)
     k2 = tl.load(row_grads + 2 * n_rows, mask=inside, other=0.0)
+    if SCALED:
+        k1 *= tl.exp2(exponent)
+        k2 *= tl.exp2(exponent)
     return number, (k1, d, rest, k2, gain)
 
 
@@ -248,7 +219,7 @@ def _du(dp, slope, lower, k1, d, rest, k2, SHARPEN: tl.constexpr, EXACT: tl.cons
 @triton.jit
 def _add_to_dq(
     total, block, upstream, k, v, key, place, number, gradient, p,
-    bias, dbias, total_length, longest,
+    exponent, bias, dbias, total_length, longest,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
     EXACT: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr, KEYS: tl.constexpr,
     MASKED: tl.constexpr,
@@ -267,26 +238,30 @@ def _add_to_dq(
     if MASKED:
         du = tl.where(distance >= 0, du, 0.0)
     if BIAS == "end":
-        tl.atomic_add(dbias + longest - 1, -tl.sum(du), sem="relaxed")
+        tl.atomic_add(dbias + longest - 1, -tl.exp2(-exponent) * tl.sum(du), sem="relaxed")
     elif has_table(BIAS):
-        _add_diagonals(dbias, du, tl.min(place) - key, longest, BIAS == "last")
+        _add_diagonals(dbias, du, tl.exp2(-exponent), tl.min(place) - key, longest, BIAS == "last")
     return dot(narrow(du, k.dtype.element_ty), tile, total)
 
 
 @triton.jit
 def _add_to_dkdv(
     sum_k, sum_v, tile, values, q, grad, start, keys, rows, row_grads, n_rows,
-    first, length, lead, scale0, scale1, p, bias, longest,
+    first, length, lead, scale0, scale1, p, exponent, bias, longest, sums_q,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
-    P: tl.constexpr, EXACT: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr,
-    ROWS: tl.constexpr, MASKED: tl.constexpr,
+    P: tl.constexpr, EXACT: tl.constexpr, SCALED: tl.constexpr, ATOMIC: tl.constexpr,
+    PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """Add a tile of rows to the sums of scale_i du_i q_i and of gain_i w_i dO_i of some keys."""
+    """Add a tile of rows to the sums of scale_i du_i q_i and of gain_i w_i dO_i of some keys.
+
+    With ``ATOMIC`` add scale_i du_i k_j of the keys to the rows' sums in memory, too.
+    """
     row = start + tl.arange(0, ROWS)
     place = row + lead
     number, gradient = _load_numbers_and_gradients(
-        rows, row_grads, n_rows, first, row, length, place, scale0, scale1, SHARPEN, EXACT
-    )
+        rows, row_grads, n_rows, first, row, length, place, scale0, scale1, exponent,
+        SHARPEN, EXACT, SCALED,
+    )  # fmt: skip
     scale, _, _, _ = number
     k1, d, rest, k2, gain = gradient
     block = load_rows(q, start, length, ROWS, D)
@@ -304,12 +279,17 @@ def _add_to_dkdv(
     du = _du(dp, slope, lower, k1 * scale, d, rest, k2 * scale, SHARPEN, EXACT)
     if MASKED:
         du = tl.where(distance >= 0, du, 0.0)
-    sum_k = dot(tl.trans(narrow(du, q.dtype.element_ty)), block, sum_k)
+    du = narrow(du, q.dtype.element_ty)
+    sum_k = dot(tl.trans(du), block, sum_k)
+    if ATOMIC:
+        part = dot(du, tile, tl.zeros([ROWS, D], tl.float32))
+        places = sums_q + row[:, None] * D + tl.arange(0, D)[None, :]
+        tl.atomic_add(places, part, mask=row[:, None] < length, sem="relaxed")
     return sum_k, sum_v
 
 
 @triton.jit
-def _add_diagonals(sums, du, first, longest, LAST: tl.constexpr):
+def _add_diagonals(sums, du, unscale, first, longest, LAST: tl.constexpr):
     """Subtract the diagonal sums of a tile from the gradient at their distances.
 
     ``first`` is the distance of row 0 and key 0. Column c of the sheared tile holds the entries
@@ -330,4 +310,4 @@ def _add_diagonals(sums, du, first, longest, LAST: tl.constexpr):
         else:
             inside = inside & (distance < longest)
         total = tl.sum(tl.where(here, sheared, 0.0), axis=0)
-        tl.atomic_add(sums + distance, -total, mask=inside, sem="relaxed")
+        tl.atomic_add(sums + distance, -unscale * total, mask=inside, sem="relaxed")

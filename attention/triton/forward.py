@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 
 from attention.triton.primitives import (
+    LOWEST_OF_LOGARITHMS,
+    SIZES,
     block_of_rows,
     distance_bias,
     dot,
@@ -11,16 +13,18 @@ from attention.triton.primitives import (
     has_table,
     load_rows,
     narrow,
+    of_row,
     phi,
     sharpen,
+    softplus_by_log,
     store_rows,
 )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def forward_kernel(
     q, k, v, bias, rows, out, extra,
-    sizes, numbers,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, L1: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr,
     P: tl.constexpr, SAVE: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
@@ -32,7 +36,6 @@ def forward_kernel(
     G = sum_j e_j (v_j - o) / W, e = r^(p-1), for reweight, and the mean of the v_j that survive,
     times their share, for elastic. One more product here saves a pass over all tiles there.
     """
-    heads, n_rows, length, total_length, longest = sizes
     scale0, scale1, shift0, shift1, norm0, norm1, _, _, _, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     q += head * length * D
@@ -43,9 +46,9 @@ def forward_kernel(
     inside = row < length
     rows += head * length + row
     count = (place + 1).to(tl.float32)
-    scale = scale0 + scale1 * tl.log2(count)
+    scale = of_row(place, scale0, scale1)
     if SHARPEN == "none":
-        shift = shift0 + shift1 * tl.log2(count)
+        shift = of_row(place, shift0, shift1)
         stretch, offset = shift, shift  # not used
     else:
         shift = tl.load(rows, mask=inside, other=0.0)
@@ -54,36 +57,22 @@ def forward_kernel(
     number = (scale, shift, stretch, offset)
     block = load_rows(q, start, length, ROWS, D)
 
-    top = tl.full([ROWS], float("-inf"), tl.float32)
-    total = tl.zeros([ROWS], tl.float32)
-    lower_total = tl.zeros([ROWS], tl.float32)
-    sums = tl.zeros([ROWS, D], tl.float32)
-    lower_sums = tl.zeros([ROWS, D], tl.float32)
-    state = (top, total, sums, lower_total, lower_sums)
-    first_place = start + (total_length - length)
-    unmasked = (first_place + 1) // KEYS * KEYS
-    far = unmasked
-    if has_table(BIAS):
-        # Keys further than the table has one bias; reading it for each pair is most of the work.
-        far = tl.maximum(first_place - longest + 1, 0) // KEYS * KEYS
-    for key in tl.range(0, far, KEYS):
-        state = _add_tile(
-            state, block, k, v, key, place, number, p, bias,
-            total_length, longest,
-            PHI, SHARPEN, far_bias(BIAS), P, SAVE, PRECISE, D, KEYS, False,
+    # The polynomial of softplus is needed where a row's largest weight is small: from ``stats``,
+    # that is (1 + offset) / stretch.
+    may_be_by_log: tl.constexpr = PHI == "softplus" and SHARPEN == "reweight" and not PRECISE
+    by_log = False
+    if may_be_by_log:
+        lowest: tl.constexpr = 2.0**LOWEST_OF_LOGARITHMS
+        by_log = tl.min(tl.where(stretch * lowest > 1.0 + offset, 0, 1)) > 0
+    if by_log:
+        state = _all_tiles(
+            block, k, v, start, place, number, p, bias, length, total_length, longest,
+            PHI, SHARPEN, BIAS, P, SAVE, PRECISE, may_be_by_log, D, ROWS, KEYS,
         )  # fmt: skip
-    if has_table(BIAS):
-        for key in tl.range(far, unmasked, KEYS, num_stages=1):
-            state = _add_tile(
-                state, block, k, v, key, place, number, p, bias,
-                total_length, longest,
-                PHI, SHARPEN, BIAS, P, SAVE, PRECISE, D, KEYS, False,
-            )  # fmt: skip
-    for key in tl.range(unmasked, tl.minimum(first_place + ROWS, total_length), KEYS):
-        state = _add_tile(
-            state, block, k, v, key, place, number, p, bias,
-            total_length, longest,
-            PHI, SHARPEN, BIAS, P, SAVE, PRECISE, D, KEYS, True,
+    else:
+        state = _all_tiles(
+            block, k, v, start, place, number, p, bias, length, total_length, longest,
+            PHI, SHARPEN, BIAS, P, SAVE, PRECISE, False, D, ROWS, KEYS,
         )  # fmt: skip
 
     top, total, sums, lower_total, lower_sums = state
@@ -115,11 +104,50 @@ def forward_kernel(
 
 
 @triton.jit
+def _all_tiles(
+    block, k, v, start, place, number, p, bias, length, total_length, longest,
+    PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
+    SAVE: tl.constexpr, PRECISE: tl.constexpr, BY_LOG: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
+):  # fmt: skip
+    """Return a block's sums over all keys: (largest u, W, sum of w v, sum of e, sum of e v)."""
+    top = tl.full([ROWS], float("-inf"), tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    lower_total = tl.zeros([ROWS], tl.float32)
+    sums = tl.zeros([ROWS, D], tl.float32)
+    lower_sums = tl.zeros([ROWS, D], tl.float32)
+    state = (top, total, sums, lower_total, lower_sums)
+    first_place = start + (total_length - length)
+    unmasked = (first_place + 1) // KEYS * KEYS
+    far = unmasked
+    if has_table(BIAS):
+        # Keys further than the table has one bias; reading it for each pair is most of the work.
+        far = tl.maximum(first_place - longest + 1, 0) // KEYS * KEYS
+    for key in tl.range(0, far, KEYS):
+        state = _add_tile(
+            state, block, k, v, key, place, number, p, bias, total_length, longest,
+            PHI, SHARPEN, far_bias(BIAS), P, SAVE, PRECISE, BY_LOG, D, KEYS, False,
+        )  # fmt: skip
+    if has_table(BIAS):
+        for key in tl.range(far, unmasked, KEYS, num_stages=1):
+            state = _add_tile(
+                state, block, k, v, key, place, number, p, bias, total_length, longest,
+                PHI, SHARPEN, BIAS, P, SAVE, PRECISE, BY_LOG, D, KEYS, False,
+            )  # fmt: skip
+    for key in tl.range(unmasked, tl.minimum(first_place + ROWS, total_length), KEYS):
+        state = _add_tile(
+            state, block, k, v, key, place, number, p, bias, total_length, longest,
+            PHI, SHARPEN, BIAS, P, SAVE, PRECISE, BY_LOG, D, KEYS, True,
+        )  # fmt: skip
+    return state
+
+
+@triton.jit
 def _add_tile(
     state, block, k, v, key, place, number, p, bias, total_length, longest,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
-    SAVE: tl.constexpr, PRECISE: tl.constexpr, D: tl.constexpr, KEYS: tl.constexpr,
-    MASKED: tl.constexpr,
+    SAVE: tl.constexpr, PRECISE: tl.constexpr, BY_LOG: tl.constexpr, D: tl.constexpr,
+    KEYS: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of keys to a block's running sums."""
     top, total, sums, lower_total, lower_sums = state
@@ -142,7 +170,7 @@ def _add_tile(
         top, total, sums = new_top, total * rescale, sums * rescale[:, None]
         total += tl.sum(weight, axis=1)
     else:
-        weight = phi(u, PHI, PRECISE)
+        weight = softplus_by_log(u) if BY_LOG else phi(u, PHI, PRECISE)
         if SHARPEN != "none":
             weight, lower = sharpen(weight, stretch[:, None], offset[:, None], p, SHARPEN, P)
             if SAVE:

@@ -12,6 +12,8 @@ import triton.language as tl
 
 from attention import reference
 from attention.triton.primitives import (
+    SIZES,
+    add_to_peak,
     block_of_rows,
     load_numbers,
     load_rows,
@@ -23,16 +25,16 @@ from attention.triton.primitives import (
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def means_kernel(
-    q, k, v, grad, bias, rows, row_grads,
-    sizes, numbers,
+    q, k, v, grad, bias, rows, row_grads, peaks,
+    heads, n_rows, length, total_length, longest, numbers,
     PHI: tl.constexpr, SHARPEN: tl.constexpr, BIAS: tl.constexpr, P: tl.constexpr,
+    SCALED: tl.constexpr,
     PRECISE: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
 ):  # fmt: skip
     """Write base, k2, distance to ``row_grads`` [1] to [3]; one program per block of rows."""
-    heads, n_rows, length, total_length, longest = sizes
-    scale0, scale1, _, _, _, _, _, _, slope, p = numbers
+    scale0, scale1, _, _, _, _, _, _, constant, p = numbers
     head, start, row, place = block_of_rows(length, total_length, ROWS)
     inside = row < length
     count = (place + 1).to(tl.float32)
@@ -75,7 +77,13 @@ def means_kernel(
     gain = tl.where(total > 0, 1 / total, 0.0)
     mean = away * gain
     along = (lower_away - lower_total * mean) * gain
-    k2 = tl.where(count > UNTOUCHED_ROWS, slope * p * stretch / count * along, 0.0)
+    k2 = tl.where(count > UNTOUCHED_ROWS, constant * p * stretch / count * along, 0.0)
+    if SCALED:
+        slope = tl.full([ROWS], 1.0, tl.float32)  # of phi, at most, as in pre_kernel
+        if PHI == "exp":
+            slope = tl.where(stretch > 0, (1.0 + offset) / stretch, 0.0)
+        largest = tl.where(inside, slope * tl.abs(k2), 0.0)
+        add_to_peak(peaks, head, n_rows // length, 2, largest)
     tl.store(row_grads + n_rows, base, mask=inside)
     tl.store(row_grads + 2 * n_rows, k2, mask=inside)
     tl.store(row_grads + 3 * n_rows, mean, mask=inside)

@@ -6,6 +6,8 @@ A ``custom_op`` rather than ``autograd.Function``: it passes ``opcheck``, compil
 
 from __future__ import annotations
 
+import functools
+import math
 import warnings
 from typing import Any
 
@@ -14,7 +16,8 @@ import triton
 from torch import Tensor, library
 
 from attention.triton import tiles
-from attention.triton.backward import dkdv_kernel, dq_kernel, pre_kernel
+from attention.triton.backward import dkdv_kernel, dq_kernel
+from attention.triton.ends import finish_kernel, pre_kernel
 from attention.triton.forward import forward_kernel
 from attention.triton.means import means_kernel
 from attention.triton.plan import Plan
@@ -30,7 +33,13 @@ ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, plan: Plan, tau: Tensor | None, bias: Tensor | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    tau: Tensor | None,
+    bias: Tensor | None,
+    atomic: bool = False,
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D], differentiable in all tensors.
 
@@ -41,6 +50,9 @@ def attend(
         plan: What to compute.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
+        atomic: Compute all gradients in one pass over the tiles, where that of q is added up in
+            any order: less work, and other last digits in each run. A learned bias, and
+            ``torch.use_deterministic_algorithms``, have two passes all the same.
 
     Raises:
         ValueError: A tensor has a tangent of forward-mode differentiation.
@@ -52,7 +64,7 @@ def attend(
     tau, bias = (x if x is None else x.contiguous() for x in (tau, bias))
     given = [x for x in (q, k, v, tau, bias) if x is not None]
     save = torch.is_grad_enabled() and any(x.requires_grad for x in given)
-    return attention_forward(q, k, v, tau, bias, save, *plan.choices)[0]
+    return attention_forward(q, k, v, tau, bias, save, atomic, *plan.choices)[0]
 
 
 @library.custom_op("orrery::attention_forward", mutates_args=())
@@ -63,6 +75,7 @@ def attention_forward(
     tau: Tensor | None,
     bias: Tensor | None,
     save: bool,
+    atomic: bool,
     unit: bool,
     phi: str,
     l1: bool,
@@ -72,22 +85,20 @@ def attention_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the output, and what the backward pass reads if ``save`` says that there will be one.
 
-    The last six arguments are the plan (``kind`` is its bias).
+    ``atomic`` is for the gradient; the last six arguments are the plan (``kind`` is its bias).
 
     Returns:
         The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
-        plan with ``unit`` the directions of q and k with one over their lengths [B, H, L]. What
-        is not there is empty.
+        plan with ``unit`` the directions of q and k, of bfloat16 in float16 where that can hold
+        the gradient, with one over their lengths [B, H, L]. What is not there is empty.
     """
     call = _Call(q, k, bias, unit, phi, l1, sharpen, kind, numbers)
     out, rows, extra, *units = call.results(save)
     if out.numel():
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         if unit:
-            directions_q, inverse_q, directions_k, inverse_k = units
-            call.normalise(q, directions_q, inverse_q)
-            call.normalise(k, directions_k, inverse_k)
-            q, k = directions_q, directions_k
+            call.normalise(q, k, *units)
+            q, _, k, _ = units
         if call.sharpened:
             call.launch(stats_kernel, "stats", q, k, tau, bias, rows)
         call.launch(forward_kernel, "forward", q, k, v, bias, rows, out, extra, SAVE=save)
@@ -107,6 +118,7 @@ def attention_backward(
     extra: Tensor,
     inverse_q: Tensor,
     inverse_k: Tensor,
+    atomic: bool,
     unit: bool,
     phi: str,
     l1: bool,
@@ -122,23 +134,38 @@ def attention_backward(
     call = _Call(q, k, bias, unit, phi, l1, sharpen, kind, numbers)
     if call.family == "biased":
         _alert_not_deterministic()
-    dq, dk, dv = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v))
+    dq, dk, dv = _gradients(q, k, v)
     row_grads = torch.empty([4, *q.shape[:3]], dtype=torch.float32, device=q.device)
     dbias = torch.zeros_like(bias) if bias is not None else rows.new_empty(0)
     if q.numel():
         q, k, v, grad = q.contiguous(), k.contiguous(), v.contiguous(), grad.contiguous()
-        call.launch(pre_kernel, "pre", out, grad, extra, rows, row_grads)
+        peaks = rows.new_zeros([3, *q.shape[:2]]) if call.choices["SCALED"] else None
+        call.launch(pre_kernel, "rows", out, grad, extra, v, rows, row_grads, peaks)
         given = q, k, v, grad
         if call.choices["EXACT"]:
-            call.launch(means_kernel, "dq", *given, bias, rows, row_grads)
-        call.launch(dq_kernel, "dq", *given, inverse_q, bias, rows, row_grads, dq, dbias)
-        call.launch(dkdv_kernel, "dkdv", *given, inverse_k, bias, rows, row_grads, dk, dv)
+            call.launch(means_kernel, "dq", *given, bias, rows, row_grads, peaks)
+        tiles_of = bias, rows, row_grads, peaks
+        atomic = atomic and call.family != "biased"
+        atomic = atomic and not torch.are_deterministic_algorithms_enabled()
+        sums = rows.new_zeros(q.shape) if atomic else None
+        if not atomic:
+            call.launch(dq_kernel, "dq", *given, inverse_q, *tiles_of, dq, dbias)
+        last = *given, inverse_k, *tiles_of, dk, dv, sums
+        call.launch(dkdv_kernel, "dkdv", *last, ATOMIC=atomic)
+        if atomic:
+            call.launch(finish_kernel, "rows", q, inverse_q, sums, peaks, dq)
     elif k.numel():
         dk.zero_()
         dv.zero_()
     elastic = tau is not None and sharpen == "elastic"
     dtau = row_grads[3].sum(dim=(0, 2)) if elastic else rows.new_empty(0)
     return dq, dk, dv, dtau, dbias
+
+
+def _gradients(q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+    """Return new tensors for the gradients, which have the type of v: directions have another."""
+    like = torch.contiguous_format
+    return [torch.empty_like(x, dtype=v.dtype, memory_format=like) for x in (q, k, v)]
 
 
 def _alert_not_deterministic() -> None:
@@ -158,21 +185,23 @@ def _kept(save: bool, *saved: Tensor) -> tuple[Tensor, ...]:
 
 
 @attention_forward.register_fake
-def _(q, k, v, tau, bias, save, *choices):
+def _(q, k, v, tau, bias, save, atomic, *choices):
     out, *saved = _Call(q, k, bias, *choices).results(save)
     return out, *_kept(save, *saved)
 
 
 @attention_backward.register_fake
 def _(grad, q, k, v, tau, bias, out, rows, *rest):
-    gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-    return (*gradients, *(rows.new_empty(0 if x is None else x.shape) for x in (tau, bias)))
+    return (
+        *_gradients(q, k, v),
+        *(rows.new_empty(0 if x is None else x.shape) for x in (tau, bias)),
+    )
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-    q, k, v, tau, bias, _, *ctx.choices = inputs
+    q, k, v, tau, bias, _, *ctx.choices = inputs  # atomic, then the plan
     out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = output
-    if ctx.choices[0]:  # their directions are all that is needed of q and k
+    if ctx.choices[1]:  # their directions are all that is needed of q and k
         q, k = directions_q, directions_k
     ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
     ctx.mark_non_differentiable(*output[1:])
@@ -209,6 +238,12 @@ class _Call:
         self.numbers = numbers
         self.sharpened, p = sharpen != "none", numbers[-1]
         self.family = "biased" if kind in ("zero", "last") else sharpen
+        # Whether du has a bound to scale it by, so that float16 can hold it.
+        bounded = phi not in ("exp", "relu2") or (phi == "exp" and l1)
+        bounded = bounded and not (sharpen == "reweight" and p < 1)
+        self.direction_dtype = q.dtype
+        if bounded and q.dtype == torch.bfloat16:
+            self.direction_dtype = torch.float16  # of numbers up to 1 it has three bits more
         self.choices = {
             "UNIT": unit,
             "PHI": phi,
@@ -217,6 +252,7 @@ class _Call:
             "BIAS": kind,
             "P": int(p) if p == int(p) and p < 1024 else 0,
             "EXACT": sharpen == "reweight" and (q.dtype == torch.float32 or p > LARGEST_P),
+            "SCALED": bounded and q.dtype == torch.float16,
             "PRECISE": q.dtype == torch.float32,
             "D": q.shape[3],
         }
@@ -231,34 +267,43 @@ class _Call:
         for x in (q, self.k):
             shape = x.shape if self.unit else torch.Size([0])
             inverse = x.new_empty(shape[:3] if self.unit else shape, dtype=torch.float32)
-            units += [x.new_empty(shape), inverse]
+            units += [x.new_empty(shape, dtype=self.direction_dtype), inverse]
         return out, rows, extra, *units
 
-    def normalise(self, x: Tensor, directions: Tensor, inverse: Tensor) -> None:
-        """Write the directions of vectors and one over their lengths."""
-        n_rows, rows = inverse.numel(), ROW_TILE.rows
+    def normalise(self, q: Tensor, k: Tensor, *units: Tensor) -> None:
+        """Write the directions of q and k and one over their lengths."""
+        n_rows = [math.prod(x.shape[:3]) for x in (q, k)]
+        blocks = sum(triton.cdiv(n, ROW_TILE.rows) for n in n_rows)
         with self._device():
-            unit_kernel[(triton.cdiv(n_rows, rows),)](
-                x, directions, inverse, n_rows,
-                D=x.shape[3], ROWS=rows, num_warps=ROW_TILE.warps, num_stages=ROW_TILE.stages,
+            unit_kernel[(blocks,)](
+                q, k, *units, *n_rows,
+                D=q.shape[3], ROWS=ROW_TILE.rows,
+                num_warps=ROW_TILE.warps, num_stages=ROW_TILE.stages,
             )  # fmt: skip
 
     def launch(self, kernel: Any, name: str, *tensors: Tensor | None, **choices: Any) -> None:
-        """Run a kernel over all blocks of rows (of keys for ``dkdv``)."""
+        """Run a kernel over all blocks of rows (of keys for ``dkdv``; ``rows`` has no tiles)."""
         batch, heads, length, head_dim = self.q.shape
         tile = ROW_TILE
-        if name != "pre":
-            arch = _architecture(self.q.device)
+        if name != "rows":
+            arch = architecture(self.q.device.index)
+            assert arch is not None  # the backend refuses a GPU that no tiles fit
             bits = self.q.element_size() * 8
             tile = tiles.tile(name, self.family, head_dim, bits, arch)
         blocks = triton.cdiv(length, tile.rows)
-        if name == "dkdv":
+        if kernel is pre_kernel:
+            blocks = triton.cdiv(self.total_length, tile.rows)
+        elif name == "dkdv":
             blocks = triton.cdiv(self.total_length, tile.keys)
         choices = {**self.choices, **choices, "ROWS": tile.rows, "KEYS": tile.keys}
         with self._device():
             kernel[(blocks * batch * heads,)](
                 *tensors,
-                (heads, batch * heads * length, length, self.total_length, self.longest),
+                heads,
+                batch * heads * length,
+                length,
+                self.total_length,
+                self.longest,
                 tuple(self.numbers),
                 **{key: value for key, value in choices.items() if key in kernel.arg_names},
                 num_warps=tile.warps,
@@ -269,8 +314,11 @@ class _Call:
         return torch.cuda.device(self.q.device.index if self.q.is_cuda else -1)
 
 
-def _architecture(device: torch.device) -> str:
+@functools.cache
+def architecture(device: int | None) -> str | None:
+    """Return the name of the table of tiles for a GPU, or None where none fits."""
     if INTERPRETED:
         return tiles.INTERPRETER
-    major, minor = torch.cuda.get_device_capability(device)
-    return f"sm_{major}{minor}"
+    found = torch.cuda.get_device_properties(device)
+    capability = 10 * found.major + found.minor
+    return tiles.table_for(capability, found.shared_memory_per_block_optin // 1024)

@@ -12,11 +12,11 @@ from torch import Tensor
 from attention.positions import alibi_slopes
 from attention.reference import Parameters
 from attention.spec import AttnSpec
+from attention.triton.tiles import HEAD_DIMS
 
 LOG2_E = math.log2(math.e)
 PHIS = ("exp", "sigmoid", "softplus", "relu", "relu2", "relu6")
 IN_LOG2_UNITS = ("exp", "sigmoid", "softplus")
-HEAD_DIMS = (32, 64, 128)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -77,8 +77,8 @@ def refuses(spec: AttnSpec, q: Tensor, n_keys: int) -> str | None:
         return "the sink logit is not fused"
     if spec.bias == "learned" and spec.beyond == "refuse":
         return "a kernel cannot refuse a distance; set beyond to zero or last"
-    if q.shape[-1] not in HEAD_DIMS:
-        return f"head dim {q.shape[-1]} is not one of {', '.join(map(str, HEAD_DIMS))}"
+    if q.shape[-1] > max(HEAD_DIMS):
+        return f"head dim {q.shape[-1]} is above {max(HEAD_DIMS)}, the largest with tiles"
     if q.dtype not in DTYPES:
         return f"dtype {q.dtype} is not one of float16, bfloat16, float32"
     if spec.sharpen.startswith("elastic") and spec.phi.startswith("relu"):

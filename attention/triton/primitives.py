@@ -16,6 +16,13 @@ import triton.language as tl
 # The interpreter multiplies bfloat16 as raw 16-bit integers, without an error (triton 3.9).
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 SMALLEST_NORMAL = tl.constexpr(2.0**-126)
+LOWEST_OF_LOGARITHMS = tl.constexpr(-8.0)
+"""Where a row's largest u is below this, 1 + 2^u has lost too much of 2^u for half precision, and
+softplus is the polynomial of :func:`log2_1p`."""
+
+SIZES = ("heads", "n_rows", "length", "total_length", "longest")
+"""The whole numbers of a call. Triton would compile a kernel again for each that is 1, or divides
+by 16 where the last did not; as arguments of their own they can be exempt."""
 
 
 @triton.jit
@@ -101,6 +108,12 @@ def phi(u, PHI: tl.constexpr, PRECISE: tl.constexpr):
     else:
         tl.static_assert(PHI == "relu6")
         return tl.minimum(tl.maximum(u, 0.0), 6.0)
+
+
+@triton.jit
+def softplus_by_log(u):
+    """Return log2(1 + 2^u) with an absolute error of 3e-7, not a relative one: half the work."""
+    return tl.maximum(u, 0.0) + log2(1.0 + tl.exp2(-tl.abs(u)))
 
 
 @triton.jit
@@ -197,6 +210,25 @@ def distance_bias(bias, distance, longest, BIAS: tl.constexpr):
 
 
 @triton.jit
+def add_to_peak(peaks, head, n_heads, which: tl.constexpr, values):
+    """Raise one of a head's peaks [3, B H] to the largest of some non-negative values."""
+    tl.atomic_max(peaks + which * n_heads + head, tl.max(values), sem="relaxed")
+
+
+@triton.jit
+def power_of_two(peaks, head, n_heads, last_place, scale0, scale1):
+    """Return the logarithm of the power of two that brings a head's du within float16.
+
+    |du| <= |k1| 2 |dO| max|v| + |k2|, times the scale in the gradient of k. ``peaks`` holds the
+    largest |k1| |dO|, |v| and |k2|, the slope of phi included.
+    """
+    size = tl.load(peaks + head) * 2.0 * tl.load(peaks + n_heads + head)
+    size += tl.load(peaks + 2 * n_heads + head)
+    size *= tl.maximum(tl.abs(of_row(last_place, scale0, scale1)), 1.0)
+    return 15.0 - tl.ceil(log2(tl.minimum(tl.maximum(size, 2.0**-100), 2.0**100)))
+
+
+@triton.jit
 def load_rows(start, first, length, BLOCK: tl.constexpr, D: tl.constexpr):
     """Load [BLOCK, D] from row ``first`` of a contiguous [length, D]; zeros past its end."""
     rows = first + tl.arange(0, BLOCK)
@@ -218,9 +250,15 @@ def block_of_rows(length, total_length, ROWS: tl.constexpr):
 
 
 @triton.jit
+def of_row(place, constant, by_log):
+    """Return constant + by_log log2 i at places from 0, to the bit the same in every kernel."""
+    return tl.fma(log2((place + 1).to(tl.float32)), by_log, constant)
+
+
+@triton.jit
 def load_numbers(rows, n_rows, inside, place, scale0, scale1, SHARPEN: tl.constexpr):
     """Load the (scale, shift, stretch, offset) at ``rows``; those not inside contribute zero."""
-    scale = scale0 + scale1 * tl.log2((place + 1).to(tl.float32))
+    scale = of_row(place, scale0, scale1)
     # u = -inf is weight and slope 0, whatever is added to it.
     shift = tl.load(rows, mask=inside, other=float("-inf"))
     stretch, offset = shift, shift  # not used

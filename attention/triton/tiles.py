@@ -14,7 +14,16 @@ from importlib import resources
 
 KERNELS = ("stats", "forward", "dq", "dkdv")
 FAMILIES = ("none", "reweight", "elastic", "biased")
+HEAD_DIMS = (32, 64, 128)
+"""Head dims with tiles; others are padded to the next."""
 INTERPRETER = "interpreter"
+SHARED = {
+    80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99,
+}  # fmt: skip
+"""KiB of shared memory that one block may have, by compute capability."""
+LIKE = {"sm_80": "sm_90", "sm_89": "sm_80", "sm_100": "sm_90"}
+"""A shipped table holds what differs from that of another architecture. sm_80 multiplies by
+mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
 
 
 @dataclass(frozen=True)
@@ -33,24 +42,49 @@ def key(kernel: str, family: str, head_dim: int, bits: int) -> str:
 
 
 def tile(kernel: str, family: str, head_dim: int, bits: int, arch: str) -> Tile:
-    """Return the tile of a kernel; an architecture without a table uses that of sm_90.
+    """Return the tile of a kernel.
 
     Args:
         kernel: One of ``KERNELS``.
         family: The second stage: none, reweight or elastic; or ``biased`` for any of them with a
             table of biases.
-        head_dim: 32, 64 or 128.
+        head_dim: One of ``HEAD_DIMS``.
         bits: Bits of an element, 16 or 32.
-        arch: ``sm_90`` and the like, or ``interpreter``.
+        arch: The name of a table, or ``interpreter``.
     """
     if arch == INTERPRETER:
         return Tile(64, 32, 4, 1)
-    table = table_of(arch) or table_of("sm_90")
-    return table[key(kernel, family, head_dim, bits)]
+    return table_of(arch)[key(kernel, family, head_dim, bits)]
+
+
+@functools.cache
+def table_for(capability: int, shared: int) -> str | None:
+    """Return the name of the table for a GPU, or None where no tiles fit.
+
+    That of its own capability, else of those that its shared memory holds the one of its own
+    generation, else the one with the largest tiles.
+
+    Args:
+        capability: Compute capability without its point, such as 89.
+        shared: KiB of shared memory that one block may have.
+    """
+    own = f"sm_{capability}"
+    if own in _tables():
+        return own
+    fitting = [int(name[3:]) for name in _tables() if SHARED[int(name[3:])] <= shared]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda x: (x // 10 == capability // 10, SHARED[x], x))
+    return f"sm_{best}"
 
 
 @functools.cache
 def table_of(arch: str) -> dict[str, Tile]:
     """Return the measured or shipped tiles of an architecture, empty if it has none."""
-    text = resources.files("attention.triton").joinpath("tiles.json").read_text()
-    return {name: Tile(*sizes) for name, sizes in json.loads(text).get(arch, {}).items()}
+    base = table_of(LIKE[arch]) if arch in LIKE else {}
+    return base | {name: Tile(*sizes) for name, sizes in _tables().get(arch, {}).items()}
+
+
+@functools.cache
+def _tables() -> dict[str, dict[str, list[int]]]:
+    return json.loads(resources.files("attention.triton").joinpath("tiles.json").read_text())

@@ -6,14 +6,23 @@ import triton.language as tl
 from attention.triton.primitives import load_rows, store_rows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("rows_q", "rows_k"))
 def unit_kernel(
-    x, directions, inverse,
-    n_rows,
+    q, k, directions_q, inverse_q, directions_k, inverse_k,
+    rows_q, rows_k,
     D: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """Write x / |x| of rows [n_rows, D] and 1 / |x| [n_rows], both 0 where x is."""
-    first = tl.program_id(0).to(tl.int64) * ROWS
+    """Write x / |x| [rows, D] and 1 / |x| [rows] of q and of k, 0 where x is; q's blocks first."""
+    block = tl.program_id(0).to(tl.int64)
+    blocks_q = tl.cdiv(rows_q, ROWS)
+    if block < blocks_q:
+        _normalise(q, directions_q, inverse_q, block * ROWS, rows_q, D, ROWS)
+    else:
+        _normalise(k, directions_k, inverse_k, (block - blocks_q) * ROWS, rows_k, D, ROWS)
+
+
+@triton.jit
+def _normalise(x, directions, inverse, first, n_rows, D: tl.constexpr, ROWS: tl.constexpr):
     rows = first + tl.arange(0, ROWS)
     block = load_rows(x, first, n_rows, ROWS, D).to(tl.float32)
     length = tl.sqrt(tl.sum(block * block, axis=1))

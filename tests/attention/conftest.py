@@ -8,8 +8,10 @@ import tests.with_torch  # noqa: F401  # isort: skip
 import attention
 from attention import AttnSpec, catalogue
 
-collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["*_aot.py", "*_tune.py"]
-"""Tests of tools that import triton, which exists for Linux only."""
+collect_ignore_glob = (
+    [] if importlib.util.find_spec("triton") else ["*_aot.py", "*_tune.py", "*_passes.py"]
+)
+"""Tests that import triton, which exists for Linux only."""
 
 ADDED = AttnSpec("added_by_this_test", phi="softplus", bias="learned", sharpen="reweight", p=2.0)
 """A new variant is one entry: softplus of biased scores, re-weighted."""

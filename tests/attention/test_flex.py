@@ -1,11 +1,13 @@
 """FlexAttention: the same weights as the reference, and reasons where it cannot serve."""
 
 import dataclasses
+import warnings
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 
-from attention import attend, explain, reference
+from attention import attend, backends, explain, reference
 from attention.backends import flex
 from attention.catalogue import CATALOGUE
 
@@ -98,6 +100,32 @@ def test_the_first_of_two_calls_reads_as_few_values_as_it_may(name, width, few, 
     out = flex.attend(q, k, v, spec, parameters)
     assert shapes == [(width, few, False), (width, width, False)]
     torch.testing.assert_close(out, reference.attend(q, k, v, spec, parameters))
+
+
+@pytest.fixture
+def long(monkeypatch):
+    """Give a function that returns tokens on a GPU that is not there and has no tiles."""
+    monkeypatch.setattr(backends, "_warn_once", backends._warn_once.__wrapped__)
+    monkeypatch.setattr(backends.triton, "_lacks", lambda device: "no tiles fit")
+    monkeypatch.setattr(backends.reference, "attend", lambda q, *_: q)
+    with FakeTensorMode():
+        yield lambda length: torch.zeros(1, 1, length, 8, device="cuda")
+
+
+def test_auto_takes_it_on_a_gpu_where_all_pairs_would_be_too_many(long):
+    assert explain("lssar", long(flex.LONG + 1)).chosen == "flex"
+    short = explain("lssar", long(flex.LONG))
+    assert short.chosen == "reference"
+    assert "not been measured" in short.refused["flex"]
+
+
+def test_auto_says_what_it_falls_to(long):
+    with pytest.warns(UserWarning, match=r"2048 keys on a GPU.*; flex: phi identity"):
+        attend(*3 * [long(flex.LONG + 1)], "raw")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        attend(*3 * [long(flex.LONG + 1)], "raw", backend="reference")
+        attend(*3 * [long(flex.LONG)], "raw")
 
 
 def test_it_says_why_it_does_not_serve():

@@ -1,6 +1,7 @@
 """The fused kernels, run by Triton's interpreter, against the float64 reference."""
 
 import dataclasses
+import types
 
 import pytest
 import torch
@@ -74,7 +75,7 @@ def test_no_queries():
 def test_nothing_is_saved_without_a_gradient():
     q, k, v, _ = tensors(10)
     choices = backend.plan.make(get("lssar"), 32).choices
-    _, *saved = backend.ops.attention_forward(q, k, v, None, None, False, *choices)
+    _, *saved = backend.ops.attention_forward(q, k, v, None, None, False, False, *choices)
     assert all(x.numel() == 0 for x in saved)
 
 
@@ -86,7 +87,10 @@ def test_reasons():
         assert word in explain(name, q).refused["triton"]
         with pytest.raises(ValueError, match=word):
             attend(q, q, q, name, backend="triton")
-    for other, word in ((q[..., :24], "head dim 24"), (q.double(), "float64")):
+    for other, word in (
+        (q.expand(1, 1, 8, 32).repeat(1, 1, 1, 9), "head dim 288"),
+        (q.double(), "float64"),
+    ):
         assert word in explain("lssar", other).refused["triton"]
         with pytest.raises(ValueError, match=word):
             attend(other, other, other, "lssar", backend="triton")
@@ -111,19 +115,33 @@ def test_reasons_of_a_device(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("capability", "hip", "reason"),
+    ("capability", "shared", "hip", "reason"),
     [
-        ((9, 0), None, None),
-        ((8, 0), None, None),
-        ((8, 6), None, "compute capability 8.6 has less than the 160 KiB"),
-        ((9, 0), "6.2", "NVIDIA"),
+        ((9, 0), 227, None, None),
+        ((8, 9), 99, None, None),
+        ((13, 7), 120, None, None),
+        ((7, 5), 64, None, "64 KiB of shared memory a block are less than the 99 KiB"),
+        ((9, 0), 227, "6.2", "NVIDIA"),
     ],
 )
-def test_reasons_of_a_gpu(capability, hip, reason, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+def test_reasons_of_a_gpu(capability, shared, hip, reason, monkeypatch):
+    names = "major", "minor", "shared_memory_per_block_optin"
+    found = types.SimpleNamespace(**dict(zip(names, (*capability, shared * 1024), strict=True)))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
+    monkeypatch.setattr(backend.ops, "INTERPRETED", False)
+    monkeypatch.setattr(backend.ops, "architecture", backend.ops.architecture.__wrapped__)
     monkeypatch.setattr(torch.version, "hip", hip)
-    found = backend._lacks.__wrapped__(0)
-    assert found is None if reason is None else reason in found
+    lacks = backend._lacks.__wrapped__(0)
+    assert lacks is None if reason is None else reason in lacks
+
+
+@pytest.mark.parametrize(
+    "dim", [16, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 24, 48, 80, 96))]
+)
+@pytest.mark.parametrize("name", ["lssar", pytest.param("lazy", marks=pytest.mark.full)])
+def test_head_dims_between_those_of_the_tiles(name, dim):
+    """Channels of zeros change nothing but the time."""
+    check(specification(name), tensors(40, dim=dim))
 
 
 @pytest.mark.parametrize("width", [16, 64])

@@ -22,7 +22,7 @@ import torch
 from triton.testing import do_bench
 
 from attention.catalogue import get
-from attention.triton import backend, tiles
+from attention.triton import backend, ops, tiles
 from attention.triton.tools import aot
 
 TABLE = Path(tiles.__file__).with_name("tiles.json")
@@ -41,19 +41,22 @@ def candidates(kernel: str) -> list[tiles.Tile]:
     ]
 
 
-def sound(entry: tuple[str, str, int, int], jobs: int) -> list[tiles.Tile]:
-    """Return the candidates of an entry that build within the limits, fewest issues first."""
+def sound(entry: tuple[str, str, int, int], arch: int, jobs: int) -> list[tiles.Tile]:
+    """Return the candidates of an entry that build within the limits, fewest issues first.
+
+    They are built for the compute capability ``arch`` and held to its shared memory.
+    """
     options = candidates(entry[0])
     # Fresh processes: CUDA is in use in this one.
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        reports = list(pool.map(_built, [entry] * len(options), options))
+        reports = list(pool.map(_built, [entry] * len(options), options, [arch] * len(options)))
     within_limits = [report for report in reports if report is not None and not report.faults()]
     return [report.tile for report in sorted(within_limits, key=lambda report: report.issues)]
 
 
-def _built(entry: tuple[str, str, int, int], tile: tiles.Tile) -> aot.Report | None:
+def _built(entry: tuple[str, str, int, int], tile: tiles.Tile, arch: int) -> aot.Report | None:
     try:
-        return aot.build(*entry, tile=tile)
+        return aot.build(*entry, tile=tile, arch=arch)
     except Exception:  # the compiler refuses some tiles, each in its own way
         return None
 
@@ -100,23 +103,27 @@ def run(options: argparse.Namespace) -> None:
         sys.exit(2)
     deadline = time.monotonic() + 60 * options.minutes
     major, minor = torch.cuda.get_device_capability()
-    arch = f"sm_{major}{minor}"
+    arch = 10 * major + minor
+    near = ops.architecture(torch.cuda.current_device())
+    if arch not in tiles.SHARED or near is None:
+        print(f"error: no tiles are known for compute capability {major}.{minor}", file=sys.stderr)
+        sys.exit(2)
     tables = json.loads(TABLE.read_text())
-    table = dict(tables.get(arch) or tables["sm_90"])
+    table = {name: [x.rows, x.keys, x.warps, x.stages] for name, x in tiles.table_of(near).items()}
     # The head dims of common models first.
-    entries = sorted(aot.shipped(), key=lambda entry: (64, 128, 32).index(entry[2]))
+    entries = sorted(aot.shipped(), key=lambda entry: (64, 128, 32, 256).index(entry[2]))
     for entry in entries:
         name = tiles.key(*entry)
         if options.only not in name or time.monotonic() > deadline:
             continue
         now = tiles.Tile(*table[name])
-        tried = list(dict.fromkeys([now, *sound(entry, options.jobs)[: options.tries]]))
+        tried = list(dict.fromkeys([now, *sound(entry, arch, options.jobs)[: options.tries]]))
         times = {tile: _seconds_or_never(entry, tile) for tile in tried}
         best = min(times, key=times.__getitem__)
         table[name] = [best.rows, best.keys, best.warps, best.stages]
         print(f"{name:30s} {times[now]:8.3f} ms -> {times[best]:8.3f} ms with {best}", flush=True)
         save(
-            {**tables, arch: table}, options.out or TABLE
+            {**tables, f"sm_{arch}": table}, options.out or TABLE
         )  # after each: a killed run loses one entry
 
 

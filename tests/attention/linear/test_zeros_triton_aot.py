@@ -7,9 +7,10 @@ import sys
 import pytest
 
 from attention.linear import _zeros_triton
-from attention.triton.tools.aot import LOCAL_LIMIT
 
 pytestmark = pytest.mark.skipif(_zeros_triton.kernels is None, reason="triton is not installed")
+LOCAL_LIMIT = 64
+"""Bytes of stack for numbers that are needed only after the loops."""
 SHARED = 99 * 1024
 """Bytes that a block may have on every GPU from compute capability 8.0 on."""
 

@@ -1,0 +1,45 @@
+"""What only a launch does, without a device: binding, specialisation, compiling for a GPU."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from attention.triton import backend
+from tests.attention.without_device import CALLS
+
+pytestmark = [
+    pytest.mark.skipif(backend.ops is None, reason="triton is not installed (Linux only)"),
+    pytest.mark.full,
+]
+
+
+@pytest.fixture(scope="module")
+def launches():
+    """Return the launches of every call, made outside the interpreter of the other tests."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.attention.without_device"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_pattern_of_arguments_binds_and_compiles(launches):
+    assert list(launches) == list(CALLS)
+    kernels = {call: [kernel for kernel, _ in made] for call, made in launches.items()}
+    assert kernels["lssar of one query"] == [
+        "unit_kernel", "stats_kernel", "forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel",
+    ]  # fmt: skip
+    assert kernels["lssar without a gradient"] == ["unit_kernel", "stats_kernel", "forward_kernel"]
+    assert "means_kernel" in kernels["lssar in float32"]
+    assert kernels["softmax"] == ["forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel"]
+
+
+def test_no_shape_compiles_a_kernel_again(launches):
+    """Triton makes another binary of a number that is 1, or divides by 16, unless told not to."""
+    shapes = ("of one token", "of 16", "of more heads", "of one query")
+    assert len({str(launches[f"lssar {shape}"]) for shape in shapes}) == 1
+    # Storage off alignment is another matter: its loads are narrower.
+    assert launches["lssar off alignment"] != launches["lssar of one token"]

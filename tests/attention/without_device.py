@@ -1,0 +1,119 @@
+"""The path from a call to compiled kernels, with a driver that has no device.
+
+Neither the interpreter nor ``aot`` binds arguments as a launch does: sizes of 1, None, unaligned
+storage, what is compiled again for which shape. Run as a program, outside the interpreter, it
+calls the kernels as a GPU's user would and compiles them for one; nothing is launched. It prints
+a JSON object of each call's launches: the kernel's name and a number for its binary.
+"""
+
+import json
+import sys
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.runtime.jit import JITFunction
+
+from attention import get
+from attention.triton import backend, ops, tiles
+
+ARCHITECTURE = 90
+
+
+class NoDevice:
+    """What Triton asks of a driver until it launches."""
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device):
+        return 0
+
+    def get_current_target(self):
+        return GPUTarget("cuda", ARCHITECTURE, 32)
+
+
+def pretend(tile=None):
+    """Bind and compile on every launch, and return the list that launches are added to.
+
+    Args:
+        tile: The tile of all kernels; None for the shipped ones.
+    """
+    triton.runtime.driver.set_active(NoDevice())
+    launches, binaries, run = [], {}, JITFunction.run
+
+    def bind(self, *arguments, grid, warmup, **options):
+        assert all(isinstance(n, int) and n > 0 for n in grid)
+        built = run(self, *arguments, grid=grid, warmup=True, **options)
+        number = binaries.setdefault(id(built), len(binaries))
+        launches.append((self.fn.__name__, number))
+        return built
+
+    JITFunction.run = bind
+    ops.architecture = lambda device: f"sm_{ARCHITECTURE}"
+    if tile is not None:
+        tiles.tile = lambda *_: tile
+    return launches
+
+
+def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, dim=32, offset=0,
+         gradient=True, **arguments):  # fmt: skip
+    """Call a variant forward and, with ``gradient``, backward, on storage that is ``offset``."""
+    spec = get(name, **arguments)
+    lengths = (queries, keys or queries, keys or queries)
+    q, k, v = (
+        torch.zeros(batch * heads * n * dim + offset, dtype=dtype)[offset:]
+        .view(batch, heads, n, dim)
+        .requires_grad_(gradient)
+        for n in lengths
+    )
+    sizes = {"head": heads, "distance": spec.max_distance}
+    numbers = {
+        parameter: torch.zeros([sizes[d] for d in dimensions], requires_grad=gradient)
+        for parameter, dimensions in spec.learned.items()
+    }
+    out = backend.attend(q, k, v, spec, numbers)
+    assert out.shape == (batch, heads, queries, dim)
+    if gradient:
+        leaves = [q, k, v, *numbers.values()]
+        gradients = torch.autograd.grad(out.sum(), leaves)
+        assert [x.shape for x in gradients] == [x.shape for x in leaves]
+
+
+HALF, SINGLE = torch.float16, torch.float32
+CALLS = {
+    "lssar of one token": ("lssar", 1),
+    "lssar of 16": ("lssar", 16),
+    "lssar of more heads": ("lssar", 33, {"batch": 2, "heads": 3}),
+    "lssar of one query": ("lssar", 1, 50),
+    "lssar without a gradient": ("lssar", 8, {"gradient": False}),
+    "lssar off alignment": ("lssar", 5, {"offset": 1}),
+    "lssar in float16": ("lssar", 5, {"dtype": HALF}),
+    "lssar in float32": ("lssar", 5, {"dtype": SINGLE}),
+    "lssa": ("lssa", 1),
+    "softmax": ("softmax", 1, 7),
+    "alibi": ("alibi", 16),
+    "sigmoid": ("sigmoid_rowlen", 1),
+    "relu": ("relu_li", 1),
+    "elastic": ("elastic", 1),
+    "elastic with a fixed offset": ("elastic_fixed", 16, {"length": 16}),
+    "lazy with one distance": ("lazy", 9, {"max_distance": 1}),
+    "lazy, the last bias beyond": ("lazy", 1, 9, {"beyond": "last"}),
+    "a bias alone": ("lazy_no_elastic", 1),
+}
+
+
+def main(names):
+    """Make the named calls, all without a name, and print their launches."""
+    launches, found = pretend(tiles.Tile(16, 16, 1, 1)), {}
+    for name in names or CALLS:
+        *given, last = CALLS[name]
+        given, options = (given, last) if isinstance(last, dict) else ((*given, last), {})
+        before = len(launches)
+        call(*given, **options)
+        found[name] = launches[before:]
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
