@@ -7,7 +7,7 @@ import functools
 import torch
 from torch import Tensor
 
-from attention.reference import Parameters
+from attention.reference import Parameters, one_per_head
 from attention.spec import AttnSpec
 from attention.triton import plan
 
@@ -65,4 +65,5 @@ def attend(
         fixed = q.new_full([q.shape[1]], spec.tau, dtype=torch.float32)
         tau = learned["tau"].to(torch.float32) if spec.learn_tau else fixed
     bias = plan.bias_table(spec, q, learned)
+    k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     return ops.attend(q, k, v, plan.make(spec, q.shape[-1]), tau, bias)
