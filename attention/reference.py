@@ -77,13 +77,27 @@ def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters) -> Sta
     keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
     mask = _mask(rows, keys, spec)
     count = rows.to(dtype)
-    inverse_lengths = learned.get("inverse_lengths")
-    scores = _scores(q, k, spec, count, inverse_lengths) + _shift(spec, count)
-    if spec.bias != "none":
-        scores = scores - _bias(rows - keys, spec, learned, q)
+    scores = _biased_scores(q, k, rows, keys, spec, learned)
     normalised = _normalised(scores, mask, spec, count, learned)
     changed = _modified(normalised, scores, mask, rows, spec, learned)
     return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))
+
+
+def scores(
+    q: Tensor, k: Tensor, spec: AttnSpec, learned: Parameters, start: int, stop: int
+) -> Tensor:
+    """Return the scores of keys ``start`` (from 0) to ``stop``, shifted and biased; no mask.
+
+    Arguments as in :func:`stages`; the result is [B, H, Lq, stop - start], at most to the last key.
+    """
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    total = k.shape[-2]
+    rows = torch.arange(total - q.shape[-2] + 1, total + 1, device=q.device)[:, None]
+    keys = torch.arange(start + 1, min(stop, total) + 1, device=q.device)
+    part = dict(learned)
+    if "inverse_lengths" in part:
+        part["inverse_lengths"] = part["inverse_lengths"][..., start:stop]
+    return _biased_scores(q.to(dtype), k[..., start:stop, :].to(dtype), rows, keys, spec, part)
 
 
 def weights(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Tensor:
@@ -155,6 +169,15 @@ def _mask(rows: Tensor, keys: Tensor, spec: AttnSpec) -> Tensor:
     if spec.mask == "streaming":
         near = near | (keys <= spec.sinks)
     return causal & near
+
+
+def _biased_scores(
+    q: Tensor, k: Tensor, rows: Tensor, keys: Tensor, spec: AttnSpec, learned: Parameters
+) -> Tensor:
+    count = rows.to(q.dtype)
+    known = learned.get("inverse_lengths")
+    scores = _scores(q, k, spec, count, known) + _shift(spec, count)
+    return scores - _bias(rows - keys, spec, learned, q) if spec.bias != "none" else scores
 
 
 def _scores(
@@ -254,14 +277,19 @@ def _sharpened(
         return weight
     if spec.sharpen == "reweight":
         return _reweighted(weight, rows, count, spec.p)
+    # A negative offset lifts masked keys above zero: the mask comes after the ReLU.
+    return functional.relu(weight - elastic_offset(count, spec, learned)).masked_fill(~mask, 0.0)
+
+
+def elastic_offset(count: Tensor, spec: AttnSpec, learned: Parameters) -> Tensor | float:
+    """Return what an elastic variant subtracts from the weights of rows, [H, Lq, 1] or a number."""
     tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
     if spec.sharpen == "elastic_row":
-        tau = tau / count
-    elif spec.sharpen == "elastic_length":
+        return tau / count
+    if spec.sharpen == "elastic_length":
         assert spec.length is not None
-        tau = tau / spec.length
-    # A negative offset lifts masked keys above zero: the mask comes after the ReLU.
-    return functional.relu(weight - tau).masked_fill(~mask, 0.0)
+        return tau / spec.length
+    return tau
 
 
 def _reweighted(weight: Tensor, rows: Tensor, count: Tensor, p: float) -> Tensor:

@@ -17,7 +17,7 @@ CAPABILITIES = ((8, 0), (9, 0), (10, 0))
 """Compute capabilities with that much shared memory: A100, H100 and H200, B200."""
 
 try:
-    from attention.triton import ops
+    from attention.triton import decode, ops
     from attention.triton.primitives import INTERPRETED
 except ImportError:  # triton exists for Linux only
     ops = None  # type: ignore[assignment]
@@ -65,5 +65,10 @@ def attend(
         fixed = q.new_full([q.shape[1]], spec.tau, dtype=torch.float32)
         tau = learned["tau"].to(torch.float32) if spec.learn_tau else fixed
     bias = plan.bias_table(spec, q, learned)
+    made = plan.make(spec, q.shape[-1])
+    given = [x for x in (q, k, v, tau, bias) if x is not None]
+    needs_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in given)
+    if decode.serves(q, k, needs_gradient):
+        return decode.attend(q, k, v, made, tau, bias, learned.get("inverse_lengths"))
     k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
-    return ops.attend(q, k, v, plan.make(spec, q.shape[-1]), tau, bias)
+    return ops.attend(q, k, v, made, tau, bias)
