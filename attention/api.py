@@ -75,8 +75,9 @@ def attend(
     Args:
         q: Queries [B, H, Lq, D]. They are the last Lq of the Lk positions, so that decoding with
             a cache sees the right row numbers.
-        k: Keys [B, H, Lk, D], Lk >= Lq. Position encodings are the caller's.
-        v: Values [B, H, Lk, Dv].
+        k: Keys [B, H_kv, Lk, D], Lk >= Lq. Position encodings are the caller's. H is a multiple of
+            H_kv: consecutive heads of q share one of k and v (grouped-query attention).
+        v: Values [B, H_kv, Lk, Dv].
         name: A name of :func:`attention.names`.
         backend: ``auto``, or a backend to insist on.
         parameters: The learned numbers of a variant that has some, see

@@ -19,26 +19,44 @@ from attention.validation import check_sequences
 
 @dataclass
 class KeyValueCache:
-    """Keys (before rotation) and values of the positions seen so far, for decoding.
+    """What attention needs of the positions seen so far, for decoding.
 
-    Keys are kept unrotated, so that a rotary base that changes with the length stays right.
+    Each tensor lies in one that is twice as long when it grows, so that a step copies the new
+    positions alone. Where a gradient is recorded tensors are joined instead: nothing that it may
+    need is written over.
+
+    Attributes:
+        capacity: Positions to set memory aside for at the first step; more come as they are needed.
+        length: Number of positions seen.
     """
 
-    keys: Tensor | None = None
-    values: Tensor | None = None
+    capacity: int = 0
+    length: int = 0
 
-    @property
-    def length(self) -> int:
-        """Number of positions seen."""
-        return 0 if self.keys is None else self.keys.shape[-2]
+    def __post_init__(self) -> None:
+        check_size("capacity of a cache", self.capacity, least=0)
+        self._kept: tuple[Tensor, ...] = ()
 
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add positions [B, H_kv, L, D] and return all keys and values."""
-        if self.keys is not None and self.values is not None:
-            keys = torch.cat([self.keys, keys], dim=-2)
-            values = torch.cat([self.values, values], dim=-2)
-        self.keys, self.values = keys, values
-        return keys, values
+    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
+        """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
+
+        They are valid until the next call. Each call gives the same tensors in the same order.
+        """
+        before, self.length = self.length, self.length + new[0].shape[2]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, *self._kept)):
+            known = [x[:, :, :before] for x in self._kept] or [x[:, :, :0] for x in new]
+            self._kept = tuple(torch.cat(x, dim=2) for x in zip(known, new, strict=True))
+            return self._kept
+        room = self._kept[0].shape[2] if self._kept else 0
+        if self.length > room:
+            room = max(self.length, self.capacity, 2 * room)
+            longer = tuple(x.new_empty([*x.shape[:2], room, *x.shape[3:]]) for x in new)
+            for x, old in zip(longer, self._kept, strict=bool(self._kept)):
+                x[:, :, :before] = old[:, :, :before]
+            self._kept = longer
+        for x, part in zip(self._kept, new, strict=True):
+            x[:, :, before : self.length] = part
+        return tuple(x[:, :, : self.length] for x in self._kept)
 
 
 class Attention(nn.Module):
@@ -137,17 +155,20 @@ class Attention(nn.Module):
         Raises:
             ValueError: x has another shape.
         """
-        q, k, v = self._heads(x, cache, rotations)
-        mixed = attend_spec(q, k, v, self._active(), self._parameters_of(x), self.backend)
+        q, k, v, *inverse_lengths = self._heads(x, cache, rotations)
+        parameters = self._parameters_of(x)
+        if inverse_lengths:
+            parameters["inverse_lengths"] = inverse_lengths[0]
+        mixed = attend_spec(q, k, v, self._active(), parameters, self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
-    def new_cache(self) -> KeyValueCache:
-        """Return the cache before the first position."""
-        return KeyValueCache()
+    def new_cache(self, capacity: int = 0) -> KeyValueCache:
+        """Return the cache before the first position, for so many positions or, growing, more."""
+        return KeyValueCache(capacity)
 
     def weights(self, x: Tensor) -> Tensor:
         """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""
-        q, k, _ = self._heads(x, None)
+        q, k, *_ = self._heads(x, None)
         return reference.weights(q, k, self._active(), self._parameters_of(x))
 
     def set_sharpen(self, fraction: float | None = None) -> None:
@@ -178,28 +199,37 @@ class Attention(nn.Module):
 
     def _heads(
         self, x: Tensor, cache: KeyValueCache | None, rotations: Rotations | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rotated queries [B, H, L, D], and keys and values [B, H, cached + L, D]."""
+    ) -> tuple[Tensor, ...]:
+        """Return rotated queries [B, H, L, D], and keys and values [B, H_kv, cached + L, D].
+
+        With a cache and a variant that takes the directions of keys, one over their lengths
+        [B, H_kv, cached + L] as well.
+        """
         check_sequences(x, self.width)
         q, k, v = (
             layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
-        if cache is not None:
-            k, v = cache.append(k, v)
-        q, k = self._rotated(q, k, rotations or Rotations())
-        if self.n_kv_head != self.n_head:
-            shared = self.n_head // self.n_kv_head
-            k, v = k.repeat_interleave(shared, dim=1), v.repeat_interleave(shared, dim=1)
-        return q, k, v
-
-    def _rotated(self, q: Tensor, k: Tensor, rotations: Rotations) -> tuple[Tensor, Tensor]:
-        if self.rope_base is None:
-            return q, k
-        base, total = self.rope_base, k.shape[-2]
-        if self.ntk_train_length is not None:
+        rotations = rotations or Rotations()
+        first = 0 if cache is None else cache.length
+        base = self.rope_base
+        if base is not None and self.ntk_train_length is not None:
+            total = first + x.shape[1]
             base = dynamic_ntk_base(base, self.head_dim, total, self.ntk_train_length)
-        return rotations.rope(q, total - q.shape[-2], base), rotations.rope(k, 0, base)
+        if base is not None:
+            q = rotations.rope(q, first, base)
+        # A base that grows with the length turns every key anew at each step.
+        turn_all = cache is not None and self.ntk_train_length is not None
+        if base is not None and not turn_all:
+            k = rotations.rope(k, first, base)
+        kept = [k, v]
+        if cache is not None:
+            if self.spec.directional:
+                kept.append(reference.inverse_lengths(k))  # of rotated keys the same
+            kept = list(cache.append(*kept))
+        if base is not None and turn_all:
+            kept[0] = rotations.rope(kept[0], 0, base)
+        return q, *kept
 
     def _parameters_of(self, x: Tensor) -> dict[str, Tensor]:
         parameters: dict[str, Tensor] = dict(self.learned.items())

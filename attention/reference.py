@@ -29,7 +29,8 @@ UNTOUCHED_ROWS = 3
 
 Parameters = Mapping[str, Tensor]
 """Learned numbers of a variant: ``tau`` [H], ``sink`` [H], ``bias`` [H, max_distance], and the
-``gates`` [B, H, Lq, 2] of zeros_sm, which come from the layer's input."""
+``gates`` [B, H, Lq, 2] of zeros_sm, which come from the layer's input. In decoding also
+``inverse_lengths`` [B, H_kv, Lk] of the keys: a backend may read them, or work them out."""
 
 PHI = {
     "identity": lambda s: s,
@@ -58,7 +59,7 @@ def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None =
 
     Args:
         q: Queries [B, H, Lq, D].
-        k: Keys [B, H, Lk, D], Lk >= Lq.
+        k: Keys [B, H_kv, Lk, D], Lk >= Lq; H / H_kv consecutive heads of q share one of k.
         spec: The variant.
         parameters: Its learned numbers, if it has any.
     """
@@ -76,12 +77,27 @@ def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters) -> Sta
     keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
     mask = _mask(rows, keys, spec)
     count = rows.to(dtype)
-    scores = _scores(q, k, spec, count) + _shift(spec, count)
-    if spec.bias != "none":
-        scores = scores - _bias(rows - keys, spec, learned, q)
+    scores = _biased_scores(q, k, rows, keys, spec, learned)
     normalised = _normalised(scores, mask, spec, count, learned)
     changed = _modified(normalised, scores, mask, rows, spec, learned)
     return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))
+
+
+def scores(
+    q: Tensor, k: Tensor, spec: AttnSpec, learned: Parameters, start: int, stop: int
+) -> Tensor:
+    """Return the scores of keys ``start`` (from 0) to ``stop``, shifted and biased; no mask.
+
+    Arguments as in :func:`stages`; the result is [B, H, Lq, stop - start], at most to the last key.
+    """
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    total = k.shape[-2]
+    rows = torch.arange(total - q.shape[-2] + 1, total + 1, device=q.device)[:, None]
+    keys = torch.arange(start + 1, min(stop, total) + 1, device=q.device)
+    part = dict(learned)
+    if "inverse_lengths" in part:
+        part["inverse_lengths"] = part["inverse_lengths"][..., start:stop]
+    return _biased_scores(q.to(dtype), k[..., start:stop, :].to(dtype), rows, keys, spec, part)
 
 
 def weights(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Tensor:
@@ -101,8 +117,8 @@ def attend(
 
     Args:
         q: Queries [B, H, Lq, D].
-        k: Keys [B, H, Lk, D], Lk >= Lq.
-        v: Values [B, H, Lk, D].
+        k: Keys [B, H_kv, Lk, D], Lk >= Lq; H / H_kv consecutive heads of q share one of k.
+        v: Values [B, H_kv, Lk, D].
         spec: The variant.
         parameters: Its learned numbers, if it has any.
         chunk: Rows at a time, for O(Lk chunk) memory; None for all.
@@ -114,7 +130,7 @@ def attend(
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be a positive number of rows, got {chunk}")
     if chunk is None or chunk >= length:
-        return weights(q, k, spec, parameters) @ v
+        return shared_product(weights(q, k, spec, parameters), v)
     outputs = []
     for start in range(0, length, chunk):
         stop = min(start + chunk, length)
@@ -122,9 +138,27 @@ def attend(
         part = dict(parameters or {})
         if "gates" in part:
             part["gates"] = part["gates"][..., start:stop, :]
+        if "inverse_lengths" in part:
+            part["inverse_lengths"] = part["inverse_lengths"][..., :n_keys]
         rows = weights(q[..., start:stop, :], k[..., :n_keys, :], spec, part)
-        outputs.append(rows @ v[..., :n_keys, :])
+        outputs.append(shared_product(rows, v[..., :n_keys, :]))
     return torch.cat(outputs, dim=-2)
+
+
+def shared_product(rows: Tensor, columns: Tensor) -> Tensor:
+    """Return rows [B, H, L, N] @ columns [B, H_kv, N, M], [B, H, L, M].
+
+    H / H_kv consecutive heads share columns, which are not copied for each of them.
+    """
+    if rows.shape[1] == columns.shape[1]:
+        return rows @ columns
+    together = rows.unflatten(1, (columns.shape[1], -1)).flatten(2, 3) @ columns
+    return together.unflatten(2, (-1, rows.shape[2])).flatten(1, 2)
+
+
+def one_per_head(x: Tensor, n_head: int) -> Tensor:
+    """Return keys or values [B, H_kv, L, D] copied for each of ``n_head`` query heads."""
+    return x if x.shape[1] == n_head else x.repeat_interleave(n_head // x.shape[1], dim=1)
 
 
 def _mask(rows: Tensor, keys: Tensor, spec: AttnSpec) -> Tensor:
@@ -137,16 +171,30 @@ def _mask(rows: Tensor, keys: Tensor, spec: AttnSpec) -> Tensor:
     return causal & near
 
 
-def _scores(q: Tensor, k: Tensor, spec: AttnSpec, count: Tensor) -> Tensor:
+def _biased_scores(
+    q: Tensor, k: Tensor, rows: Tensor, keys: Tensor, spec: AttnSpec, learned: Parameters
+) -> Tensor:
+    count = rows.to(q.dtype)
+    known = learned.get("inverse_lengths")
+    scores = _scores(q, k, spec, count, known) + _shift(spec, count)
+    return scores - _bias(rows - keys, spec, learned, q) if spec.bias != "none" else scores
+
+
+def _scores(
+    q: Tensor, k: Tensor, spec: AttnSpec, count: Tensor, inverse_lengths: Tensor | None
+) -> Tensor:
     root = math.sqrt(q.shape[-1])
     if spec.scale == "inverse_sqrt_dim":
-        return (q / root) @ k.transpose(-1, -2)
+        return shared_product(q / root, k.transpose(-1, -2))
     if spec.scale == "log_length":
         assert spec.length is not None
-        return (math.log(spec.length) * q / root) @ k.transpose(-1, -2)
-    q, k = unit(q), unit(k)
+        return shared_product(math.log(spec.length) * q / root, k.transpose(-1, -2))
     scale = spec.g if spec.scale == "cosine" else math.log(q.shape[-1]) * torch.log(count)
-    return (scale * q) @ k.transpose(-1, -2)
+    scaled = scale * unit(q)
+    if inverse_lengths is None:
+        return shared_product(scaled, unit(k).transpose(-1, -2))
+    products = shared_product(scaled, k.transpose(-1, -2))
+    return products * one_per_head(inverse_lengths, q.shape[1])[..., None, :]
 
 
 def _shift(spec: AttnSpec, count: Tensor) -> Tensor | float:
@@ -229,14 +277,19 @@ def _sharpened(
         return weight
     if spec.sharpen == "reweight":
         return _reweighted(weight, rows, count, spec.p)
+    # A negative offset lifts masked keys above zero: the mask comes after the ReLU.
+    return functional.relu(weight - elastic_offset(count, spec, learned)).masked_fill(~mask, 0.0)
+
+
+def elastic_offset(count: Tensor, spec: AttnSpec, learned: Parameters) -> Tensor | float:
+    """Return what an elastic variant subtracts from the weights of rows, [H, Lq, 1] or a number."""
     tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
     if spec.sharpen == "elastic_row":
-        tau = tau / count
-    elif spec.sharpen == "elastic_length":
+        return tau / count
+    if spec.sharpen == "elastic_length":
         assert spec.length is not None
-        tau = tau / spec.length
-    # A negative offset lifts masked keys above zero: the mask comes after the ReLU.
-    return functional.relu(weight - tau).masked_fill(~mask, 0.0)
+        return tau / spec.length
+    return tau
 
 
 def _reweighted(weight: Tensor, rows: Tensor, count: Tensor, p: float) -> Tensor:
@@ -265,6 +318,12 @@ def unit(x: Tensor) -> Tensor:
     """Divide vectors by their l2 norm; a vector of zeros stays zero, with zero gradient."""
     norm = x.norm(dim=-1, keepdim=True)
     return x / torch.where(norm > 0, norm.clamp_min(1e-12), math.inf)
+
+
+def inverse_lengths(x: Tensor) -> Tensor:
+    """Return the factors [...] by which :func:`unit` multiplies vectors [..., D]."""
+    norm = x.to(torch.promote_types(x.dtype, torch.float32)).norm(dim=-1)
+    return 1 / torch.where(norm > 0, norm.clamp_min(1e-12), math.inf)
 
 
 def sparsemax(scores: Tensor) -> Tensor:

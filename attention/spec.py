@@ -181,6 +181,11 @@ class AttnSpec:
         return found
 
     @property
+    def directional(self) -> bool:
+        """Whether queries and keys count by their directions alone."""
+        return self.scale in ("cosine", "log_dim_log_row")
+
+    @property
     def gated(self) -> bool:
         """Whether the weights take two gates per row and head, made from the layer's input."""
         return self.modify == "zero_sum"

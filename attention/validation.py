@@ -15,7 +15,7 @@ def check_sequences(x: Tensor, width: int) -> None:
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """Refuse queries [B, H, Lq, D], keys and values [B, H, Lk, D] that do not fit one another."""
+    """Refuse queries [B, H, Lq, D], keys and values [B, H_kv, Lk, D] that do not fit together."""
     for label, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.ndim != 4:
             raise ValueError(f"{label} must be [B, H, L, D], got shape {tuple(tensor.shape)}")
@@ -27,8 +27,10 @@ def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise TypeError(f"q, k and v differ in dtype: {q.dtype}, {k.dtype} and {v.dtype}")
     if k.shape[:3] != v.shape[:3]:
         raise ValueError(f"k and v differ in [B, H, L]: {tuple(k.shape)} and {tuple(v.shape)}")
-    if q.shape[:2] != k.shape[:2] or q.shape[3] != k.shape[3]:
-        raise ValueError(f"q and k differ in [B, H, D]: {tuple(q.shape)} and {tuple(k.shape)}")
+    if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
+        raise ValueError(f"q and k differ in B or D: {tuple(q.shape)} and {tuple(k.shape)}")
+    if q.shape[1] != k.shape[1] and (k.shape[1] == 0 or q.shape[1] % k.shape[1]):
+        raise ValueError(f"{q.shape[1]} heads of q are no multiple of {k.shape[1]} of k and v")
     if q.shape[2] > k.shape[2]:
         raise ValueError(f"more queries than keys: {q.shape[2]} and {k.shape[2]}")
 

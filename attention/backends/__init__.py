@@ -140,5 +140,6 @@ def attend_spec(
     if (backend, name) == ("auto", "reference") and flex.is_long(v):
         _warn_of_the_reference(explanation.refused)
     if q.shape[2] == 0:
-        return q[..., :1] * k[:, :, :0, :1] * v[:, :, :0]  # empty, with gradients of zero
+        k, v = (reference.one_per_head(x[:, :, :0], q.shape[1]) for x in (k, v))
+        return q[..., :1] * k[..., :1] * v  # empty, with gradients of zero
     return BACKENDS[name].attend(q, k, v, spec, parameters)

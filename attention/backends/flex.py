@@ -25,7 +25,7 @@ from torch.nn.attention.flex_attention import (
 )
 
 from attention.positions import alibi_slopes
-from attention.reference import DEAD_BELOW, UNTOUCHED_ROWS, Parameters, unit
+from attention.reference import DEAD_BELOW, UNTOUCHED_ROWS, Parameters, one_per_head, unit
 from attention.spec import AttnSpec
 
 LOG_PHI: dict[str, Callable[[Tensor], Tensor]] = {
@@ -77,6 +77,7 @@ def attend(
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
     learned = parameters or {}
+    k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     first = k.shape[-2] - q.shape[-2]  # of the absolute positions, counted from 0
     call = _compiled() if q.is_cuda else _eager
     mask = _block_mask(spec.mask, spec.window, spec.sinks, q.shape[-2], k.shape[-2], str(q.device))

@@ -27,9 +27,17 @@ def attend(
     q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
-    if q.shape[-2] == k.shape[-2]:
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    # With fewer queries than keys torch aligns the causal mask to the first key; ours to the last.
     length, total = q.shape[-2], k.shape[-2]
-    mask = torch.ones(length, total, dtype=torch.bool, device=q.device).tril(total - length)
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    shared = q.shape[1] // k.shape[1] if q.shape[1] else 1
+    if length == total:
+        grouped = {"enable_gqa": True} if shared > 1 else {}
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=True, **grouped)
+    # With fewer queries than keys torch aligns the causal mask to the first key; ours to the last.
+    mask = None
+    if length > 1:
+        mask = torch.ones(length, total, dtype=torch.bool, device=q.device).tril(total - length)
+        mask = mask.repeat(shared, 1)
+    # Heads that share keys are rows of one head: torch would copy the keys for each.
+    together = q.unflatten(1, (-1, shared)).flatten(2, 3)
+    mixed = functional.scaled_dot_product_attention(together, k, v, attn_mask=mask)
+    return mixed.unflatten(2, (shared, -1)).flatten(1, 2)

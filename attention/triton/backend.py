@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from attention.reference import Parameters
+from attention.reference import Parameters, one_per_head
 from attention.spec import AttnSpec
 from attention.triton import plan, tiles
 
 try:
-    from attention.triton import ops
+    from attention.triton import decode, ops
     from attention.triton.primitives import INTERPRETED
 except ImportError:  # triton exists for Linux only
     ops = None  # type: ignore[assignment]
@@ -75,9 +75,16 @@ def attend(
         tau = learned["tau"].to(torch.float32) if spec.learn_tau else fixed
     bias = plan.bias_table(spec, q, learned)
     width = q.shape[-1]
+    made = plan.make(spec, width)
     # Channels of zeros change no score; the scale is that of the caller's width.
     more = next(dim for dim in tiles.HEAD_DIMS if dim >= width) - width
     if more:
         q, k, v = (functional.pad(x, (0, more)) for x in (q, k, v))
-    out = ops.attend(q, k, v, plan.make(spec, width), tau, bias, atomic)
+    given = [x for x in (q, k, v, tau, bias) if x is not None]
+    needs_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in given)
+    if decode.serves(q, k, needs_gradient):
+        out = decode.attend(q, k, v, made, tau, bias, learned.get("inverse_lengths"))
+    else:
+        k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
+        out = ops.attend(q, k, v, made, tau, bias, atomic)
     return out[..., :width] if more else out

@@ -100,6 +100,43 @@ def test_decoding_with_a_cache_is_the_full_forward(name):
             torch.testing.assert_close(torch.cat(parts, dim=1), whole, rtol=0, atol=4e-6)
 
 
+def test_a_step_copies_the_new_positions_alone():
+    k, v = torch.randn(2, 1, 2, 40, 4)
+    cache = KeyValueCache(capacity=8)
+    places = []
+    for i in range(40):
+        found = cache.append(k[:, :, i : i + 1], v[:, :, i : i + 1])
+        places.append(found[0].data_ptr())
+        for x, all_of_it in zip(found, (k, v), strict=True):
+            assert torch.equal(x, all_of_it[:, :, : i + 1])
+    assert len(set(places[:8])) == 1  # set aside at the start
+    assert len(set(places)) <= 4  # 8, 16, 32, 64
+    with pytest.raises(ValueError, match="capacity of a cache must be at least 0, got -1"):
+        KeyValueCache(capacity=-1)
+
+
+@pytest.mark.parametrize("name", ["lssar", "softmax"])
+def test_decoding_carries_gradients_and_may_stop_to(name):
+    module, x = module_of(name, n_kv_head=1).double(), inputs().double()
+    cache, parts = module.new_cache(), []
+    for i, part in enumerate(x.split(3, dim=1)):
+        with torch.set_grad_enabled(i < 2):
+            parts.append(module(part, cache))
+    torch.testing.assert_close(torch.cat(parts, dim=1), module(x), rtol=0, atol=1e-12)
+    leaves = module.key.weight, module.query.weight
+    whole = torch.autograd.grad(module(x)[:, :6].square().sum(), leaves)
+    stepped = torch.autograd.grad(torch.cat(parts[:2], dim=1).square().sum(), leaves)
+    torch.testing.assert_close(stepped, whole, rtol=0, atol=1e-12)
+
+
+def test_cached_directions_lose_nothing_to_half_precision():
+    module, x = module_of("lssar", p=3).bfloat16(), inputs().bfloat16()
+    with torch.no_grad():
+        cache = module.new_cache()
+        parts = [module(part, cache) for part in x.split(1, dim=1)]
+        torch.testing.assert_close(torch.cat(parts, dim=1), module(x), rtol=0, atol=4e-3)
+
+
 def test_shared_keys_and_values_are_repeated_ones(name):
     shared = module_of(name, n_head=4, n_kv_head=2)
     assert shared.key.weight.shape == shared.value.weight.shape == (16, 32)
