@@ -68,7 +68,7 @@ class _Scan(torch.autograd.Function):
         return h
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         a, h = ctx.saved_tensors
         # dL/db_t = dL/dh_t + conj(a_{t+1}) dL/db_{t+1}; the factor of the last one is not used.

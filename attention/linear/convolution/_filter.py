@@ -42,11 +42,11 @@ class ImplicitFilter(nn.Module):
 
     def forward(self, count: int, dtype: torch.dtype) -> Tensor:
         """Return the first taps of the filters, at most ``length``, [C, count]."""
-        like = {"dtype": dtype, "device": self.frequency.device}
-        places = torch.arange(min(count, self.length), **like)
+        device = self.frequency.device
+        places = torch.arange(min(count, self.length), dtype=dtype, device=device)
         t = places / max(1, self.length - 1)
         bands = (FEATURES - 1) // 2
-        angles = torch.linspace(1e-4, bands - 1, bands, **like)[:, None]
+        angles = torch.linspace(1e-4, bands - 1, bands, dtype=dtype, device=device)[:, None]
         angles = angles * (2 * math.pi / self.length) * places
         z = torch.cat([t[None], angles.cos(), -angles.sin()])
         for place, layer in enumerate(self.layers):
@@ -57,5 +57,5 @@ class ImplicitFilter(nn.Module):
             if place < len(self.layers) - 1:
                 z = (self.frequency.to(dtype) * z).sin()
         slow, fast = (-math.log(FLOOR) / share for share in (SLOW, FAST))
-        rates = torch.linspace(slow, fast, self.channels, **like)
+        rates = torch.linspace(slow, fast, self.channels, dtype=dtype, device=device)
         return z * (-rates[:, None] * t).exp()

@@ -63,7 +63,8 @@ class Hyena(Mixer):
         inputs = self.recent(self.inputs(x), cache)
         inputs = inputs.to(torch.promote_types(x.dtype, torch.float32))
         with full_precision(x):
-            y = self._convolved(*inputs.chunk(3, dim=-1), cache, chunk)
+            q, k, v = inputs.chunk(3, dim=-1)
+            y = self._convolved(q, k, v, cache, chunk)
         return self.project(y.to(x.dtype))
 
     def _convolved(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -19,7 +20,7 @@ class Cell(Mixer):
     ``forward`` are torch's loop over them, which on a GPU is one kernel.
     """
 
-    module: ClassVar[type[nn.RNNBase]]
+    module: ClassVar[Callable[..., nn.RNNBase]]
     """The layer."""
     states: ClassVar[tuple[str, ...]]
     """Names of its states in the cache, the output first."""

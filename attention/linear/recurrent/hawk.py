@@ -43,6 +43,7 @@ class Hawk(Mixer):
         self.gate, self.inputs = nn.Linear(width, width), nn.Linear(width, width)
         self.recent = ShortConvolution(width, "recent", bias=True, activation=nn.Identity())
         nn.init.normal_(self.recent.taps.weight, std=math.sqrt(0.01 / 4))
+        assert self.recent.taps.bias is not None
         nn.init.zeros_(self.recent.taps.bias)
         blocks = torch.randn(2, n_head, head_dim, head_dim) / math.sqrt(head_dim)
         self.gate_weight = nn.Parameter(blocks)
