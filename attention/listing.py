@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib.util
-import pkgutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attention import catalogue
-from attention.spec import FACTS
+from attention.spec import FACTS, mixer_files
 
 COLUMNS = (
     "name", "formula", "source", "rows sum to", "sparse", "signed", "learned", "arguments", "about"
@@ -31,10 +30,20 @@ MIXERS_HEADER = """
 
 # Linear mixers
 
-Their time is linear in L and their state constant, so there are no weights to look at. The state is
-how many numbers decoding keeps for a sequence, of H heads of D channels (N: the argument state).
+Their time is linear in L (times log L for convolutions) and their state constant, so there are no
+weights to look at. The state is how many numbers decoding keeps for a sequence, of H heads of D
+channels (N: the argument state, L: the argument length).
 
 """
+
+DEVIATIONS_HEADER = """
+
+## Where they deviate from the papers
+
+"""
+
+OPTIONAL: dict[str, Any] = {"arguments": {}, "deviations": ""}
+"""Constants that the class of a mixer may leave to its base class."""
 
 Row = tuple[str, ...]
 
@@ -57,7 +66,8 @@ def table(markdown: bool = False) -> str:
     ]
     mixers, broken = mixer_rows()
     if markdown:
-        return HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
+        tables = HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
+        return tables + DEVIATIONS_HEADER + "\n".join(_deviations())
     errors = [f"left out: {line}" for line in (*catalogue.BROKEN.values(), *broken)]
     return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *errors])
 
@@ -78,34 +88,47 @@ def unknown(name: str, choices: Sequence[str]) -> str:
 
 
 def mixer_rows() -> tuple[list[Row], list[str]]:
-    """Return a row for each linear mixer, and a line for each file that fails to make one.
+    """Return a row for each linear mixer, and a line for each file that fails to make one."""
+    mixers, broken = _mixers()
+    columns = ("name", "about", "kept", "source")
+    return [
+        (*(mixer[column] for column in columns), ", ".join(mixer["arguments"]) or "-")
+        for mixer in mixers
+    ], broken
+
+
+def _deviations() -> list[str]:
+    """Return a line for each linear mixer that is not all as published."""
+    mixers, _ = _mixers()
+    return [f"- {m['name']}: {m['deviations']}" for m in mixers if m["deviations"]]
+
+
+def _mixers() -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the facts of each linear mixer, and a line for each file that fails to make one.
 
     A mixer is described by constants of its class, which are read from its file; where that is
     impossible, the file is imported, which loads torch.
     """
-    rows: list[Row] = []
+    mixers: list[dict[str, Any]] = []
     broken: list[str] = []
     if (package := sys.modules.get("attention.linear")) is not None:
         folders = package.__path__
     else:
         folders = [str(Path(__file__).parent / "linear")]
-    modules = pkgutil.iter_modules(folders)
-    for module in sorted(modules, key=lambda module: module.name):
-        folder = Path(module.module_finder.path)  # type: ignore[union-attr]
+    for name, (file, _) in mixer_files(folders).items():
         try:
-            facts = None if module.ispkg else _described(folder / f"{module.name}.py")
+            facts = _described(file)
         except (SyntaxError, ValueError, LookupError):
             from attention import linear  # loads torch, and says what is wrong with the file
 
-            if line := linear.broken().get(module.name):
+            if line := linear.broken().get(name):
                 broken.append(line)
                 continue
-            mixer = linear.get(module.name)
-            facts = {field: getattr(mixer, field) for field in (*FACTS, "arguments")}
+            mixer = linear.get(name)
+            facts = {field: getattr(mixer, field) for field in (*FACTS, *OPTIONAL)}
         if facts is not None:
-            arguments = ", ".join(facts["arguments"]) or "-"
-            rows.append((facts["name"], facts["about"], facts["kept"], facts["source"], arguments))
-    return rows, broken
+            mixers.append(facts)
+    return mixers, broken
 
 
 def _described(path: Path) -> dict[str, Any] | None:
@@ -123,7 +146,8 @@ def _described(path: Path) -> dict[str, Any] | None:
     facts = {field: ast.literal_eval(constants[field]) for field in FACTS}
     if facts["name"] != path.stem or not all(isinstance(text, str) for text in facts.values()):
         raise ValueError(f"{name} does not describe {path.stem}")
-    return {**facts, "arguments": ast.literal_eval(constants.get("arguments", ast.Dict([], [])))}
+    given = {field: constants[field] for field in OPTIONAL if field in constants}
+    return {**OPTIONAL, **facts, **{field: ast.literal_eval(x) for field, x in given.items()}}
 
 
 def _assigned(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pkgutil
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from attention.scalars import check_positive
@@ -38,6 +41,22 @@ CHOICES: dict[str, tuple[str, ...]] = {
 FACTS = ("name", "source", "about", "kept")
 """Constants by which the class of a linear mixer describes it, all texts."""
 SIGNED_PHIS = ("identity", "gelu", "mish")
+
+
+def mixer_files(folders: Iterable[str]) -> dict[str, tuple[Path, str]]:
+    """Return the modules that may define a linear mixer, by name: file, and name in the package.
+
+    Mixers of one kind share a folder; a folder whose name begins with an underscore has none.
+    """
+    files = {}
+    for module in pkgutil.iter_modules(folders):
+        folder = Path(module.module_finder.path)  # type: ignore[union-attr]
+        if not module.ispkg:
+            files[module.name] = (folder / f"{module.name}.py", module.name)
+        elif not module.name.startswith("_"):
+            for name, (file, inside) in mixer_files([str(folder / module.name)]).items():
+                files[name] = (file, f"{module.name}.{inside}")
+    return dict(sorted(files.items()))
 
 
 @dataclass(frozen=True)

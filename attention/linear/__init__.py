@@ -1,6 +1,7 @@
 """Linear-time sequence mixers: one file each; a new file is found automatically.
 
-A mixer's file is called like the mixer and defines ``MIXER``, a subclass of
+Files lie here or in a folder of their kind: ``state_space``, ``recurrent``, ``convolution``. A
+mixer's file is called like the mixer and defines ``MIXER``, a subclass of
 :class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share. A file that
 fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and stops nothing
 else.
@@ -10,11 +11,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 from typing import Any
 
 from attention.linear.mixer import Mixer, RecurrentState
-from attention.spec import FACTS
+from attention.spec import FACTS, mixer_files
 
 __all__ = ["Mixer", "RecurrentState", "build", "get", "names"]
 
@@ -23,9 +23,9 @@ __all__ = ["Mixer", "RecurrentState", "build", "get", "names"]
 def _catalogue() -> dict[str, type[Mixer] | str]:
     """Return each mixer by the name of its file, or the error of a file that makes none."""
     mixers: dict[str, type[Mixer] | str] = {}
-    for file in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+    for file, (_, module) in mixer_files(__path__).items():
         try:
-            mixer = getattr(importlib.import_module(f"{__name__}.{file}"), "MIXER", None)
+            mixer = getattr(importlib.import_module(f"{__name__}.{module}"), "MIXER", None)
             if mixer is None:
                 continue
             if not (isinstance(mixer, type) and issubclass(mixer, Mixer)):
@@ -38,7 +38,7 @@ def _catalogue() -> dict[str, type[Mixer] | str]:
             mixers[file] = mixer
         except Exception as error:  # whatever a file does wrong is said of that file alone
             what = str(error) or type(error).__name__
-            mixers[file] = f"attention/linear/{file}.py: {what.splitlines()[0]}"
+            mixers[file] = f"attention/linear/{module.replace('.', '/')}.py: {what.splitlines()[0]}"
     return mixers
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,23 +24,31 @@ def with_previous(x: Tensor, count: int, cache: RecurrentState, name: str) -> Te
 
 
 class ShortConvolution(nn.Module):
-    """Causal convolution of each channel with its last ``size`` inputs, then SiLU.
+    """Causal convolution of each channel with its last ``size`` inputs, then an activation.
 
-    Published with size 4: Gu and Dao 2023 (Mamba), taken over by Mamba-2 and DeltaNet.
+    Published with size 4 and SiLU: Gu and Dao 2023 (Mamba), taken over by Mamba-2 and DeltaNet.
 
     Args:
         channels: C.
         name: The name of the last inputs in the cache.
         bias: Whether channels have an offset.
         size: Inputs that an output sees.
+        activation: What follows.
     """
 
-    def __init__(self, channels: int, name: str, bias: bool = False, size: int = 4) -> None:
+    def __init__(
+        self,
+        channels: int,
+        name: str,
+        bias: bool = False,
+        size: int = 4,
+        activation: Callable[[Tensor], Tensor] = functional.silu,
+    ) -> None:
         super().__init__()
-        self.name = name
+        self.name, self.activation = name, activation
         self.taps = nn.Conv1d(channels, channels, size, groups=channels, bias=bias)
 
     def forward(self, x: Tensor, cache: RecurrentState) -> Tensor:
         """Map [B, L, C] after ``cache`` to the same shape."""
         x = with_previous(x, self.taps.kernel_size[0] - 1, cache, self.name)
-        return functional.silu(self.taps(x.mT).mT)
+        return self.activation(self.taps(x.mT).mT)

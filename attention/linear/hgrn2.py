@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear._bound import check_lower_bound, lower_bound_of
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
@@ -36,8 +37,7 @@ class HGRN2(Mixer):
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
-        bound = self.args["lower_bound"]
-        self.lower_bound: float = self.layer / self.n_layer if bound is None else bound
+        self.lower_bound = lower_bound_of(self)
         self.query, self.forget, self.value, self.project = (
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
@@ -47,10 +47,7 @@ class HGRN2(Mixer):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments, as in :meth:`Mixer.checked`."""
         values = super().checked(args)
-        bound = values["lower_bound"]
-        number = isinstance(bound, int | float) and not isinstance(bound, bool)
-        if bound is not None and not (number and 0 <= bound < 1):
-            raise ValueError(f"lower_bound of hgrn2 must be in [0, 1), got {bound!r}")
+        check_lower_bound(cls.name, values["lower_bound"])
         return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The base class of linear-time mixers: a chunked form, a recurrence and a small state."""
+"""The base class of linear-time mixers: a parallel form, a recurrence and a small state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class Mixer(nn.Module, ABC):
     Args:
         n_head: Number of heads.
         head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
-        chunk: Positions that the chunked form takes at once; the result does not depend on it.
+        chunk: Positions that the parallel form takes at once, where it does not take all; the
+            result does not depend on it.
         layer: Which block of a stack the mixer is in, from 0; for some the depth matters.
         n_layer: Blocks of the stack; None for one that ends here.
         **args: Arguments of the mixer, see ``arguments``.
@@ -59,6 +60,10 @@ class Mixer(nn.Module, ABC):
     """Formula of the state's size for one sequence, in H heads of D channels and the arguments."""
     arguments: ClassVar[Mapping[str, Any]] = {}
     """Arguments that a user may set, with their defaults, as plain data."""
+    deviations: ClassVar[str] = ""
+    """Where it is not as published."""
+    undecayed: ClassVar[tuple[str, ...]] = ()
+    """Parameters that weight decay leaves alone although they are matrices."""
 
     def __init__(
         self,
@@ -117,7 +122,7 @@ class Mixer(nn.Module, ABC):
         return str({"name": self.name, **self.args})
 
     def forward(self, x: Tensor, cache: RecurrentState | None = None) -> Tensor:
-        """Mix a sequence, or the next positions of one, chunk by chunk.
+        """Mix a sequence, or the next positions of one, many positions at once.
 
         Args:
             x: [B, L, width].

@@ -136,7 +136,7 @@ def test_an_argument_the_variant_does_not_take_is_named(name):
     ("name", "argument", "message"),
     [
         ("gla", "window", "gla has no window; sliding_window and streaming take one"),
-        ("softmax", "lower_bound", "softmax has no lower_bound; hgrn2 takes one"),
+        ("softmax", "lower_bound", "softmax has no lower_bound; hgrn1 and hgrn2 take one"),
         ("gla", "backend", "gla has no backend; every quadratic variant takes one"),
         ("zeros", "n_kv_head", "zeros has no n_kv_head; every quadratic variant takes one"),
         ("gla", "rope_base", "gla has no rope_base; every quadratic variant, .* and zeros take"),

@@ -21,6 +21,7 @@ from torch.optim import AdamW, Muon, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from attention.layer import Attention
+from attention.linear import Mixer
 
 OptimizerName = Literal["muon", "adamw"]
 Parameters = list[nn.Parameter] | list[dict[str, Any]]
@@ -215,6 +216,12 @@ def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) 
         for layer in module.modules()
         if isinstance(layer, Attention)
         for number in layer.learned.values()
+    }
+    learned |= {
+        id(getattr(layer, name))
+        for layer in module.modules()
+        if isinstance(layer, Mixer)
+        for name in layer.undecayed
     }
     plain = learned | {id(p) for p in trained if p.dim() < 2}
     both: list[dict[str, Any]] = [

@@ -15,6 +15,14 @@ cases = pytest.mark.parametrize(
     corners([(1, 0), (1, 3), (5, 0), (33, 0), (33, 9), (64, 0), (100, 17)], (1, 3), (33, 9)),
 )
 """New positions, and positions before them whose state is handed over."""
+few_cases = pytest.mark.parametrize(
+    ("length", "seen"),
+    [
+        (4, 2),
+        *(pytest.param(*case, marks=pytest.mark.full) for case in ((1, 0), (1, 3), (33, 9))),
+    ],
+)
+"""The same, of which the quick tier takes one."""
 
 
 def built(name, head_dim=4, **args):
@@ -47,7 +55,7 @@ def with_gradients(found, leaves):
     return [*found, *torch.autograd.grad(total, leaves)]
 
 
-def check(name, recurrence, length, seen, **args):
+def check(name, recurrence, length, seen, /, **args):
     """Compare values and gradients of both forms, at all chunk sizes, with ``recurrence``.
 
     Args:

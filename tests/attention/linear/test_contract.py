@@ -27,19 +27,38 @@ from benchmarks.variants import variants
 from tests.tiers import corners
 from worldmodel.models.backbone import GPT
 
+QUICK = (
+    "deltanet", "gated_deltanet", "gla", "hgrn2", "linear", "mamba2", "retnet", "rwkv6", "rwkv7",
+    "zeros",
+)  # fmt: skip
+"""Mixers of which the quick tier checks everything; of the others what `in_brief` says."""
+POWERS = ("hyena", "mamba", "multihead_hyena")
+"""Mixers whose outputs are a third or higher power of large inputs, more than float16 holds."""
+
 dear = pytest.mark.parametrize("name", corners(linear.names(), "gla", "rwkv7", "zeros"))
 """Mark of what costs too much to ask every mixer in the quick tier."""
 
 
-@pytest.fixture(params=linear.names())
+@pytest.fixture(params=corners(linear.names(), *QUICK))
 def name(request):
     """Every mixer."""
     return request.param
 
 
+@pytest.fixture(params=sorted(set(linear.names()) - set(QUICK)))
+def other(request):
+    """The mixers that are not among QUICK."""
+    return request.param
+
+
 def mixer_of(name, n_head=2, head_dim=4, seed=0, dtype=torch.float64, **args):
-    """Build a mixer none of whose numbers is where it starts: zeros and ones would hide terms."""
+    """Build a mixer none of whose numbers is where it starts: zeros and ones would hide terms.
+
+    What has a length gets a short one.
+    """
     torch.manual_seed(seed)
+    if "length" in linear.get(name).arguments:
+        args.setdefault("length", 6)
     mixer = attention.build(name, n_head=n_head, head_dim=head_dim, **args)
     with torch.no_grad():
         for parameter in mixer.parameters():
@@ -75,6 +94,18 @@ def assert_near(found, expected, tolerance=1e-9):
         torch.testing.assert_close(
             a, b, rtol=0, atol=tolerance * max(1.0, float(b.detach().abs().max()))
         )
+
+
+def test_in_brief(other):
+    """Both forms agree, one position at a time too, and no output sees a later input."""
+    mixer, x = mixer_of(other, chunk=3), inputs(7)
+    changed = torch.cat([x[:, :5], -x[:, 5:]], dim=1)
+    with torch.no_grad():
+        stepwise = mixer.recurrent(x)
+        assert stepwise.abs().max() > 1e-3
+        assert_near([mixer(x), in_parts(mixer, x, [1] * 7, mixer)], [stepwise] * 2)
+        assert_near([in_parts(mixer, x, [4, 3], mixer)], [stepwise])
+        assert_near([mixer(changed)[:, :5]], [stepwise[:, :5]], 1e-13)
 
 
 def test_chunks_and_steps_agree_in_values_and_gradients(name):
@@ -166,11 +197,12 @@ def test_the_state_has_the_size_it_is_said_to_have_and_does_not_grow(name, n_hea
     kind = linear.get(name)
     formula = parse_expr(
         kind.kept,
-        {**{symbol: Symbol(symbol) for symbol in "HDN"}},
+        {**{symbol: Symbol(symbol) for symbol in "HDNL"}},
         transformations=(*standard_transformations, convert_xor, implicit_multiplication),
     )
-    sizes = {"H": n_head, "D": head_dim, "N": kind.arguments.get("state", 0)}
     mixer = mixer_of(name, n_head, head_dim)
+    arguments = {"N": mixer.args.get("state", 0), "L": mixer.args.get("length", 0)}
+    sizes = {"H": n_head, "D": head_dim, **arguments}
     for length in (1, 2, 40):
         cache = mixer.new_cache()
         assert cache == RecurrentState({}, 0)
@@ -210,7 +242,9 @@ def test_low_precision_is_near_and_keeps_its_type(name):
         assert found.dtype == dtype
         expected = exact.to(dtype).double()(x.to(dtype).double())
         error = (found.double() - expected).abs().max() / expected.abs().max()
-        assert error < {torch.float32: 1e-4}.get(dtype, 30 * torch.finfo(dtype).eps)
+        # The sines of a Hyena filter, three on one another, make 1e4 of a rounding error.
+        single = 1e-2 if "hyena" in name else 1e-4
+        assert error < {torch.float32: single}.get(dtype, 30 * torch.finfo(dtype).eps)
 
 
 def test_autocast_is_near(name):
@@ -243,6 +277,8 @@ def test_odd_inputs_stay_finite(name, case):
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         mixer, x = mixer_of(name, dtype=dtype), inputs(70, dtype=dtype)
         half = dtype == torch.float16
+        if half and case == "large" and name in POWERS:
+            continue
         x = {
             "identical tokens": x[:, :1].expand_as(x),
             "zeros": torch.zeros_like(x),
@@ -257,7 +293,9 @@ def test_odd_inputs_stay_finite(name, case):
 
 def test_what_it_is_called_and_what_it_takes(name):
     mixer = linear.get(name)
-    assert importlib.import_module(f"attention.linear.{name}").MIXER is mixer
+    assert mixer.__module__.split(".")[:2] == ["attention", "linear"]
+    assert mixer.__module__.split(".")[-1] == name
+    assert importlib.import_module(mixer.__module__).MIXER is mixer
     assert mixer.source
     assert mixer.about.endswith(".")
     assert json.loads(json.dumps(dict(mixer.arguments))) == dict(mixer.arguments)

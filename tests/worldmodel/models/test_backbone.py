@@ -15,6 +15,8 @@ from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
+TRANSFORMED = ("dss", "gss", "hyena", "multihead_hyena", "s4", "s4d")
+"""Mixers that convolve by a Fourier transform."""
 
 
 def batch(population="force", n=6, **protocol_args):
@@ -49,8 +51,10 @@ def test_predictions_never_see_the_future(name, kind):
     edited["coordinates"][:, 30:] = -1.5
     with torch.no_grad():
         before, after = task(original), task(edited)
-    torch.testing.assert_close(before[:, :30], after[:, :30], rtol=0, atol=0)
-    assert not torch.allclose(before[:, 30:], after[:, 30:])
+    # A Fourier transform mixes all inputs; what comes later cancels but for its rounding.
+    rounding = 1e-4 if name in TRANSFORMED else 0
+    torch.testing.assert_close(before[:, :30], after[:, :30], rtol=0, atol=rounding)
+    assert not torch.allclose(before[:, 30:], after[:, 30:], atol=10 * rounding)
 
 
 def test_tokens_are_all_that_bin_centres_see():

@@ -283,6 +283,15 @@ def test_matrices_alone_decay(name):
     assert len(optimizer.param_groups) == (2 if name == "muon" else 1)
 
 
+def test_a_mixer_names_matrices_that_do_not_decay():
+    task = NextTokenModel(attention="s4d", **SMALL)
+    decaying, others = optim.groups(task, list(task.parameters()), 0.1)
+    mixer = task.gpt.blocks[0].attention
+    assert mixer.undecayed == ("rate", "frequency")
+    assert {id(mixer.rate), id(mixer.frequency)} <= {id(p) for p in others["params"]}
+    assert {id(mixer.read), id(mixer.project.weight)} <= {id(p) for p in decaying["params"]}
+
+
 def test_a_gradient_scaler_may_skip_a_step_that_overflows(tmp_path):
     run, task = trainer(tmp_path, 1), NextTokenModel(**SMALL)
     task.gpt.blocks[0].attention.query.weight.grad = torch.full((16, 16), torch.inf)

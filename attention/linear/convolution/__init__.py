@@ -1,0 +1,1 @@
+"""Mixers that convolve with filters as long as a sequence."""

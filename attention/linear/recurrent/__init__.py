@@ -1,0 +1,1 @@
+"""Recurrent networks whose state is as wide as the model."""

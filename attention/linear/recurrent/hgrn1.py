@@ -1,0 +1,71 @@
+"""HGRN, the first (Qin et al. 2023, arXiv:2311.04823)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.linear._bound import check_lower_bound, lower_bound_of
+from attention.linear._norm import normalised
+from attention.linear._scan import scanned
+from attention.linear.mixer import Mixer, RecurrentState, full_precision
+
+
+class HGRN1(Mixer):
+    """h_t = f_t exp(i theta) h_{t-1} + (1 - f_t) c_t, complex (Sect. 3).
+
+    f_t = lower + (1 - lower) sigmoid(x_t W_f + b), c_t = SiLU(x_t W_c + b) with its real and
+    imaginary parts side by side, and theta, a learned turn per channel, starts as RoPE's. Real and
+    imaginary parts of h pass a LayerNorm, a gate SiLU(x_t W_g + b) and the last projection.
+
+    Arguments:
+        lower_bound: As in hgrn2.
+    """
+
+    name = "hgrn1"
+    source = "Qin et al. 2023 (arXiv:2311.04823), Sect. 3"
+    about = "A gated linear recurrence of complex numbers that turn; forgets less in later layers."
+    kept = "2 H D"
+    arguments: ClassVar = {"lower_bound": None}
+    deviations = (
+        "the lower bounds of forget gates are fixed at layer / n_layer, where the paper's learned "
+        "ones start; the token mixer alone, beside the GPT's MLP in place of the paper's GLU."
+    )
+
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
+        width = self.width
+        self.lower_bound = lower_bound_of(self)
+        self.inputs, self.forget, self.gate = (
+            nn.Linear(width, size) for size in (2 * width, width, 2 * width)
+        )
+        self.turn = nn.Parameter(10_000.0 ** (-2 * torch.arange(width) / width))
+        self.norm = nn.LayerNorm(2 * width)
+        self.project = nn.Linear(2 * width, width)
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`."""
+        values = super().checked(args)
+        check_lower_bound(cls.name, values["lower_bound"])
+        return values
+
+    def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
+        kind = torch.promote_types(x.dtype, torch.float32)
+        inputs, forget = functional.silu(self.inputs(x)).to(kind), self.forget(x).to(kind)
+        with full_precision(x):
+            opened = (1 - self.lower_bound) * torch.sigmoid(-forget)  # 1 - f, with all its digits
+            kept = self.lower_bound + (1 - self.lower_bound) * torch.sigmoid(forget)
+            factor = torch.polar(kept, self.turn.to(kind).expand_as(kept))
+            real, imaginary = inputs.chunk(2, dim=-1)
+            added = torch.complex(opened * real, opened * imaginary)
+            h = scanned(factor, added, cache, chunk)
+            mixed = normalised(self.norm, torch.cat([h.real, h.imag], dim=-1))
+        return self.project(mixed.to(x.dtype) * functional.silu(self.gate(x)))
+
+
+MIXER = HGRN1

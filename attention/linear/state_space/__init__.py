@@ -1,0 +1,1 @@
+"""State-space models: linear systems with few states per channel."""

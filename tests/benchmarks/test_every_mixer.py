@@ -1,0 +1,42 @@
+"""Every linear mixer trains in a study of recall and in the flagship, at their smallest presets."""
+
+import math
+
+import pytest
+
+from attention import linear
+from benchmarks.__main__ import packages
+from benchmarks.worker import prepare
+from orbits.runs import cell as runner
+from orbits.runs import study
+from orbits.runs.executors import Execution
+from tests.benchmarks.newton.small import cells
+
+pytestmark = pytest.mark.full
+
+
+@pytest.mark.parametrize("name", linear.names())
+def test_mqar_trains_it(name, tmp_path):
+    mqar = study.get(packages(), "mqar")
+    settings = mqar.settings("tiny", attention=[name], lrs=[0.003])
+    (result,) = study.run(mqar, settings, tmp_path / "out", Execution("here"), preset="tiny")
+    assert (result.case.variant, result.status) == (name, "ok"), result.error
+    # In percent.
+    accuracies = [x.value for metric, x in result.metrics.items() if metric.startswith("acc")]
+    assert accuracies
+    assert all(0 <= accuracy <= 100 for accuracy in accuracies)
+
+
+@pytest.mark.parametrize("name", linear.names())
+def test_the_flagship_trains_it_and_gives_it_a_head(name, tmp_path):
+    prepare()
+    (tmp_path / "cells").mkdir()
+    few = {"pretrain_steps": 5, "finetune_steps": 5, "n_test": 60}
+    grid = cells("tiny", attention=(name,), **few)
+    asked = ("forces", name, "pretrained")
+    head = next(c for c in grid if (c.case.kind, c.case.variant, c.case.arm) == asked)
+    for cell in (*head.needs.values(), head):
+        runner.compute(cell, tmp_path)
+        for result in cell.results(tmp_path):
+            assert result.status == "ok", result.error
+            assert all(math.isfinite(x.value) for x in result.metrics.values())
