@@ -53,7 +53,13 @@ class Stages:
     weights: Tensor
 
 
-def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Stages:
+def stages(
+    q: Tensor,
+    k: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    causal: bool = True,
+) -> Stages:
     """Return every stage's matrix; queries are the last Lq of the Lk positions.
 
     Args:
@@ -61,32 +67,43 @@ def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None =
         k: Keys [B, H, Lk, D], Lk >= Lq.
         spec: The variant.
         parameters: Its learned numbers, if it has any.
+        causal: False for the rows of an encoder, each of which sees all keys and is computed as
+            the last one of a causal matrix is; only a distance bias tells one row from another.
     """
     # Autocast would compute the scores in half precision.
     with torch.autocast(q.device.type, enabled=False):
-        return _stages(q, k, spec, parameters or {})
+        return _stages(q, k, spec, parameters or {}, causal)
 
 
-def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters) -> Stages:
+def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters, causal: bool) -> Stages:
     dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.to(dtype), k.to(dtype)
     learned = {name: value.to(dtype) for name, value in parameters.items()}
     first = k.shape[-2] - q.shape[-2] + 1
     rows = torch.arange(first, k.shape[-2] + 1, device=q.device)[:, None]
     keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
+    distance = rows - keys
+    if not causal:
+        distance, rows = distance.abs(), torch.full_like(rows, k.shape[-2])
     mask = _mask(rows, keys, spec)
     count = rows.to(dtype)
     scores = _scores(q, k, spec, count) + _shift(spec, count)
     if spec.bias != "none":
-        scores = scores - _bias(rows - keys, spec, learned, q)
+        scores = scores - _bias(distance, spec, learned, q)
     normalised = _normalised(scores, mask, spec, count, learned)
     changed = _modified(normalised, scores, mask, rows, spec, learned)
     return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))
 
 
-def weights(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Tensor:
-    """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``."""
-    return stages(q, k, spec, parameters).weights.to(q.dtype)
+def weights(
+    q: Tensor,
+    k: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    causal: bool = True,
+) -> Tensor:
+    """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``; see :func:`stages`."""
+    return stages(q, k, spec, parameters, causal).weights.to(q.dtype)
 
 
 def attend(
