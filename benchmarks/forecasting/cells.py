@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.linear_model import Ridge
 
 from benchmarks import learners, training
 from benchmarks.forecasting import series
@@ -20,6 +21,9 @@ from orbits.runs.cell import Cell, Outcome, Progress, Skipped
 from orbits.runs.result import Case, Metric
 from orbits.runs.study import Study
 from worldmodel.data.sequences import Sequences
+
+RIDGE_WINDOWS = 5000
+"""Most training windows of the ridge regression."""
 
 
 def cells(study: Study, settings: Forecasts) -> list[Cell]:
@@ -120,7 +124,7 @@ def train_and_test(
 
 
 def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
-    """Test what needs no training: the last value, the last season, the mean, and a known law.
+    """Test what no gradient trains: last value, last season, mean, ridge, and a known law.
 
     Args:
         data: Arguments of the data.
@@ -137,6 +141,8 @@ def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
     }
     if season == 1:
         del rows["last season"]  # the last value again
+    ridge = linear(made)
+    rows["ridge"] = lambda batch: ridge(batch["past"])
     outcomes = [Outcome(errors(forecast, windows), variant=name) for name, forecast in rows.items()]
     if made.series.truth is not None:
         starts = windows.starts + data["lookback"]
@@ -144,6 +150,17 @@ def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
         future = np.stack([made.series.values[i : i + horizon] for i in starts])
         outcomes.append(Outcome(_metrics(future - truth), variant=LAW))
     return outcomes
+
+
+def linear(data: ForecastData) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return the ridge regression of the horizon on the look-back, one for all channels."""
+    windows = data.sequences("train", RIDGE_WINDOWS)
+    batch = windows.__getitems__(list(range(len(windows))))
+    past, future = (batch[x].transpose(1, 2).flatten(0, 1).numpy() for x in ("past", "future"))
+    whole = np.isfinite(future).all(axis=1)
+    fitted = Ridge(alpha=1.0).fit(past[whole], future[whole])
+    weight, offset = (torch.from_numpy(x).float() for x in (fitted.coef_, fitted.intercept_))
+    return lambda seen: (seen.transpose(1, 2) @ weight.T + offset).transpose(1, 2)
 
 
 def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metric]:

@@ -174,7 +174,7 @@ class Forecasting(PaperStudy):
             compared = beside(against(rows, LINEAR), LINEAR, ".3f")
             said.append(
                 f"{series}, {horizon} steps ahead, mean squared error: {LINEAR} "
-                f"{shown(rows[LINEAR], '.3f')}; without training {given}; "
+                f"{shown(rows[LINEAR], '.3f')}; without gradient steps {given}; "
                 f"{compared or 'nothing is compared by three seeds'}."
             )
         return said
@@ -208,7 +208,7 @@ def best(results: Sequence[Result]) -> list[Result]:
 
 
 def _without_training(results: Sequence[Result]) -> Table:
-    """Return the errors of floors and of the law."""
+    """Return the errors of floors, of the ridge regression and of the law."""
     rows = [
         [
             *(Value(str(result.case.get(key)), kind="name") for key in KEYS[:-1]),
@@ -218,7 +218,7 @@ def _without_training(results: Sequence[Result]) -> Table:
         if result.ok and result.case.seed is None
     ]
     columns = [Column(name) for name in (*KEYS[:-1], *ERRORS)]
-    return Table("Without training", columns, rows)
+    return Table("Without gradient steps", columns, rows)
 
 
 def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:

@@ -18,8 +18,8 @@ Array = npt.NDArray[np.float64]
 LENGTH, PER_ORBIT = 4000, 24
 NOISE = 0.1
 """Standard deviation of the noise over that of the signal."""
-GAP, LOST = 6, 0.1
-"""Steps of a gap, and the share of the steps that gaps take."""
+GAP, EVERY = 6, 60
+"""Steps of a gap, of which one stands somewhere in each so many steps."""
 
 
 def radial_velocity() -> tuple[Array, Array]:
@@ -59,8 +59,8 @@ def _observed(signal: Array, seed: int) -> tuple[Array, Array]:
     """Return the signal with noise and gaps, and as it is."""
     draw = np.random.default_rng(seed)
     seen = signal + NOISE * signal.std() * draw.normal(size=signal.shape)
-    starts = draw.choice(LENGTH // GAP, size=int(LOST * LENGTH / GAP), replace=False) * GAP
-    for start in starts:
+    for block in range(0, LENGTH, EVERY):
+        start = block + draw.integers(EVERY - GAP)
         seen[start : start + GAP] = np.nan
     return seen, signal
 

@@ -76,7 +76,8 @@ def test_floors_are_what_their_names_say():
     starts = np.linspace(0, len(made.series.windows("test", 48, 12)) - 1, 7).round().astype(int)
     starts = made.series.windows("test", 48, 12)[starts]
     filled, values, truth = (getattr(made.series, x) for x in ("filled", "values", "truth"))
-    errors = {name: [] for name in rows}
+    assert rows["ridge"]["mse"].value < rows["mean"]["mse"].value / 3
+    errors = {name: [] for name in rows if name != "ridge"}
     for start in starts + 48:
         for step in range(start, start + 12):
             seen = values[step, 0]
@@ -88,6 +89,20 @@ def test_floors_are_what_their_names_say():
         known = np.array(each)[np.isfinite(each)]
         assert rows[name]["mse"].value == pytest.approx(np.mean(known**2), rel=1e-4)
         assert rows[name]["mae"].value == pytest.approx(np.mean(np.abs(known)), rel=1e-4)
+
+
+def test_the_ridge_regression_is_that_of_all_whole_windows():
+    made = ForecastData(**DATA)
+    ahead = cells.linear(made)(torch.ones(1, 48, 2))
+    starts = made.series.windows("train", 48, 12)
+    past = np.stack([made.series.filled[i : i + 48, 0] for i in starts])
+    future = np.stack([made.series.values[i + 48 : i + 60, 0] for i in starts])
+    past, future = (x[np.isfinite(future).all(axis=1)] for x in (past, future))
+    means = past.mean(axis=0), future.mean(axis=0)
+    past, future = past - means[0], future - means[1]
+    weight = np.linalg.solve(past.T @ past + np.eye(48), past.T @ future)
+    wanted = (1 - means[0]) @ weight + means[1]
+    np.testing.assert_allclose(ahead[0, :, 1], wanted, atol=1e-3)
 
 
 def test_the_loss_leaves_missing_values_out():

@@ -117,7 +117,7 @@ def test_a_stars_velocity_has_keplers_amplitude():
 def test_a_series_of_orbits_is_its_law_with_noise_and_gaps(name):
     made = series.load(name, None, gaps="carry")
     missing = np.isnan(made.values)
-    assert missing.mean() == pytest.approx(orbital.LOST, rel=0.02)
+    assert missing.mean() == pytest.approx(orbital.GAP / orbital.EVERY, rel=0.02)
     noise = (made.values - made.truth)[~missing]
     assert noise.std() == pytest.approx(orbital.NOISE, rel=0.1)
     again = series.load(name, None, gaps="carry")
