@@ -19,7 +19,7 @@ from orbits.runs.deferred import deferred
 
 PACKAGES = (
     *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
-    *("exam", "recall", "language", "forecasting", "cost", "search", "submissions"),
+    *("exam", "recall", "language", "forecasting", "images", "cost", "search", "submissions"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")

@@ -24,6 +24,7 @@ from worldmodel.models.trained import TrainedModel
 LEARNERS = {
     "compression": "benchmarks.recall.skills.autoencoder:LEARNER",
     "forecasting": "benchmarks.forecasting.learner:LEARNER",
+    "images": "benchmarks.images.learner:LEARNER",
     "masked_text": "benchmarks.language.masked_text:LEARNER",
     "orbits": "benchmarks.orbit_learner:LEARNER",
     "problem": "benchmarks.recall.data:LEARNER",
