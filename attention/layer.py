@@ -60,7 +60,7 @@ class KeyValueCache:
 
 
 class Attention(nn.Module):
-    """Causal multi-head self-attention of any variant.
+    """Multi-head self-attention of any variant, causal unless it is told not to be.
 
     Args:
         name: A name of :func:`attention.names`.
@@ -71,6 +71,7 @@ class Attention(nn.Module):
         rope_base: Base of the rotary positions, or None for none. ALiBi never rotates.
         ntk_train_length: With a number, the base grows for longer sequences (dynamic NTK).
         backend: As in :func:`attention.attend`.
+        causal: False for an encoder, in which every position sees all; eager, without a cache.
         **args: Arguments of the variant.
 
     Learned parameters of a variant (tau, sink, bias, gates) live here. The buffer ``sharpen``
@@ -79,8 +80,8 @@ class Attention(nn.Module):
     and travels in the checkpoint.
 
     Raises:
-        ValueError: Unknown variant or backend, a bad size or ``rope_base``, or a length that the
-            variant needs is missing.
+        ValueError: Unknown variant or backend, a bad size or ``rope_base``, a length that the
+            variant needs is missing, or an encoder of a variant with a window.
         TypeError: An argument the variant does not take.
     """
 
@@ -95,11 +96,14 @@ class Attention(nn.Module):
         rope_base: float | None = 10_000.0,
         ntk_train_length: int | None = None,
         backend: str = "auto",
+        causal: bool = True,
         **args: Any,
     ) -> None:
         super().__init__()
         self.spec = get(name, **args)
         self.spec.check_complete()
+        if not causal and self.spec.mask != "causal":
+            raise ValueError(f"{name} looks back through a window: it has no causal=False")
         check_backend(backend)
         n_kv_head = n_head if n_kv_head is None else n_kv_head
         for label, size in (("n_head", n_head), ("head_dim", head_dim), ("n_kv_head", n_kv_head)):
@@ -115,7 +119,7 @@ class Attention(nn.Module):
             dynamic_ntk_base(self.rope_base, head_dim, 1, ntk_train_length)  # refuses bad sizes
         self.n_head, self.n_kv_head, self.head_dim = n_head, n_kv_head, head_dim
         self.width = n_head * head_dim
-        self.ntk_train_length, self.backend = ntk_train_length, backend
+        self.ntk_train_length, self.backend, self.causal = ntk_train_length, backend, causal
         width, kv_width = self.width, n_kv_head * head_dim
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, kv_width, bias=False)
@@ -155,11 +159,17 @@ class Attention(nn.Module):
         Raises:
             ValueError: x has another shape.
         """
+        if cache is not None and not self.causal:
+            raise ValueError("attention with causal=False reads a whole sequence, not parts of one")
         q, k, v, *inverse_lengths = self._heads(x, cache, rotations)
-        parameters = self._parameters_of(x)
+        spec, parameters = self._active(), self._parameters_of(x)
         if inverse_lengths:
             parameters["inverse_lengths"] = inverse_lengths[0]
-        mixed = attend_spec(q, k, v, self._active(), parameters, self.backend)
+        if self.causal:
+            mixed = attend_spec(q, k, v, spec, parameters, self.backend)
+        else:
+            rows = reference.weights(q, k, spec, parameters, causal=False)
+            mixed = reference.shared_product(rows, v)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
     def new_cache(self, capacity: int = 0) -> KeyValueCache:
@@ -169,7 +179,7 @@ class Attention(nn.Module):
     def weights(self, x: Tensor) -> Tensor:
         """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""
         q, k, *_ = self._heads(x, None)
-        return reference.weights(q, k, self._active(), self._parameters_of(x))
+        return reference.weights(q, k, self._active(), self._parameters_of(x), self.causal)
 
     def set_sharpen(self, fraction: float | None = None) -> None:
         """Set the fraction of the second stage, 0 to 1; None reads it from the buffer.
@@ -187,6 +197,8 @@ class Attention(nn.Module):
     def extra_repr(self) -> str:
         """Name the variant, so that printing a model shows it."""
         arguments = {name: getattr(self.spec, name) for name in self.spec.arguments}
+        if not self.causal:
+            arguments["causal"] = False
         return str({"name": self.spec.name, **arguments})
 
     def _active(self) -> AttnSpec:

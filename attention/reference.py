@@ -54,7 +54,13 @@ class Stages:
     weights: Tensor
 
 
-def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Stages:
+def stages(
+    q: Tensor,
+    k: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    causal: bool = True,
+) -> Stages:
     """Return every stage's matrix; queries are the last Lq of the Lk positions.
 
     Args:
@@ -62,22 +68,27 @@ def stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None =
         k: Keys [B, H_kv, Lk, D], Lk >= Lq; H / H_kv consecutive heads of q share one of k.
         spec: The variant.
         parameters: Its learned numbers, if it has any.
+        causal: False for the rows of an encoder, each of which sees all keys and is computed as
+            the last one of a causal matrix is; only a distance bias tells one row from another.
     """
     # Autocast would compute the scores in half precision.
     with torch.autocast(q.device.type, enabled=False):
-        return _stages(q, k, spec, parameters or {})
+        return _stages(q, k, spec, parameters or {}, causal)
 
 
-def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters) -> Stages:
+def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters, causal: bool) -> Stages:
     dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.to(dtype), k.to(dtype)
     learned = {name: value.to(dtype) for name, value in parameters.items()}
     first = k.shape[-2] - q.shape[-2] + 1
     rows = torch.arange(first, k.shape[-2] + 1, device=q.device)[:, None]
     keys = torch.arange(1, k.shape[-2] + 1, device=q.device)
+    distance = rows - keys
+    if not causal:
+        distance, rows = distance.abs(), torch.full_like(rows, k.shape[-2])
     mask = _mask(rows, keys, spec)
     count = rows.to(dtype)
-    scores = _biased_scores(q, k, rows, keys, spec, learned)
+    scores = _biased_scores(q, k, rows, distance, spec, learned)
     normalised = _normalised(scores, mask, spec, count, learned)
     changed = _modified(normalised, scores, mask, rows, spec, learned)
     return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))
@@ -97,12 +108,19 @@ def scores(
     part = dict(learned)
     if "inverse_lengths" in part:
         part["inverse_lengths"] = part["inverse_lengths"][..., start:stop]
-    return _biased_scores(q.to(dtype), k[..., start:stop, :].to(dtype), rows, keys, spec, part)
+    of_part = k[..., start:stop, :].to(dtype)
+    return _biased_scores(q.to(dtype), of_part, rows, rows - keys, spec, part)
 
 
-def weights(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters | None = None) -> Tensor:
-    """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``."""
-    return stages(q, k, spec, parameters).weights.to(q.dtype)
+def weights(
+    q: Tensor,
+    k: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None = None,
+    causal: bool = True,
+) -> Tensor:
+    """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``; see :func:`stages`."""
+    return stages(q, k, spec, parameters, causal).weights.to(q.dtype)
 
 
 def attend(
@@ -172,12 +190,12 @@ def _mask(rows: Tensor, keys: Tensor, spec: AttnSpec) -> Tensor:
 
 
 def _biased_scores(
-    q: Tensor, k: Tensor, rows: Tensor, keys: Tensor, spec: AttnSpec, learned: Parameters
+    q: Tensor, k: Tensor, rows: Tensor, distance: Tensor, spec: AttnSpec, learned: Parameters
 ) -> Tensor:
     count = rows.to(q.dtype)
     known = learned.get("inverse_lengths")
     scores = _scores(q, k, spec, count, known) + _shift(spec, count)
-    return scores - _bias(rows - keys, spec, learned, q) if spec.bias != "none" else scores
+    return scores - _bias(distance, spec, learned, q) if spec.bias != "none" else scores
 
 
 def _scores(

@@ -1,4 +1,4 @@
-"""``python -m benchmarks ls | run | report | site | exam | export | migrate``: the studies.
+"""``python -m benchmarks ls | run | report | site | coverage | exam | export | migrate``: studies.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """
@@ -19,7 +19,7 @@ from orbits.runs.deferred import deferred
 
 PACKAGES = (
     *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
-    *("exam", "recall", "language", "cost", "search", "submissions"),
+    *("exam", "recall", "language", "forecasting", "images", "cost", "search", "submissions"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
@@ -28,6 +28,7 @@ PROG = called("benchmarks")
 export_models = deferred("benchmarks.newton.export:export_models")
 sheet = deferred("benchmarks.submissions.sheet:make_sheet")
 build_site = deferred("benchmarks.site.site:build")
+coverage_of = deferred("benchmarks.coverage.command:of_folders")
 migrate_results = deferred("benchmarks.migration:migrate")
 migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
@@ -67,10 +68,17 @@ def _parser() -> argparse.ArgumentParser:
 
     site = commands.add_parser("site", help="a leaderboard of results folders, as plain HTML files")
     site.add_argument("out", metavar="OUT", type=Path, help="folder of the site; new or a site")
-    about = "results folders, or folders of these, beside the kept results of the suite"
-    site.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=about)
+    beside = "results folders, or folders of these, beside the kept results of the suite"
+    site.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=beside)
     site.add_argument("--only", action="store_true", help="leave the kept results out")
     site.set_defaults(command=_site)
+
+    about = "which tables and figures of the papers the results answer, and how"
+    coverage = commands.add_parser("coverage", help=about)
+    coverage.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=beside)
+    coverage.add_argument("--only", action="store_true", help="leave the kept results out")
+    coverage.add_argument("--markdown", action="store_true", help="print a page of Markdown")
+    coverage.set_defaults(command=_coverage)
 
     exam = commands.add_parser("exam", help="what the exam asks, for models from outside")
     exam.add_argument("out", metavar="OUT", type=Path, help="new folder for the questions")
@@ -176,6 +184,11 @@ def _exam(options: argparse.Namespace) -> None:
 def _site(options: argparse.Namespace) -> None:
     index = build_site(options.out, options.folders, packages(*ELSEWHERE), kept=not options.only)
     print(f"open {index}")
+
+
+def _coverage(options: argparse.Namespace) -> None:
+    made = coverage_of(options.folders, packages(*ELSEWHERE), kept=not options.only)
+    print((made.to_markdown() if options.markdown else made.to_text()).rstrip())
 
 
 def _migrate(options: argparse.Namespace) -> None:

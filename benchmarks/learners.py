@@ -18,11 +18,13 @@ import torch
 from benchmarks.training_options import Job, options
 from orbits.runs.deferred import load as load_path
 from worldmodel.data.sequences import SequenceData
-from worldmodel.models.base import GPTModel
 from worldmodel.models.load import load_model
+from worldmodel.models.trained import TrainedModel
 
 LEARNERS = {
     "compression": "benchmarks.recall.skills.autoencoder:LEARNER",
+    "forecasting": "benchmarks.forecasting.learner:LEARNER",
+    "images": "benchmarks.images.learner:LEARNER",
     "masked_text": "benchmarks.language.masked_text:LEARNER",
     "orbits": "benchmarks.orbit_learner:LEARNER",
     "problem": "benchmarks.recall.data:LEARNER",
@@ -44,9 +46,9 @@ class Learner:
         load: Makes the trained model from its checkpoint.
     """
 
-    model: Callable[..., GPTModel]
+    model: Callable[..., TrainedModel]
     data: Callable[..., SequenceData]
-    load: Callable[[Path], GPTModel] = load_model
+    load: Callable[[Path], TrainedModel] = load_model
 
 
 def get(name: str) -> Learner:
@@ -62,7 +64,7 @@ def get(name: str) -> Learner:
     return learner
 
 
-def build(job: Job) -> GPTModel:
+def build(job: Job) -> TrainedModel:
     """Return the untrained model of a job."""
     schedule: dict[str, Any] = {
         "lr": job["lr"],
@@ -97,6 +99,6 @@ def data(job: Job) -> SequenceData:
     return get(job["learner"]).data(**job["data"])
 
 
-def load(job: Job, path: Path) -> GPTModel:
+def load(job: Job, path: Path) -> TrainedModel:
     """Return the trained model of a job's checkpoint."""
     return get(job["learner"]).load(path)

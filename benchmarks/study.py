@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import yaml
 
@@ -24,6 +24,16 @@ REPEATS = ("seeds", "checkpoints")
 """Settings that leave the experiment as it is: which trainings of it there are."""
 check_devices = deferred("benchmarks.training:check_devices")
 check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """A study whose results are compared with published numbers."""
+
+    def verdicts(
+        self, results: Sequence[Result], config: Mapping[str, Any]
+    ) -> Mapping[str, list[compare.Verdict]]:
+        """Return what results say of each number of the published tables, by table."""
 
 
 class PaperStudy(Study):
@@ -74,18 +84,32 @@ class PaperStudy(Study):
 
     def beside_published(self, results: Sequence[Result], config: Mapping[str, Any]) -> list[Table]:
         """Return each published table with our numbers and the verdicts of their intervals."""
+        setting = self.setting(config)
+        return [
+            comparison_table(table, ours, setting, same_scale)
+            for table, ours, same_scale in self._compared(results, config)
+        ]
+
+    def verdicts(
+        self, results: Sequence[Result], config: Mapping[str, Any]
+    ) -> dict[str, list[compare.Verdict]]:
+        """Return what results say of each number of the published tables, by table."""
+        there = [result for result in results if result.ok]
+        return {
+            table.table: compare.verdicts(table, ours, same_scale)
+            for table, ours, same_scale in self._compared(there, config)
+        }
+
+    def _compared(
+        self, results: Sequence[Result], config: Mapping[str, Any]
+    ) -> Iterator[tuple[published.PublishedTable, compare.Ours, bool]]:
+        """Yield each published table with our values, and whether they are of its own setting."""
         changed = self.changes(config).keys() - set(REPEATS)
         as_published = config["preset"] == "paper" and not changed and not config.get("checkpoints")
-        return [
-            comparison_table(
-                table,
-                self.ours(results, table.table),
-                self.setting(config),
-                as_published and table.table in self.same_scale,
-            )
-            for name in self.published
-            for table in published.tables(name)
-        ]
+        for name in self.published:
+            for table in published.tables(name):
+                ours = self.ours(results, table.table)
+                yield table, ours, as_published and table.table in self.same_scale
 
 
 def curves_of(results: Sequence[Result], metric: str) -> dict[str, dict[float, list[float]]]:

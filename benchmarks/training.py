@@ -33,9 +33,9 @@ from benchmarks.training_options import Job, Training, options
 from benchmarks.worker import prepare
 from orbits.runs import artefact
 from orbits.runs.cell import Progress
-from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.orbit import ForceModel
+from worldmodel.models.trained import TrainedModel
 from worldmodel.training.callbacks import SharpenAfter, SharpenWhen, sharpened
 from worldmodel.training.checkpoints import AtomicCheckpoints
 
@@ -73,7 +73,7 @@ def device_name(how: Training) -> str:
 
 def train(
     job: Job, folder: Path, scratch: Path, progress: Progress, pretrained: Path | None = None
-) -> GPTModel:
+) -> TrainedModel:
     """Train the model of a job, resuming a killed run, and return it.
 
     Args:

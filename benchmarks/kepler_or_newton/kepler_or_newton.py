@@ -17,6 +17,7 @@ from benchmarks.kepler_or_newton.points import RANDOM
 from benchmarks.kepler_or_newton.settings import LISTS, KeplerOrNewton
 from benchmarks.newton.quantities import WORLD_MODEL
 from benchmarks.newton.recipe import RecipeStudy
+from benchmarks.published.compare import Verdict
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
@@ -49,6 +50,15 @@ class KeplerOrNewtonStudy(RecipeStudy):
         from benchmarks.kepler_or_newton.beside import with_published
 
         return with_published(super().report(results, config, out), results, self.setting(config))
+
+    def verdicts(
+        self, results: Sequence[Result], config: Mapping[str, Any]
+    ) -> dict[str, list[Verdict]]:
+        """Return what results say of each published number, by table."""
+        from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
+
+        there = [result for result in results if result.ok]
+        return {table: verdicts(there, table) for table in (CONTEXT, NOISE)}
 
 
 STUDY = KeplerOrNewtonStudy()

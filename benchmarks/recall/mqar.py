@@ -54,6 +54,7 @@ class MQAR(Problem):
     """
 
     stream: ClassVar[str] = "mqar"
+    least: ClassVar[str] = "4 * n_pairs = "
     vocab_size: int = 8192
     seq_len: int = 64
     n_pairs: int = 4
@@ -67,32 +68,44 @@ class MQAR(Problem):
                 f"n_pairs must be in [1, {n_keys}], the keys of vocab_size {self.vocab_size}, "
                 f"got {self.n_pairs}; take fewer pairs or a larger vocabulary"
             )
-        self.check_even_length(4 * self.n_pairs, "4 * n_pairs = ")
+        self.check_even_length(self.n_shown + 2 * self.n_pairs, self.least)
         if not self.power > 0:
             raise ValueError(f"power must be positive, got {self.power}")
 
+    @property
+    def n_shown(self) -> int:
+        """Tokens before the first query may come."""
+        return 2 * self.n_pairs
+
     @cached_property
     def gap_probabilities(self) -> Reals:
-        """The p(g) of the first query, [(L - 2 n_pairs) / 2]."""
-        gaps = np.arange(1, (self.seq_len - 2 * self.n_pairs) // 2 + 1)
+        """The p(g) of the first query, [(L - n_shown) / 2]."""
+        gaps = np.arange(1, (self.seq_len - self.n_shown) // 2 + 1)
         weights = self.power * gaps ** (self.power - 1)
         return weights / weights.sum()
 
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the pairs, the gaps and the filler."""
-        half, context = self.vocab_size // 2, 2 * self.n_pairs
+        half = self.vocab_size // 2
         keys = 1 + rng.choice(half - 1, self.n_pairs, replace=False)
         values = half + rng.choice(self.vocab_size - half, self.n_pairs, replace=False)
+        shown, answers = self.shown(rng, keys, values)
         # An exponential race: g arrives at rate p(g), so the order of arrival is that of draws.
         arrivals = rng.standard_exponential(len(self.gap_probabilities)) / self.gap_probabilities
-        queries = context + 2 * np.argsort(arrivals)[: self.n_pairs]
+        queries = self.n_shown + 2 * np.argsort(arrivals)[: self.n_pairs]
         tokens, targets = np.zeros(self.seq_len, np.int64), np.full(self.seq_len, IGNORE)
-        tokens[0:context:2], tokens[1:context:2] = keys, values
-        tokens[queries], targets[queries] = keys, values
+        tokens[: self.n_shown] = shown
+        tokens[queries], targets[queries] = keys, answers
         if self.random_non_queries:
             filler = tokens == 0
             tokens[filler] = rng.integers(self.vocab_size, size=np.count_nonzero(filler))
         return tokens, targets
+
+    def shown(
+        self, rng: np.random.Generator, keys: Integers, values: Integers
+    ) -> tuple[Integers, Integers]:
+        """Return the tokens before the queries, and what each key is answered with."""
+        return np.stack([keys, values], axis=1).reshape(-1), values
 
 
 PROBLEM = MQAR

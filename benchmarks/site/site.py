@@ -1,4 +1,4 @@
-"""The site: an index of results folders, a page of each and the glossary, as plain HTML files.
+"""The site: an index of results folders, a page of each, of the papers' tables and of words.
 
 Everything is made from result lines; the figures beside kept ones, whose cells are gone, are taken
 as they are. Nothing is loaded from elsewhere: the folder works from a disk as from a server.
@@ -16,6 +16,9 @@ from types import ModuleType
 
 from tqdm import tqdm
 
+from benchmarks.coverage.judge import Source
+from benchmarks.coverage.page import RULE, coverage
+from benchmarks.coverage.page import TITLE as COVERED
 from benchmarks.site.index import EXAMINED, Run, context
 from orbits.runs import artefact, folder, locks, page, study, words
 from orbits.runs.first_screen import first_screen
@@ -23,7 +26,7 @@ from orbits.runs.first_screen import first_screen
 KEPT = Path(__file__).parents[1] / "results"
 """The results that the suite keeps, in a checkout that has them."""
 TEMPLATES = Path(__file__).parent / "templates"
-INDEX, GLOSSARY, CLAIM = "index.html", "glossary.html", "site.json"
+INDEX, GLOSSARY, COVERAGE, CLAIM = "index.html", "glossary.html", "coverage.html", "site.json"
 TAKEN = (folder.CLAIM, folder.LINES, f"{folder.LINES}.json")
 PICTURES = (".png", ".gif", ".svg")
 
@@ -62,8 +65,12 @@ def build(
     ]
     entries = words.entries()
     render = page.environment(TEMPLATES).get_template
-    html = render(INDEX).render(**context(runs), glossary=GLOSSARY if entries else "")
-    artefact.write_bytes(out / INDEX, html.encode())
+    others = {"glossary": GLOSSARY if entries else "", "coverage": COVERAGE}
+    artefact.write_bytes(out / INDEX, render(INDEX).render(**context(runs), **others).encode())
+    covered = coverage([Source(run.name, run.study, run.config, run.results) for run in runs])
+    plain = words.Words(covered.tables, {}, ())
+    html = render(COVERAGE).render(title=COVERED, rule=RULE, made=covered, words=plain, home=INDEX)
+    artefact.write_bytes(out / COVERAGE, html.encode())
     if entries:
         artefact.write_bytes(
             out / GLOSSARY, render(GLOSSARY).render(entries=entries, home=INDEX).encode()
@@ -88,7 +95,7 @@ def find(places: Sequence[Path]) -> dict[str, Path]:
             parts = run.relative_to(place).parts or (run.resolve().name,)
             own = name = re.sub(r"[^A-Za-z0-9._-]", "-", "-".join(parts))
             number = 2
-            while name in (*found, Path(INDEX).stem, Path(GLOSSARY).stem):
+            while name in (*found, *(Path(page).stem for page in (INDEX, GLOSSARY, COVERAGE))):
                 name, number = f"{own}-{number}", number + 1
             found[name] = run
     if not found:

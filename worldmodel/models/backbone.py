@@ -28,13 +28,16 @@ class Block(nn.Module):
     """One transformer block: attention and an MLP, if it has one, each behind a norm.
 
     Raises:
-        ValueError: The mixer reads ahead.
+        ValueError: The mixer reads ahead, in a stack that is causal.
     """
 
-    def __init__(self, mixer: Attention | Mixer, width: int, mlp: str, norm: str) -> None:
+    def __init__(
+        self, mixer: Attention | Mixer, width: int, mlp: str, norm: str, causal: bool = True
+    ) -> None:
         super().__init__()
-        if isinstance(mixer, Mixer) and not mixer.causal:
-            raise ValueError(f"{mixer.label} sees what a GPT predicts: leave causal=False out")
+        if causal and not mixer.causal:
+            name = mixer.label if isinstance(mixer, Mixer) else f"{mixer.spec.label} causal=False"
+            raise ValueError(f"{name} sees what a GPT predicts: leave causal=False out")
         self.norm_attention = build_norm(norm, width)
         self.attention = mixer
         self.mlp = build_mlp(mlp, width)
@@ -85,10 +88,12 @@ class GPT(nn.Module):
         window: Positions up to its own that each block attends to, beside the first one of the
             sequence, which may say what the others mean; None for all. Blocks add up:
             :func:`reach`.
+        causal: False for an encoder, in which every position sees all others.
 
     Raises:
         ValueError: An unknown variant, MLP or norm, a size below 1, a mixer that reads ahead, or a
             window for what has none.
+        TypeError: An encoder of a mixer that only looks back; the message names those that do not.
     """
 
     def __init__(
@@ -101,8 +106,10 @@ class GPT(nn.Module):
         mlp: str = "gelu",
         norm: str = "layer",
         window: int | None = None,
+        causal: bool = True,
     ) -> None:
         super().__init__()
+        ahead = {} if causal else {"causal": False}
         for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
             check_size(label, size)
         self.width = n_head * head_dim
@@ -114,11 +121,12 @@ class GPT(nn.Module):
                     head_dim=head_dim,
                     layer=layer,
                     n_layer=n_layer,
-                    **(attention_args or {}),
+                    **{**(attention_args or {}), **ahead},
                 ),
                 self.width,
                 mlp,
                 norm,
+                causal,
             )
             for layer in range(n_layer)
         )

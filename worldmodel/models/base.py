@@ -1,4 +1,4 @@
-"""The base of all models: the backbone, the optimiser and the checks for divergence.
+"""The base of models with a GPT: its backbone, and which checkpoints belong to it.
 
 Hyper-parameters are plain data and travel in the checkpoint, so that a reloaded model is the same
 variant and checkpoints load with ``weights_only=True``.
@@ -6,23 +6,21 @@ variant and checkpoints load with ``weights_only=True``.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import lightning
-import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
 import attention as attention_variants
 from worldmodel.models import optim
 from worldmodel.models.backbone import GPT
-from worldmodel.models.checkpoint import without_paths
 from worldmodel.models.export import read_export, write
 from worldmodel.models.mlp import MLPName, NormName
 from worldmodel.models.restored import restored
+from worldmodel.models.trained import TrainedModel
 
 if TYPE_CHECKING:
     AttentionName = str
@@ -36,11 +34,7 @@ EARLIER = {"mlp": "gelu", "norm": "layer", "window": None, "predicts": "bins"}
 """Values of hyper-parameters that checkpoints of earlier versions lack."""
 
 
-class NonFiniteLoss(FloatingPointError):
-    """Training met a NaN or infinite loss; the message says where and why."""
-
-
-class GPTModel(lightning.LightningModule, ABC):
+class GPTModel(TrainedModel):
     """A GPT and how it is trained; a subclass adds the embedding, the head and the loss.
 
     Args:
@@ -151,16 +145,6 @@ class GPTModel(lightning.LightningModule, ABC):
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width]."""
 
-    @abstractmethod
-    def _loss(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return the loss of training and validation."""
-
-    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
-        """Return the loss and log it as ``train_loss``."""
-        loss = self.finite(self._loss(batch))
-        self.log("train_loss", loss, prog_bar=True)
-        return loss
-
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``val_loss``."""
         self.log_mean("val_loss", self._loss(batch), len(batch["tokens"]), prog_bar=True)
@@ -168,22 +152,6 @@ class GPTModel(lightning.LightningModule, ABC):
     def test_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
         """Log ``test_loss``."""
         self.log_mean("test_loss", self._loss(batch), len(batch["tokens"]))
-
-    def log_mean(self, name: str, value: Tensor, n: int, prog_bar: bool = False) -> None:
-        """Log a mean over n examples; the epoch's is over those of all devices."""
-        self.log(name, value, prog_bar=prog_bar, batch_size=n, sync_dist=True)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Record how many batches made a step: devices, and accumulated batches on each."""
-        several = distributed.is_available() and distributed.is_initialized()
-        checkpoint["world_size"] = distributed.get_world_size() if several else 1
-        at_once = self._trainer.accumulate_grad_batches if self._trainer is not None else 1
-        checkpoint["accumulate_grad_batches"] = at_once
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Drop paths of files, so that a resumed training writes to and deletes none of them."""
-        if "callbacks" in checkpoint:
-            checkpoint["callbacks"] = without_paths(checkpoint["callbacks"])
 
     def configure_model(self) -> None:
         """Shard blocks, embedding and head where Lightning's ModelParallelStrategy asks (FSDP2)."""
@@ -199,50 +167,3 @@ class GPTModel(lightning.LightningModule, ABC):
             raise ValueError("FSDP2 cannot save the state of Muon: set optimizer to adamw")
         for module in (*self.gpt.blocks, self):
             fully_shard(module, mesh=mesh["data_parallel"])
-
-    def configure_optimizers(self) -> Any:
-        """Return the optimiser with its schedule, stepped at every training step."""
-        h = self.hparams
-        total = self.trainer.max_steps
-        if total < 1:
-            raise ValueError("steps bound a training run: set trainer.max_steps")
-        optimizer, schedule = optim.configure(
-            self,
-            h["optimizer"],
-            lr=h["lr"],
-            weight_decay=h["weight_decay"],
-            warmup_steps=h["warmup_steps"],
-            total_steps=total,
-            min_lr_ratio=h["min_lr_ratio"],
-        )
-        return [optimizer], [{"scheduler": schedule, "interval": "step"}]
-
-    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Stop before a gradient that is not finite reaches the weights and a checkpoint.
-
-        With ``16-mixed`` the gradient scaler skips such a step, and lowers its scale.
-        """
-        if getattr(self.trainer.precision_plugin, "scaler", None) is not None:
-            return
-        gradients = [p.grad for p in self.parameters() if p.grad is not None]
-        if not torch.isfinite(torch.nn.utils.get_total_norm(gradients)):
-            raise NonFiniteLoss(
-                f"gradient is not finite at step {self.global_step}; the backward pass overflowed: "
-                f"the learning rate {self.hparams['lr']} is likely too high. "
-                "The last checkpoint is kept"
-            )
-
-    def finite(self, loss: Tensor) -> Tensor:
-        """Return the loss, or stop training if it is not a number."""
-        if torch.isfinite(loss):
-            return loss
-        broken = next((n for n, p in self.named_parameters() if not p.isfinite().all()), None)
-        cause = (
-            f"{broken} is not finite: the learning rate {self.hparams['lr']} is likely too high"
-            if broken
-            else "the weights are finite: the forward pass overflowed or a label is not finite"
-        )
-        raise NonFiniteLoss(
-            f"loss is {float(loss)} at step {self.global_step}; {cause}. "
-            "The last checkpoint is kept"
-        )

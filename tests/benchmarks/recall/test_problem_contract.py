@@ -17,7 +17,10 @@ from benchmarks.recall import mad_settings
 from benchmarks.recall import problem as problems
 from benchmarks.recall.measures import IGNORE
 from benchmarks.recall.mqar import MQAR
+from benchmarks.recall.mqar_compositional import Compositional
+from benchmarks.recall.mqar_forgetting import Forgetting
 from benchmarks.recall.mqar_mixture import TEST, TRAIN, MQARMixture
+from benchmarks.recall.mqar_repeated import Repeated
 from benchmarks.recall.passkey_short import Passkey
 from benchmarks.recall.problem import SPLITS, generators
 from benchmarks.recall.regbench import RegBench
@@ -31,6 +34,9 @@ PROBLEMS = {
     "mqar": MQAR(vocab_size=64, seq_len=32, n_pairs=3),
     "mqar_mixture": MQARMixture(64, (16, 24, 32), (3, 4, 5), (5, 2, 3)),
     "mqar_filled": MQAR(vocab_size=64, seq_len=32, n_pairs=3, random_non_queries=True),
+    "mqar_repeated": Repeated(vocab_size=64, seq_len=32, n_pairs=3, n_passes=3),
+    "mqar_forgetting": Forgetting(vocab_size=64, seq_len=32, n_pairs=4, n_updates=2),
+    "mqar_compositional": Compositional(vocab_size=64, seq_len=32, n_pairs=4),
     "in_context_recall": InContextRecall(seq_len=32),
     "noisy_recall": InContextRecall(32, 32, noise_vocab_size=16, noise_fraction=0.4),
     "fuzzy_recall": FuzzyRecall(seq_len=40),

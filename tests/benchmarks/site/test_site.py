@@ -61,7 +61,7 @@ def test_a_site_of_kept_results_links_to_a_page_of_each(tmp_path):
     main(["site", str(out), *(str(KEPT / name) for name in names), "--only"])
     index = (out / "index.html").read_text()
     links = re.findall(r'href="([^"#:]+)"', index)
-    assert {"search_speed.html", "mqar-8192.html", "glossary.html"} <= set(links)
+    assert {"search_speed.html", "mqar-8192.html", "glossary.html", "coverage.html"} <= set(links)
     assert all((out / link).is_file() for link in links)
     assert "times as fast as 1" in index
     assert not re.search(r'(?:src|href)="(?:https?:)?//', index)

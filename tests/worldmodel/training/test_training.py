@@ -13,10 +13,10 @@ from tests.worldmodel.trainings import StopAt, Stopped
 from tests.worldmodel.trainings import trainer as quiet_trainer
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models import optim
-from worldmodel.models.base import NonFiniteLoss
 from worldmodel.models.load import load_model
 from worldmodel.models.optim import BatchedMuon
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.trained import NonFiniteLoss
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.training.callbacks import PredictionWriter, SharpenAfter, SharpenWhen
 

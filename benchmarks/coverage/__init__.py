@@ -1,0 +1,1 @@
+"""Which tables and figures of the papers the kept results answer."""

@@ -1,0 +1,36 @@
+"""``python -m benchmarks coverage``: results folders are read, and the page is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from benchmarks.coverage.judge import Source
+from benchmarks.coverage.page import Coverage, coverage
+from benchmarks.site.site import KEPT, find
+from orbits.runs import folder, study
+
+
+def of_folders(
+    folders: Sequence[Path], packages: Iterable[ModuleType], kept: bool = True
+) -> Coverage:
+    """Return the page of results folders.
+
+    Args:
+        folders: Results folders, or folders of these.
+        packages: Packages of the studies.
+        kept: Whether the suite's own results count.
+
+    Raises:
+        ValueError: A folder holds no results, or they cannot be read.
+        FileNotFoundError: A run is not finished.
+        CorruptArtefact: Results were edited or damaged.
+    """
+    studies = list(packages)
+    sources = []
+    for name, path in find([*([KEPT] if kept and KEPT.is_dir() else []), *folders]).items():
+        results, manifest = folder.load(path)
+        its = study.get(studies, folder.study_name(path))
+        sources.append(Source(name, its, manifest["config"], results))
+    return coverage(sources)

@@ -1,0 +1,121 @@
+"""The tables and figures of the papers as data: what each shows, and what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.published import tables as published
+from benchmarks.study import MEASUREMENT
+
+FOLDER = Path(__file__).parent
+EXPECTATIONS = ("lower", "higher", "equal")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a figure or a text says of two rows of a study.
+
+    Attributes:
+        study: The study whose results can tell.
+        metric: Its metric; ``loss`` stands for ``loss@4x`` too, and each is judged alone.
+        row: The row that the claim is about.
+        against: The row beside it.
+        expect: Whether its values are ``lower``, ``higher`` or ``equal``.
+        margin: Up to what mean difference rows are equal.
+        kind: The kind of the results.
+        arm: Their arm.
+        where: What their case or its setting has.
+        without: What it must not have.
+    """
+
+    study: str
+    metric: str
+    row: str
+    against: str
+    expect: str
+    margin: float | None = None
+    kind: str = MEASUREMENT
+    arm: str = "-"
+    where: Mapping[str, Any] = field(default_factory=dict)
+    without: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.expect not in EXPECTATIONS:
+            choices = ", ".join(EXPECTATIONS)
+            raise ValueError(f"unknown expect {self.expect!r}; choose from {choices}")
+        if (self.margin is None) == (self.expect == "equal"):
+            raise ValueError(f"a margin belongs to equal alone: expect {self.expect!r}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or figure.
+
+    Attributes:
+        paper: The paper.
+        place: Its name there.
+        shows: What it shows.
+        tables: Files of :mod:`benchmarks.published` with its numbers.
+        claims: What it shows without printed numbers.
+        same_as: The name of an entry that has the same; empty for none.
+        command: What runs it, as it stands after ``python -m``; empty for nothing.
+        why: Why it is not run, where it is not.
+        remark: What its state must be read with, where it is judged.
+    """
+
+    paper: str
+    place: str
+    shows: str
+    tables: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    same_as: str = ""
+    command: str = ""
+    why: str = ""
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        for table in self.tables:
+            published.get(table)
+        if not (self.tables or self.claims or self.same_as or self.why):
+            raise ValueError("nothing is judged: give tables, claims, same_as, or why it is not")
+
+    @property
+    def name(self) -> str:
+        """The paper and the place."""
+        return f"{self.paper}, {self.place}"
+
+
+def inventory(path: Path = FOLDER / "inventory.yaml") -> list[str]:
+    """Return the names of all tables and figures, in the papers' order."""
+    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [f"{paper}, {place}" for paper, places in listed.items() for place in places]
+
+
+def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
+    """Return all entries by name.
+
+    Raises:
+        ValueError: One cannot be read: the message names the file, the entry and the value.
+    """
+    found: dict[str, Entry] = {}
+    for paper, places in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        for place, given in places.items():
+            try:
+                entry = _entry(paper, place, **given)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path.name}, {paper}, {place}: {error}") from None
+            found[entry.name] = entry
+    for entry in found.values():
+        if entry.same_as and (entry.same_as not in found or found[entry.same_as].same_as):
+            raise ValueError(f"{path.name}, {entry.name}: no entry {entry.same_as!r} of its own")
+    return found
+
+
+def _entry(paper: str, place: str, tables: Any = (), claims: Any = (), **about: str) -> Entry:
+    made = tuple(Claim(**claim) for claim in claims)
+    return Entry(paper, place, tables=tuple(tables), claims=made, **about)

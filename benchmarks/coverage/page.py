@@ -1,0 +1,99 @@
+"""The page of what is reproduced: every table and figure with its state and its command.
+
+``python -m benchmarks coverage --markdown > benchmarks/coverage/COVERAGE.md`` writes the page that
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.coverage import entries as listed
+from benchmarks.coverage.entries import Entry
+from benchmarks.coverage.judge import STATES, Answer, Source, answers
+from benchmarks.published.compare import NOT_RUN, OUTCOMES
+from orbits.runs.cli import called
+from orbits.runs.table import Column, Table, Value
+
+TITLE = "Tables and figures of the papers"
+RULE = (
+    "A check is a printed number, or what a figure or text says of two rows, judged over three or "
+    "more seeds of kept results as in reports: by the difference to the table's baseline, since "
+    "our models are smaller. Contradicted: more checks are than chance would let. Reproduced: not "
+    "that, and at least half agree. Inconclusive: neither; and a check on which runs disagree. "
+    "All of it is at reduced scale."
+)
+COLUMNS = (
+    Column("what"),
+    Column("shows", leaves=2),
+    Column("state"),
+    Column("checks or reason"),
+    Column("runs", wide=True),
+    Column("command", leaves=1),
+)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The page as data.
+
+    Attributes:
+        summary: How many have each state, in a sentence.
+        tables: One per paper.
+    """
+
+    summary: str
+    tables: Sequence[Table]
+
+    def to_text(self) -> str:
+        """Return it for a terminal."""
+        parts = [self.summary, RULE, *(table.to_text() for table in self.tables)]
+        return "\n\n".join(part.rstrip("\n") for part in parts)
+
+    def to_markdown(self) -> str:
+        """Return it as a page of Markdown."""
+        parts = [f"# {TITLE}\n", f"{self.summary}\n", f"{RULE}\n"]
+        return "\n".join([*parts, *(table.to_markdown() for table in self.tables)])
+
+
+def coverage(sources: Sequence[Source]) -> Coverage:
+    """Return the page of some results."""
+    known = listed.load()
+    found = answers(known, sources)
+    counts = Counter(answer.state for answer in found.values())
+    said = ", ".join(f"{counts[state]} {state}" for state in STATES)
+    papers = dict.fromkeys(entry.paper for entry in known.values())
+    tables = [
+        Table(
+            paper,
+            COLUMNS,
+            [
+                _row(known, entry, found[name])
+                for name, entry in known.items()
+                if entry.paper == paper
+            ],
+        )
+        for paper in papers
+    ]
+    return Coverage(f"Of {len(known)} tables and figures: {said}.", tables)
+
+
+def _row(known: Mapping[str, Entry], entry: Entry, answer: Answer) -> list[Value]:
+    own = known.get(entry.same_as, entry)
+    command = called(own.command) if own.command else "-"
+    texts = (entry.place, entry.shows, answer.state, _reason(entry, own, answer))
+    runs = Value(", ".join(answer.runs) or "-", kind="name")
+    return [*(Value(text, kind="name") for text in texts), runs, Value(command, kind="formula")]
+
+
+def _reason(entry: Entry, own: Entry, answer: Answer) -> str:
+    """Return the counts of checks with a remark, or why there are none."""
+    parts = [f"as {entry.same_as}"] if entry.same_as else []
+    if answer.state == NOT_RUN:
+        parts.append(own.why or "no run has three seeds of it")
+    else:
+        parts.append(", ".join(f"{answer.counts[x]} {x}" for x in OUTCOMES if answer.counts.get(x)))
+        parts += [own.remark] if own.remark else []
+    return "; ".join(parts)

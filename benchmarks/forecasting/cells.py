@@ -1,0 +1,186 @@
+"""The cells of forecasts: floors, and a training per series, horizon, model, rate and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.linear_model import Ridge
+
+from benchmarks import learners, training
+from benchmarks.forecasting import series
+from benchmarks.forecasting.forecasting import LAST, LAW, Forecasts
+from benchmarks.forecasting.learner import ForecastData
+from benchmarks.study import MEASUREMENT
+from benchmarks.training_options import Job
+from benchmarks.variants import variants
+from orbits.runs.cell import Cell, Outcome, Progress, Skipped
+from orbits.runs.result import Case, Metric
+from orbits.runs.study import Study
+from worldmodel.data.sequences import Sequences
+
+RIDGE_WINDOWS = 5000
+"""Most training windows of the ridge regression."""
+
+
+def cells(study: Study, settings: Forecasts) -> list[Cell]:
+    """Return the cells of each series; one that is skipped where its file is not there.
+
+    Raises:
+        ValueError: A series or a model cannot be; the message names it.
+    """
+    made: list[Cell] = []
+    for name in settings.series:
+        label = Path(name).name if name not in series.KNOWN else name
+        try:
+            file = series.find(name, settings.data)
+        except series.Missing as reason:
+            case = Case(study.name, MEASUREMENT, "all", setting={"series": label})
+            made.append(Cell(missing, case, {"why": str(reason)}))
+            continue
+        data = {"name": label, "gaps": settings.gaps, "drop": list(settings.drop)}
+        data |= {"n_val": settings.n_val, "n_test": settings.n_test}
+        inputs = {} if file is None else {"file": file}
+        for horizon in settings.horizons:
+            sizes = {"lookback": settings.lookback, "horizon": horizon}
+            ForecastData(**data, **sizes, file=file)  # refuses, before anything is trained
+            for cell in _of_task(study, settings, {**data, **sizes}):
+                made.append(Cell(cell.function, cell.case, cell.arguments, inputs=inputs))
+    return made
+
+
+def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterator[Cell]:
+    """Yield the cells of one series and horizon."""
+    task = {"series": data["name"], "horizon": data["horizon"]}
+    case = Case(study.name, MEASUREMENT, "floors", setting={**task, "lr": None})
+    yield Cell(floors, case, {"data": data})
+    sizes = {name: getattr(settings, name) for name in ("n_layer", "n_head", "head_dim")}
+    tokens = -(-settings.lookback // settings.patch)
+    models: dict[str, dict[str, Any]] = {
+        name: {"kind": name, "dropout": settings.dropout, **sizes} for name in settings.models
+    }
+    for variant in variants(settings.attention, settings.exponents):
+        arguments = variant.arguments(tokens) or None
+        mixer = {"attention": variant.attention, "attention_args": arguments}
+        models[variant.label] = {"kind": "mixer", "patch": settings.patch, **mixer, **sizes}
+    for label, model in models.items():
+        for lr in settings.lrs:
+            for seed in settings.seeds:
+                job: Job = {
+                    "learner": "forecasting",
+                    "model": model,
+                    "data": {**data, "batch_size": settings.batch_size, "train_seed": seed},
+                    "seed": seed,
+                    "lr": lr,
+                    "steps": settings.steps,
+                    "val_steps": min(settings.val_steps, settings.steps),
+                    "keep_best": True,
+                }
+                if changes := settings.training.changes():
+                    job["training"] = changes
+                learners.check(job)
+                case = Case(study.name, MEASUREMENT, label, seed=seed, setting={**task, "lr": lr})
+                yield Cell(train_and_test, case, {"job": job})
+
+
+def missing(why: str) -> Outcome:
+    """Skip a series.
+
+    Raises:
+        Skipped: Always: its file is not there.
+    """
+    raise Skipped(why)
+
+
+def train_and_test(
+    job: Job, folder: Path, scratch: Path, progress: Progress, file: Path | None = None
+) -> Outcome:
+    """Train a model on a series and test its weights of the best validation.
+
+    Args:
+        job: The training.
+        folder: The cell's folder.
+        scratch: Survives a kill.
+        progress: Told how far training is.
+        file: The series' file.
+    """
+    job = {**job, "data": {**job["data"], "file": None if file is None else str(file)}}
+    training.train(job, folder, scratch, progress)
+    model = learners.load(job, folder / training.BEST)
+    device = training.device(job)
+    model.to("cpu" if device == "cpu" else "cuda").eval()
+
+    def forecast(batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        with torch.no_grad():
+            return model({"past": batch["past"].to(model.device)}).cpu()
+
+    data = ForecastData(**job["data"])
+    metrics = errors(forecast, data.sequences("test", job["data"]["n_test"]))
+    chosen = errors(forecast, data.sequences("val", job["data"]["n_val"]))
+    return Outcome({**metrics, "val_mse": chosen["mse"]}, device=device)
+
+
+def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
+    """Test what no gradient trains: last value, last season, mean, ridge, and a known law.
+
+    Args:
+        data: Arguments of the data.
+        file: The series' file.
+    """
+    made = ForecastData(**data, file=None if file is None else str(file))
+    windows = made.sequences("test", data["n_test"])
+    season, horizon = min(made.series.season, data["lookback"]), data["horizon"]
+    places = torch.arange(horizon) % season - season
+    rows: dict[str, Any] = {
+        LAST: lambda batch: batch["past"][:, -1:].expand(-1, horizon, -1),
+        "last season": lambda batch: batch["past"][:, places],
+        "mean": lambda batch: torch.zeros_like(batch["future"]),
+    }
+    if season == 1:
+        del rows["last season"]  # the last value again
+    ridge = linear(made)
+    rows["ridge"] = lambda batch: ridge(batch["past"])
+    outcomes = [Outcome(errors(forecast, windows), variant=name) for name, forecast in rows.items()]
+    if made.series.truth is not None:
+        starts = windows.starts + data["lookback"]
+        truth = np.stack([made.series.truth[i : i + horizon] for i in starts])
+        future = np.stack([made.series.values[i : i + horizon] for i in starts])
+        outcomes.append(Outcome(_metrics(future - truth), variant=LAW))
+    return outcomes
+
+
+def linear(data: ForecastData) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return the ridge regression of the horizon on the look-back, one for all channels."""
+    windows = data.sequences("train", RIDGE_WINDOWS)
+    batch = windows.__getitems__(list(range(len(windows))))
+    past, future = (batch[x].transpose(1, 2).flatten(0, 1).numpy() for x in ("past", "future"))
+    whole = np.isfinite(future).all(axis=1)
+    fitted = Ridge(alpha=1.0).fit(past[whole], future[whole])
+    weight, offset = (torch.from_numpy(x).float() for x in (fitted.coef_, fitted.intercept_))
+    return lambda seen: (seen.transpose(1, 2) @ weight.T + offset).transpose(1, 2)
+
+
+def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metric]:
+    """Return the mean squared and absolute error of forecasts of windows.
+
+    Args:
+        forecast: Maps a batch to the forecast [B, H, C].
+        windows: The windows.
+        size: Windows at once.
+    """
+    differences = []
+    for start in range(0, len(windows), size):
+        batch = windows.__getitems__(list(range(start, min(start + size, len(windows)))))
+        differences.append((forecast(batch) - batch["future"]).double().numpy())
+    return _metrics(np.concatenate(differences))
+
+
+def _metrics(differences: np.ndarray) -> dict[str, Metric]:
+    """Return the errors of the values that were measured; n counts windows, which overlap."""
+    measured = differences[np.isfinite(differences)]
+    n = len(differences)
+    squared, absolute = np.square(measured).mean(), np.abs(measured).mean()
+    return {"mse": Metric(float(squared), n=n), "mae": Metric(float(absolute), n=n)}

@@ -1,0 +1,231 @@
+"""Forecasts of time series: mixers beside DLinear, PatchTST and iTransformer, and floors.
+
+ZeroS (2025), Table 4. Series are scaled by mean and deviation of their training part, and errors
+are in that scale, as everywhere in the field. Floors need no training: the last value, the last
+season, the mean. Series of orbits have a further row: what their law gives without noise, which
+no forecast can be better than in the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, ClassVar
+
+from benchmarks.published.compare import Ours
+from benchmarks.study import PaperStudy, check_devices, check_re_weighted
+from benchmarks.training_options import Training
+from orbits.runs.deferred import deferred
+from orbits.runs.page import Picture
+from orbits.runs.plots import bars
+from orbits.runs.result import Quantity, Result
+from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.table import Column, Table, Value, by_seed, number, seed_table
+from orbits.runs.verdict import against, beside, shown
+
+LINEAR, LAW, LAST = "dlinear", "true law", "last value"
+PEERS = (LINEAR, "patchtst", "itransformer")
+HORIZONS = (96, 192, 336, 720)
+"""The field's horizons, over which its tables take means."""
+KEYS = ("series", "horizon", "variant", "lr")
+ERRORS = ("mse", "mae")
+
+
+@dataclass(frozen=True)
+class Forecasts:
+    """Forecasts of series.
+
+    Attributes:
+        series: Names of series, or paths of CSV files: columns of numbers, and one of dates.
+        data: The folder of published CSVs; None for this one.
+        gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
+            what models read; missing values are then never scored.
+        drop: Columns that are left out.
+        models: Of dlinear, patchtst and itransformer.
+        attention: Attention variants, linear mixers and the papers' ablations of both.
+        exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
+        lookback: Steps that a model reads.
+        horizons: Steps that it forecasts, a training each.
+        patch: Steps of a piece of the look-back, which a mixer takes for a token.
+        n_layer: Blocks.
+        n_head: Heads per block.
+        head_dim: Channels per head.
+        dropout: Of PatchTST and iTransformer.
+        seeds: Model seeds.
+        lrs: Learning rates of the sweep; the validation part chooses.
+        steps: Training steps.
+        val_steps: Steps between validations; the best one's weights are tested.
+        batch_size: Windows per step.
+        n_val: Most validation windows, spread over their part.
+        n_test: Most test windows, spread over their part.
+        training: How models are trained.
+    """
+
+    series: tuple[str, ...] = ("radial_velocity",)
+    data: str | None = None
+    gaps: str = "refuse"
+    drop: tuple[str, ...] = ()
+    models: tuple[str, ...] = PEERS
+    attention: tuple[str, ...] = ("softmax",)
+    exponents: tuple[float, ...] = ()
+    lookback: int = 96
+    horizons: tuple[int, ...] = (24,)
+    patch: int = 8
+    n_layer: int = 2
+    n_head: int = 2
+    head_dim: int = 32
+    dropout: float = 0.1
+    seeds: tuple[int, ...] = (0, 1, 2)
+    lrs: tuple[float, ...] = (1e-3, 3e-3)
+    steps: int = 600
+    val_steps: int = 50
+    batch_size: int = 32
+    n_val: int = 256
+    n_test: int = 1000
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, "series", "horizons", "seeds", "lrs")
+        sizes = ("lookback", "horizons", "patch", "n_layer", "n_head", "head_dim", "steps")
+        sizes = (*sizes, "val_steps", "batch_size", "n_val", "n_test")
+        check_at_least(self, dict.fromkeys(sizes, 1))
+        check_at_least(self, {"seeds": 0, "lrs": 1e-9, "exponents": 1e-9, "dropout": 0})
+        if self.gaps not in ("refuse", "carry"):
+            raise ValueError(f"gaps must be refuse or carry, got {self.gaps!r}")
+        if unknown := [name for name in self.models if name not in PEERS]:
+            choices = ", ".join(PEERS)
+            raise ValueError(
+                f"unknown model {unknown[0]!r}; choose from {choices}, or name it as --attention"
+            )
+        if not (self.models or self.attention):
+            raise ValueError("nothing to train: give --models or --attention")
+        if self.dropout >= 1:
+            raise ValueError(f"dropout must be below 1, got {self.dropout}")
+
+
+class Forecasting(PaperStudy):
+    """Forecasts of time series."""
+
+    name = "forecasting"
+    about = "Does attention forecast a series better than a linear map, and how near to the law?"
+    Settings = Forecasts
+    once = ("series", "models", "attention", "horizons", "lrs", "seeds")
+    undeciding = ("data",)
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        "mse": Quantity("lower", "training variances", "mean squared error of the test windows"),
+        "mae": Quantity("lower", "training deviations", "mean absolute error of the test windows"),
+        "val_mse": Quantity("lower", "training variances", "mean squared error of validation"),
+    }
+    published: ClassVar = ("time_series",)
+    cells = deferred("benchmarks.forecasting.cells:cells")
+
+    def check(self, settings: Forecasts) -> None:
+        """Refuse missing devices."""
+        check_devices(settings.training)
+
+    def check_changes(self, settings: Forecasts, changes: Mapping[str, Any]) -> None:
+        """Refuse exponents where no variant is re-weighted."""
+        if changes.get("exponents"):
+            check_re_weighted("--exponents", settings.attention)
+
+    def ours(self, results: Sequence[Result], table: str) -> Ours:
+        """Return means over the field's four horizons, by row, seed and series."""
+        found: dict[tuple[str, int | None, str], dict[int, Result]] = {}
+        for result in best(results):
+            case = result.case
+            rows = found.setdefault((case.variant, case.seed, case.get("series")), {})
+            rows[case.get("horizon")] = result
+        ours: dict[str, dict[int | None, dict[str, float]]] = {}
+        for (variant, seed, series), rows in found.items():
+            if set(HORIZONS) <= rows.keys():
+                values = ours.setdefault(variant, {}).setdefault(seed, {})
+                for metric in ERRORS:
+                    means = [rows[horizon].metrics[metric].value for horizon in HORIZONS]
+                    values[f"{metric}@{series}"] = fmean(means)
+        return ours
+
+    def beside_published(self, results: Sequence[Result], config: Mapping[str, Any]) -> list[Table]:
+        """Return the published table where one of its series is run at the field's horizons."""
+        there = any(self.ours(results, name) for name in self.published)
+        return super().beside_published(results, config) if there else []
+
+    def tables(self, results: Sequence[Result]) -> list[Table]:
+        """Return errors at the best rate of each row, those without training, and the sweep."""
+        trained = [result for result in results if result.case.seed is not None]
+        title = "At the learning rate with the lowest validation error"
+        return [
+            seed_table(title, best(trained), KEYS, ERRORS, quantity=self.quantity),
+            _without_training(results),
+            seed_table("The sweep", trained, KEYS, ("val_mse",), quantity=self.quantity),
+        ]
+
+    def sentences(self, results: Sequence[Result]) -> list[str]:
+        """Say of each task how rows stand to DLinear, and to what needs no training."""
+        said = []
+        for (series, horizon), found in _by_task(results).items():
+            values = by_seed(found, "mse", "variant")
+            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
+            floors = {name: seeds[None] for (name,), seeds in values.items() if None in seeds}
+            if LINEAR not in rows:
+                continue
+            given = ", ".join(f"{name} {value:.3f}" for name, value in floors.items())
+            compared = beside(against(rows, LINEAR), LINEAR, ".3f")
+            said.append(
+                f"{series}, {horizon} steps ahead, mean squared error: {LINEAR} "
+                f"{shown(rows[LINEAR], '.3f')}; without gradient steps {given}; "
+                f"{compared or 'nothing is compared by three seeds'}."
+            )
+        return said
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the error of each row, a figure per series and horizon."""
+        pictures = []
+        for (series, horizon), found in _by_task(results).items():
+            values = by_seed(found, "mse", "variant")
+            drawn = {name: list(seeds.values()) for (name,), seeds in values.items() if name != LAW}
+            level = values.get((LAW,), {}).get(None)
+            path = out / f"mse_{Path(series).stem}_{horizon}.png"
+            bars(drawn, path, "mean squared error", level, "the law without noise")
+            caption = f"Forecasts of {series}, {horizon} steps ahead."
+            pictures.append(Picture(caption, [path]))
+        return pictures
+
+
+def best(results: Sequence[Result]) -> list[Result]:
+    """Return the results at each row's best rate: the lowest validation error of most seeds."""
+    rows: dict[tuple, dict[Any, list[Result]]] = {}
+    for result in results:
+        if result.ok:
+            key = tuple(result.case.get(name) for name in KEYS if name != "lr")
+            rows.setdefault(key, {}).setdefault(result.case.get("lr"), []).append(result)
+
+    def score(trials: Sequence[Result]) -> tuple[int, float]:
+        return -len(trials), fmean(trial.value("val_mse") or 0 for trial in trials)
+
+    return [x for trials in rows.values() for x in min(trials.values(), key=score)]
+
+
+def _without_training(results: Sequence[Result]) -> Table:
+    """Return the errors of floors, of the ridge regression and of the law."""
+    rows = [
+        [
+            *(Value(str(result.case.get(key)), kind="name") for key in KEYS[:-1]),
+            *(number(result.value(metric), ".3f") for metric in ERRORS),
+        ]
+        for result in results
+        if result.ok and result.case.seed is None
+    ]
+    columns = [Column(name) for name in (*KEYS[:-1], *ERRORS)]
+    return Table("Without gradient steps", columns, rows)
+
+
+def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:
+    tasks: dict[tuple[str, int], list[Result]] = {}
+    for result in best(results):
+        tasks.setdefault((result.case.get("series"), result.case.get("horizon")), []).append(result)
+    return tasks
+
+
+STUDY = Forecasting()

@@ -1,0 +1,154 @@
+"""Networks that map a look-back to a horizon, [B, L, C] to [B, H, C].
+
+Each states its paper and what it leaves out. DLinear, PatchTST and a mixer take channels one by
+one with the same weights; iTransformer takes them as its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attention.scalars import check_size
+from worldmodel.models.backbone import GPT
+
+KERNEL = 25
+"""Steps of DLinear's moving average."""
+
+
+def standardised(past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return each window by its own mean and deviation, and these, [B, 1, C]."""
+    mean = past.mean(dim=1, keepdim=True)
+    scale = (past.var(dim=1, keepdim=True, correction=0) + 1e-5).sqrt()
+    return (past - mean) / scale, mean, scale
+
+
+def patches(past: Tensor, length: int, stride: int) -> Tensor:
+    """Return overlapping pieces of each channel, [B C, n, length]; the first value goes before.
+
+    Padding stands in front, so that the last piece ends with the last step.
+    """
+    rows = past.transpose(1, 2).flatten(0, 1)
+    short = max(length - rows.shape[1], -(rows.shape[1] - length) % stride)
+    return functional.pad(rows[:, None], (short, 0), mode="replicate")[:, 0].unfold(
+        1, length, stride
+    )
+
+
+class DLinear(nn.Module):
+    """A linear map of the moving average and one of what is left (Zeng et al. 2023)."""
+
+    def __init__(self, lookback: int, horizon: int) -> None:
+        super().__init__()
+        self.trend, self.rest = (nn.Linear(lookback, horizon) for _ in range(2))
+
+    def forward(self, past: Tensor) -> Tensor:
+        """Map [B, L, C] to [B, H, C]."""
+        rows = past.transpose(1, 2)
+        padded = functional.pad(rows, (KERNEL // 2, KERNEL // 2), mode="replicate")
+        trend = functional.avg_pool1d(padded, KERNEL, stride=1)
+        return (self.trend(trend) + self.rest(rows - trend)).transpose(1, 2)
+
+
+class _PatchBlock(nn.Module):
+    """An encoder block with BatchNorm over patches behind each part."""
+
+    def __init__(self, width: int, n_head: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(width, n_head, dropout, batch_first=True)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part, norm in zip((self._mixed, self.mlp), self.norms, strict=True):
+            x = norm((x + self.dropout(part(x))).transpose(1, 2)).transpose(1, 2)
+        return x
+
+    def _mixed(self, x: Tensor) -> Tensor:
+        mixed: Tensor = self.attention(x, x, x, need_weights=False)[0]
+        return mixed
+
+
+class PatchTST(nn.Module):
+    """A transformer encoder on pieces of one channel (Nie et al. 2023).
+
+    Left out: attention scores that are added from block to block, and RevIN's learned scale.
+    """
+
+    def __init__(
+        self, lookback: int, horizon: int, width: int, n_head: int, n_layer: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.length = min(16, lookback)
+        self.stride = max(1, self.length // 2)
+        n = patches(torch.zeros(1, lookback, 1), self.length, self.stride).shape[1]
+        self.embed = nn.Linear(self.length, width)
+        self.places = nn.Parameter(torch.empty(n, width).uniform_(-0.02, 0.02))
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.Sequential(*(_PatchBlock(width, n_head, dropout) for _ in range(n_layer)))
+        self.head = nn.Linear(n * width, horizon)
+
+    def forward(self, past: Tensor) -> Tensor:
+        """Map [B, L, C] to [B, H, C]."""
+        rows, mean, scale = standardised(past)
+        x = self.embed(patches(rows, self.length, self.stride)) + self.places
+        ahead = self.head(self.blocks(self.dropout(x)).flatten(1))
+        return ahead.unflatten(0, (len(past), -1)).transpose(1, 2) * scale + mean
+
+
+class ITransformer(nn.Module):
+    """A transformer encoder whose tokens are whole channels (Liu et al. 2024).
+
+    Left out: tokens of the calendar.
+    """
+
+    def __init__(
+        self, lookback: int, horizon: int, width: int, n_head: int, n_layer: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Linear(lookback, width), nn.Linear(width, horizon)
+        self.dropout = nn.Dropout(dropout)
+        block = nn.TransformerEncoderLayer(
+            width, n_head, 4 * width, dropout, activation="gelu", batch_first=True
+        )
+        self.blocks = nn.TransformerEncoder(block, n_layer, nn.LayerNorm(width))
+
+    def forward(self, past: Tensor) -> Tensor:
+        """Map [B, L, C] to [B, H, C]."""
+        rows, mean, scale = standardised(past)
+        x = self.blocks(self.dropout(self.embed(rows.transpose(1, 2))))
+        return self.head(x).transpose(1, 2) * scale + mean
+
+
+class MixerForecast(nn.Module):
+    """A GPT of any attention or mixer on pieces of one channel; its last state is the forecast."""
+
+    def __init__(
+        self,
+        horizon: int,
+        patch: int,
+        attention: str,
+        attention_args: Mapping[str, Any] | None,
+        n_layer: int,
+        n_head: int,
+        head_dim: int,
+    ) -> None:
+        super().__init__()
+        check_size("patch", patch)
+        self.patch = patch
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim)
+        self.embed = nn.Linear(patch, self.gpt.width)
+        self.head = nn.Linear(self.gpt.width, horizon)
+
+    def forward(self, past: Tensor) -> Tensor:
+        """Map [B, L, C] to [B, H, C]."""
+        rows, mean, scale = standardised(past)
+        last = self.gpt(self.embed(patches(rows, self.patch, self.patch)))[:, -1]
+        return self.head(last).unflatten(0, (len(past), -1)).transpose(1, 2) * scale + mean

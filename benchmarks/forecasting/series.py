@@ -1,0 +1,209 @@
+"""Time series by name or by path: values, their parts, and what they must not have.
+
+Published ones are CSV files as everyone has them: ETT with 12, 4 and 4 months of 30 days for
+training, validation and test; Weather and Solar by 70, 10 and 20%, like any file of one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas
+from matplotlib import cbook
+
+from benchmarks.forecasting import orbital
+
+Array = npt.NDArray[np.float64]
+GAPS = ("refuse", "carry")
+TRAIN, TEST = 0.7, 0.2
+"""Shares of training and test of a series without published parts; validation has the rest."""
+
+
+class Missing(FileNotFoundError):
+    """The file of a published series is not there."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A series that is known by name.
+
+    Attributes:
+        season: Steps of a season, which seasonal naive repeats.
+        about: What is measured, and how often.
+        file: Name of its CSV; empty for one that needs no file.
+        parts: Steps of training, validation and test; None for shares of all.
+    """
+
+    season: int
+    about: str
+    file: str = ""
+    parts: tuple[int, int, int] | None = None
+
+
+HOURS, QUARTERS = ((12 * d, 4 * d, 4 * d) for d in (30 * 24, 30 * 96))
+KNOWN = {
+    **{
+        f"etth{n}": Source(24, "oil and load of a transformer, hourly", f"ETTh{n}.csv", HOURS)
+        for n in (1, 2)
+    },
+    **{
+        f"ettm{n}": Source(96, "the same every 15 minutes", f"ETTm{n}.csv", QUARTERS)
+        for n in (1, 2)
+    },
+    "weather": Source(144, "21 quantities of a weather station, every 10 minutes", "weather.csv"),
+    "solar": Source(144, "137 photovoltaic plants, every 10 minutes", "solar_AL.txt"),
+    "eeg": Source(1, "an electroencephalogram of four channels, shipped with matplotlib"),
+    "radial_velocity": Source(24, "a star's velocity with two planets, noise and gaps"),
+    "light_curve": Source(24, "a star's light with spots and transits, noise and gaps"),
+}
+"""Series by name."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series, standardised by its training part as the field does.
+
+    Attributes:
+        values: [T, C], NaN where nothing was measured.
+        filled: The same with the last measured value in gaps, [T, C]: what models read.
+        ends: Where training, validation and test end.
+        season: Steps of a season.
+        truth: What a law gives without noise, in the same scale, [T, C]; None where none is known.
+    """
+
+    values: Array
+    filled: Array
+    ends: tuple[int, int, int]
+    season: int
+    truth: Array | None = None
+
+    def windows(self, split: str, lookback: int, horizon: int) -> npt.NDArray[np.int64]:
+        """Return the first step of each window of a part; its look-back may reach before it."""
+        place = ("train", "val", "test").index(split)
+        start = self.ends[place - 1] - lookback if place else 0
+        return np.arange(start, self.ends[place] - lookback - horizon + 1)
+
+
+def find(name: str, folder: str | None) -> Path | None:
+    """Return the file of a series; None for one that needs no file.
+
+    Raises:
+        ValueError: No series has this name.
+        Missing: The file is not there; the message says where it was looked for.
+    """
+    if name in KNOWN:
+        if not (wanted := KNOWN[name].file):
+            return None
+        path = Path(folder or ".") / wanted
+        where = f"--data {folder}" if folder else "this folder; name another one by --data"
+        if not path.is_file():
+            raise Missing(f"{name} is not here: no {wanted} in {where}")
+        return path
+    if "/" not in name and Path(name).suffix not in (".csv", ".txt"):
+        raise ValueError(f"unknown series {name!r}; choose from {', '.join(KNOWN)} or a CSV's path")
+    if not Path(name).is_file():
+        raise ValueError(f"{name}: no such file")
+    return Path(name)
+
+
+def load(
+    name: str, file: str | Path | None, gaps: str = "refuse", drop: Sequence[str] = ()
+) -> Series:
+    """Return a series.
+
+    Args:
+        name: Its name or path.
+        file: Its file, of :func:`find`.
+        gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
+            what models read; missing values are then never scored.
+        drop: Columns that are left out.
+
+    Raises:
+        ValueError: A column has gaps, is constant or holds no numbers, or the series is too short;
+            the message names it and the way out.
+    """
+    truth = None
+    source = KNOWN.get(name, Source(24, ""))
+    if file is not None:
+        table = _read(Path(file))
+    elif name == "eeg":
+        table = _eeg()
+    else:
+        noisy, truth = orbital.SERIES[name]()
+        table = pandas.DataFrame(noisy, columns=["signal"])
+    if unknown := [column for column in drop if column not in table.columns]:
+        raise ValueError(f"{name} has no column {unknown[0]!r} to drop; it has {_names(table)}")
+    table = table.drop(columns=list(drop))
+    ends = _ends(name, len(table), source)
+    table = table.iloc[: ends[2]]
+    _check(name, table, ends[0], gaps)
+    table = table.astype(np.float64).replace([np.inf, -np.inf], np.nan)
+    values = table.to_numpy()
+    filled = table.ffill().bfill().to_numpy()
+    mean, sd = np.nanmean(values[: ends[0]], axis=0), np.nanstd(values[: ends[0]], axis=0)
+    if truth is not None:
+        truth = (truth - mean) / sd
+    return Series((values - mean) / sd, (filled - mean) / sd, ends, source.season, truth)
+
+
+def _read(path: Path) -> pandas.DataFrame:
+    """Return the columns of a CSV without that of dates; a file without headings has numbers."""
+    try:
+        first = pandas.read_csv(path, header=None, nrows=1)
+        headed = all(pandas.to_numeric(first.iloc[0], errors="coerce").isna())
+        table = pandas.read_csv(path, header=0 if headed else None)
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: no CSV: {' '.join(str(error).split())}") from None
+    table.columns = [str(column) for column in table.columns]
+    first_column = table.columns[0]
+    if pandas.to_numeric(table[first_column], errors="coerce").isna().all():
+        table = table.drop(columns=first_column)
+    return table
+
+
+def _eeg() -> pandas.DataFrame:
+    with cbook.get_sample_data("eeg.dat") as file:
+        values = np.frombuffer(file.read(), np.float64).reshape(-1, 4)
+    return pandas.DataFrame(values, columns=[f"channel {n}" for n in range(1, 5)])
+
+
+def _ends(name: str, length: int, source: Source) -> tuple[int, int, int]:
+    if source.parts is None:
+        return int(TRAIN * length), length - int(TEST * length), length
+    training, validation, test = source.parts
+    if length < sum(source.parts):
+        raise ValueError(f"{name} needs {sum(source.parts)} rows, its file has {length}")
+    return training, training + validation, training + validation + test
+
+
+def _check(name: str, table: pandas.DataFrame, n_train: int, gaps: str) -> None:
+    if table.shape[1] == 0:
+        raise ValueError(f"{name} has no column of numbers")
+    for column in table.columns:
+        numbers = pandas.to_numeric(table[column], errors="coerce")
+        if (words := table[column][numbers.isna() & table[column].notna()]).size:
+            row = int(words.index[0]) + 1
+            raise ValueError(
+                f"{name}, column {column}: {str(words.iloc[0])!r} in row {row} is no number; "
+                f"correct it, or leave the column out by --drop {column!r}"
+            )
+        missing = np.flatnonzero(~np.isfinite(numbers.to_numpy(np.float64)))
+        if missing.size and gaps == "refuse":
+            raise ValueError(
+                f"{name}, column {column}: {missing.size} of {len(table)} values are missing, the "
+                f"first in row {missing[0] + 1}; fill them, or run with --gaps carry"
+            )
+        known = numbers[:n_train].dropna()
+        if known.nunique() < 2:
+            raise ValueError(
+                f"{name}, column {column} is constant in the training part, so nothing scales it; "
+                f"leave it out by --drop {column!r}"
+            )
+
+
+def _names(table: pandas.DataFrame) -> str:
+    return ", ".join(map(str, table.columns))

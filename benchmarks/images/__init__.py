@@ -1,0 +1,1 @@
+"""Image classification by encoders of any attention that can read ahead."""

@@ -1,0 +1,175 @@
+"""The cells of images: answers without an encoder, and a training per task, row, rate and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks import learners, training
+from benchmarks.images import folder as image_folder
+from benchmarks.images import pictures, tasks
+from benchmarks.images.images import CEILING, Images
+from benchmarks.images.learner import ImageData
+from benchmarks.study import MEASUREMENT
+from benchmarks.training_options import Job
+from benchmarks.variants import variants
+from orbits.runs.cell import Cell, Outcome, Progress, Skipped
+from orbits.runs.result import Case, Metric
+from orbits.runs.study import Study
+
+PLAIN = {
+    "most common class": DummyClassifier(),
+    "logistic regression": make_pipeline(
+        StandardScaler(), LogisticRegression(C=0.01, max_iter=500)
+    ),
+    "1-NN": KNeighborsClassifier(1),
+    "25-NN": KNeighborsClassifier(25),
+}
+"""What is fitted to the pixels of the first seed's training images."""
+FITTED = 8000
+"""Most images for these, which keep all of them."""
+
+
+def cells(study: Study, settings: Images) -> list[Cell]:
+    """Return the cells of each task; one that is skipped where its folder is not there.
+
+    Raises:
+        ValueError: A folder is no set of images, or a model cannot be an encoder.
+    """
+    made: list[Cell] = []
+    for name in settings.tasks:
+        task = tasks.get(name)
+        n_classes, inputs = task.n_classes, {}
+        if name == tasks.FOLDER:
+            try:
+                n_classes = len(image_folder.read(settings.data).classes)
+            except image_folder.Missing as reason:
+                case = Case(study.name, MEASUREMENT, "all", setting={"task": name})
+                made.append(Cell(missing, case, {"why": str(reason)}))
+                continue
+            inputs = {"images": Path(str(settings.data))}
+        for cell in _of_task(study, settings, task, n_classes):
+            made.append(Cell(cell.function, cell.case, cell.arguments, inputs=inputs))
+    return made
+
+
+def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -> Iterator[Cell]:
+    """Yield the cells of one task."""
+    sizes = {name: getattr(settings, name) for name in ("n_train", "n_val", "n_test")}
+    data = {"task": task.name, **sizes}
+    if task.name != tasks.FOLDER:
+        case = Case(study.name, MEASUREMENT, "plain", setting={"task": task.name, "lr": None})
+        yield Cell(without_encoder, case, {"data": data, "tracks": settings.tracks})
+    tokens = 1 + (task.size // task.patch) ** 2
+    of_model = ("n_layer", "n_head", "head_dim", "weight_decay", "smoothing", "mixed")
+    for variant in variants(settings.attention, settings.exponents):
+        model = {
+            "n_classes": n_classes,
+            "attention": variant.attention,
+            "attention_args": variant.arguments(tokens, rotary=False) or None,
+            **{name: getattr(settings, name) for name in of_model},
+        }
+        for lr in settings.lrs:
+            for seed in settings.seeds:
+                job: Job = {
+                    "learner": "images",
+                    "model": model,
+                    "data": {**data, "batch_size": settings.batch_size, "train_seed": seed},
+                    "seed": seed,
+                    "lr": lr,
+                    "steps": settings.steps,
+                    "val_steps": min(settings.val_steps, settings.steps),
+                }
+                if changes := settings.training.changes():
+                    job["training"] = changes
+                _check(job, variant.name)
+                setting = {"task": task.name, "lr": lr}
+                case = Case(study.name, MEASUREMENT, variant.label, seed=seed, setting=setting)
+                yield Cell(train_and_test, case, {"job": job})
+
+
+def _check(job: Job, name: str) -> None:
+    """Refuse a job whose model cannot be built."""
+    try:
+        learners.check(job)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be an encoder: {error}") from None
+
+
+def missing(why: str) -> Outcome:
+    """Skip a task.
+
+    Raises:
+        Skipped: Always: its images are not there.
+    """
+    raise Skipped(why)
+
+
+def train_and_test(
+    job: Job, folder: Path, scratch: Path, progress: Progress, images: Path | None = None
+) -> Outcome:
+    """Train an encoder on a task and test it.
+
+    Args:
+        job: The training.
+        folder: The cell's folder.
+        scratch: Survives a kill.
+        progress: Told how far training is.
+        images: The folder of images of a task that has one.
+    """
+    place = None if images is None else str(images)
+    job = {**job, "data": {**job["data"], "folder_of": place}}
+    model = training.train(job, folder, scratch, progress)
+    device = training.device(job)
+    model.to("cpu" if device == "cpu" else "cuda").eval()
+    pictures = ImageData(**job["data"]).sequences("test", job["data"]["n_test"])
+    right = []
+    for start in range(0, len(pictures), 250):
+        batch = pictures.__getitems__(list(range(start, min(start + 250, len(pictures)))))
+        with torch.no_grad():
+            logits = model({"images": batch["images"].to(model.device)}).cpu()
+        right.append((logits.argmax(dim=-1) == batch["labels"]).numpy())
+    accuracy = training.last_value(folder / training.CURVES, "val_accuracy")
+    weights = sum(each.numel() for each in model.parameters()) / 1e6
+    metrics = {"top1": _percent(np.concatenate(right)), "params": Metric(weights, n=1)}
+    return Outcome({**metrics, "val_accuracy": Metric(100 * accuracy)}, device=device)
+
+
+def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
+    """Test what is no encoder: tables of images, a linear map, and the best possible answers.
+
+    Args:
+        data: Arguments of the data.
+        tracks: Orbits that the best possible answers are computed from.
+    """
+    made = ImageData(**data)
+    x, labels = _pixels(made, "train", min(made.n_train, FITTED))
+    asked, truth = _pixels(made, "test", data["n_test"])
+    outcomes = [
+        Outcome({"top1": _percent(plain.fit(x, labels).predict(asked) == truth)}, variant=name)
+        for name, plain in PLAIN.items()
+    ]
+    if data["task"] in pictures.TASKS:
+        shown = asked.reshape(-1, pictures.SIZE, pictures.SIZE) * pictures.NOISE
+        answers = pictures.best_answers(data["task"], shown, tracks)
+        outcomes.append(Outcome({"top1": _percent(answers == truth)}, variant=CEILING))
+    return outcomes
+
+
+def _pixels(data: ImageData, split: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    images = data.sequences(split, n)
+    batch = images.__getitems__(list(range(len(images))))
+    return batch["images"].flatten(1).numpy(), batch["labels"].numpy()
+
+
+def _percent(right: np.ndarray) -> Metric:
+    return Metric.mean(100.0 * right)

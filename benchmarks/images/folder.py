@@ -1,0 +1,139 @@
+"""Images by folder, ``train/CLASS/FILE`` and ``val/CLASS/FILE``, as ImageNet-1k is laid out.
+
+Training images are cropped and flipped at random, the others resized and cropped to the centre.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp")
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Of ImageNet's channels."""
+AREA, SHAPE, ENLARGED = (0.08, 1.0), (3 / 4, 4 / 3), 256 / 224
+"""Share of the image and ratio of the sides of a random crop; how much larger than a crop the
+image is that the centre is taken from."""
+Array = npt.NDArray[np.float32]
+
+
+class Missing(FileNotFoundError):
+    """There is no such folder."""
+
+
+@dataclass(frozen=True)
+class ImageFolder:
+    """Files of images with their classes.
+
+    Attributes:
+        classes: Names of the classes, in alphabetical order.
+        files: File and class of each image, by ``train`` and ``val``.
+    """
+
+    classes: tuple[str, ...]
+    files: dict[str, list[tuple[Path, int]]]
+
+
+def read(folder: str | Path | None) -> ImageFolder:
+    """Return the images of a folder; each is opened once.
+
+    Raises:
+        Missing: There is no folder; the message says how to name one.
+        ValueError: A part is not there, has other classes, or holds a file that is no image.
+    """
+    if folder is None or not Path(folder).is_dir():
+        where = "no folder is named" if folder is None else f"no folder {folder}"
+        raise Missing(f"imagenet is not here: {where}; name one with train and val by --data")
+    files: dict[str, list[tuple[Path, int]]] = {}
+    names: dict[str, list[str]] = {}
+    for part in ("train", "val"):
+        places = [x for x in (Path(folder) / part).glob("*") if x.is_dir()]
+        names[part] = sorted(place.name for place in places)
+        if not names[part]:
+            raise ValueError(f"{folder} has no {part}/CLASS/FILE; lay it out as ImageNet-1k is")
+        files[part] = [
+            (file, number)
+            for number, name in enumerate(names[part])
+            for file in sorted((Path(folder) / part / name).iterdir())
+        ]
+    if other := sorted(set(names["val"]) ^ set(names["train"])):
+        raise ValueError(f"{folder}: class {other[0]} is in one of train and val alone")
+    for file, _ in (each for part in files.values() for each in part):
+        if file.suffix.lower() not in ENDINGS:
+            raise ValueError(f"{file}: no image; leave {', '.join(ENDINGS)} alone in the folder")
+        with _opened(file) as image:
+            image.verify()
+    return ImageFolder(tuple(names["train"]), files)
+
+
+def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Array:
+    """Return an image as standardised channels [3, size, size].
+
+    Args:
+        file: The file.
+        size: Pixels of a side.
+        draw: Chooses crop and flip; None for the centre.
+
+    Raises:
+        ValueError: The file is broken; the message names it.
+    """
+    try:
+        with _opened(file) as opened:
+            image = opened.convert("RGB")
+    except (OSError, SyntaxError) as error:
+        raise _broken(file, error) from None
+    box, flip = _centre(image, size), False
+    if draw is not None:
+        box, flip = _crop(image, draw), draw.random() < 0.5
+    resized = image.resize((size, size), Image.Resampling.BICUBIC, box=box)
+    values = np.asarray(resized, np.float32)[:, :: -1 if flip else 1] / 255
+    return np.ascontiguousarray(((values - MEAN) / DEVIATION).transpose(2, 0, 1), np.float32)
+
+
+class _opened:
+    """Open an image; what is no image is refused in one line, there and while it is verified."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __enter__(self) -> Image.Image:
+        try:
+            self.image = Image.open(self.file)
+        except (UnidentifiedImageError, OSError) as error:
+            raise _broken(self.file, error) from None
+        return self.image
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
+        self.image.close()
+        if isinstance(error, OSError | SyntaxError):
+            raise _broken(self.file, error) from None
+
+
+def _broken(file: Path, error: BaseException) -> ValueError:
+    reason = " ".join(str(error).split()).replace(repr(str(file)), "it")
+    return ValueError(f"{file} is broken ({reason}); replace it, or take it out of the folder")
+
+
+def _centre(image: Image.Image, size: int) -> tuple[float, float, float, float]:
+    """Return the box of the centre, after the shorter side was made a little longer than a crop."""
+    side = min(image.size) / ENLARGED
+    left, top = ((length - side) / 2 for length in image.size)
+    return left, top, left + side, top + side
+
+
+def _crop(image: Image.Image, draw: np.random.Generator) -> tuple[float, float, float, float]:
+    """Return a random box; the whole image where ten draws do not fit."""
+    width, height = image.size
+    for _ in range(10):
+        area = width * height * draw.uniform(*AREA)
+        shape = math.exp(draw.uniform(*(math.log(x) for x in SHAPE)))
+        wide, high = math.sqrt(area * shape), math.sqrt(area / shape)
+        if wide <= width and high <= height:
+            left, top = draw.uniform(0, width - wide), draw.uniform(0, height - high)
+            return left, top, left + wide, top + high
+    return 0, 0, width, height

@@ -1,0 +1,85 @@
+"""Harder recall: pairs shown twice, values that change, and keys of two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from benchmarks.recall.base import STOPPED, Headline, RecallStudy, share
+from benchmarks.recall.mqar_compositional import Compositional
+from benchmarks.recall.mqar_forgetting import Forgetting
+from benchmarks.recall.mqar_repeated import Repeated
+from benchmarks.recall.problem import Problem
+from benchmarks.recall.sweep import Exercise, Sweep
+from orbits.runs.result import Result
+from orbits.runs.settings import check_not_empty
+
+KINDS = ("repeated", "forgetting", "compositional")
+
+
+@dataclass(frozen=True)
+class Variants(Sweep):
+    """Settings of models and of the variants of recall.
+
+    Attributes:
+        kinds: Of repeated (pairs are shown ``n_passes`` times), forgetting (``n_updates`` keys get
+            another value) and compositional (two keys together have a value).
+        vocab_size: Tokens.
+        seq_len: Length of a row.
+        n_pairs: Pairs; of compositional triples, a square number.
+        n_passes: How often pairs are shown.
+        n_updates: Keys that get another value.
+        n_train: Number of different training examples; None for new ones at every step.
+        head_dim: Channels per head; with one head, the width of the model.
+    """
+
+    kinds: tuple[str, ...] = KINDS
+    vocab_size: int = 256
+    seq_len: int = 32
+    n_pairs: int = 4
+    n_passes: int = 2
+    n_updates: int = 2
+    n_train: int | None = None
+    head_dim: int = 64
+
+    def __post_init__(self) -> None:
+        check_not_empty(self, "kinds")
+        if unknown := [kind for kind in self.kinds if kind not in KINDS]:
+            raise ValueError(f"unknown kind {unknown[0]!r}; choose from {', '.join(KINDS)}")
+        super().__post_init__()
+
+    def exercises(self) -> Iterator[Exercise]:
+        """Yield each kind."""
+        load = {name: getattr(self, name) for name in ("vocab_size", "seq_len", "n_pairs")}
+        for kind in dict.fromkeys(self.kinds):
+            problem: Problem
+            if kind == "repeated":
+                problem = Repeated(**load, n_passes=self.n_passes)
+            elif kind == "forgetting":
+                problem = Forgetting(**load, n_updates=self.n_updates)
+            else:
+                problem = Compositional(**load)
+            setting = {"recall": kind, "load": f"{self.seq_len}/{self.n_pairs}"}
+            yield Exercise(problem, self.head_dim, self.n_train, {"": problem}, setting)
+
+
+class VariantStudy(RecallStudy):
+    """Variants of multi-query associative recall."""
+
+    name = "mqar_variants"
+    about = "Can a mixer recall what it read twice, what changed, and what two keys share?"
+    Settings = Variants
+    keys = ("recall", "load", "variant", "lr", "weight_decay")
+    metrics: ClassVar = {"accuracy": share("right answers"), **STOPPED}
+
+    def headline(self, results: Sequence[Result]) -> Headline:
+        """Return the accuracy of a kind, beside that of a random value of the row."""
+        case = results[0].case
+        kind, pairs = case.get("recall"), int(case.get("load").split("/")[1])
+        caption = f"Right answers, {kind} recall of {pairs} pairs."
+        guess = "guessing a last value"
+        return Headline(kind, "accuracy", caption, "right answers, %", 100 / pairs, guess)
+
+
+STUDY = VariantStudy()

@@ -1,0 +1,202 @@
+"""Forecasts: the networks against plain twins, floors and errors, and the study from end to end."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.__main__ import main
+from benchmarks.forecasting import cells, networks
+from benchmarks.forecasting.forecasting import LAW, STUDY, best
+from benchmarks.forecasting.learner import ForecastData, ForecastModel
+from orbits.runs import folder
+from orbits.runs.result import Case, Metric, Result
+
+KINDS = ("dlinear", "patchtst", "itransformer", "mixer")
+DATA = {"name": "radial_velocity", "lookback": 48, "horizon": 12, "gaps": "carry"}
+
+
+def model(kind, **args):
+    torch.manual_seed(0)
+    return ForecastModel(lookback=48, horizon=12, kind=kind, n_layer=1, head_dim=8, **args).eval()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forecast_has_the_horizon_and_its_channels(kind):
+    past = torch.randn(3, 48, 5)
+    with torch.no_grad():
+        ahead = model(kind)({"past": past})
+        turned = model(kind)({"past": past[:, :, [4, 3, 2, 1, 0]]})
+        other = past.clone()
+        other[:, :, 0] += torch.randn(48)
+        changed = model(kind)({"past": other})
+    assert ahead.shape == (3, 12, 5)
+    torch.testing.assert_close(turned, ahead[:, :, [4, 3, 2, 1, 0]])
+    alone = torch.allclose(changed[:, :, 1:], ahead[:, :, 1:], atol=1e-6)
+    assert alone == (kind != "itransformer")  # whose tokens are the channels
+
+
+@pytest.mark.parametrize("kind", ["patchtst", "itransformer", "mixer"])
+def test_a_forecast_follows_the_level_and_scale_of_its_window(kind):
+    past = torch.randn(2, 48, 3)
+    with torch.no_grad():
+        one, other = (model(kind)({"past": x}) for x in (past, 10 + 100 * past))
+    torch.testing.assert_close(other, 10 + 100 * one, rtol=1e-3, atol=1e-2)
+
+
+def test_dlinear_is_two_linear_maps_of_a_moving_average():
+    linear = networks.DLinear(40, 3)
+    past = torch.randn(1, 40, 1)
+    row = past[0, :, 0].tolist()
+    padded = [row[0]] * 12 + row + [row[-1]] * 12
+    trend = torch.tensor([sum(padded[i : i + 25]) / 25 for i in range(40)])
+    wanted = linear.trend(trend) + linear.rest(past[0, :, 0] - trend)
+    torch.testing.assert_close(linear(past)[0, :, 0], wanted)
+
+
+@pytest.mark.parametrize(("lookback", "length", "stride"), [(48, 16, 8), (50, 16, 8), (10, 8, 8)])
+def test_patches_end_with_the_last_step(lookback, length, stride):
+    past = torch.arange(2 * lookback, dtype=torch.float32).reshape(1, lookback, 2)
+    made = networks.patches(past, length, stride)
+    for channel in range(2):
+        row = past[0, :, channel].tolist()
+        wanted = []
+        end = lookback
+        while end > 0 and (not wanted or end > length - stride):
+            wanted.insert(0, [row[max(0, i)] for i in range(end - length, end)])
+            end -= stride
+        assert made[channel].tolist() == wanted
+
+
+def test_floors_are_what_their_names_say():
+    data = {**DATA, "n_val": 5, "n_test": 7}
+    made = ForecastData(**data)
+    rows = {x.variant: x.metrics for x in cells.floors(data)}
+    starts = np.linspace(0, len(made.series.windows("test", 48, 12)) - 1, 7).round().astype(int)
+    starts = made.series.windows("test", 48, 12)[starts]
+    filled, values, truth = (getattr(made.series, x) for x in ("filled", "values", "truth"))
+    assert rows["ridge"]["mse"].value < rows["mean"]["mse"].value / 3
+    errors = {name: [] for name in rows if name != "ridge"}
+    for start in starts + 48:
+        for step in range(start, start + 12):
+            seen = values[step, 0]
+            errors["last value"].append(seen - filled[start - 1, 0])
+            errors["last season"].append(seen - filled[step - 24, 0])
+            errors["mean"].append(seen)
+            errors[LAW].append(seen - truth[step, 0])
+    for name, each in errors.items():
+        known = np.array(each)[np.isfinite(each)]
+        assert rows[name]["mse"].value == pytest.approx(np.mean(known**2), rel=1e-4)
+        assert rows[name]["mae"].value == pytest.approx(np.mean(np.abs(known)), rel=1e-4)
+
+
+def test_the_ridge_regression_is_that_of_all_whole_windows():
+    made = ForecastData(**DATA)
+    ahead = cells.linear(made)(torch.ones(1, 48, 2))
+    starts = made.series.windows("train", 48, 12)
+    past = np.stack([made.series.filled[i : i + 48, 0] for i in starts])
+    future = np.stack([made.series.values[i + 48 : i + 60, 0] for i in starts])
+    past, future = (x[np.isfinite(future).all(axis=1)] for x in (past, future))
+    means = past.mean(axis=0), future.mean(axis=0)
+    past, future = past - means[0], future - means[1]
+    weight = np.linalg.solve(past.T @ past + np.eye(48), past.T @ future)
+    wanted = (1 - means[0]) @ weight + means[1]
+    np.testing.assert_allclose(ahead[0, :, 1], wanted, atol=1e-3)
+
+
+def test_the_loss_leaves_missing_values_out():
+    learned = model("dlinear")
+    batch = {"past": torch.randn(2, 48, 1), "future": torch.randn(2, 12, 1)}
+    batch["future"][0, 3] = float("nan")
+    error = (learned(batch) - batch["future"]).square()
+    torch.testing.assert_close(learned._loss(batch), error[error.isfinite()].mean())
+    nothing = {**batch, "future": torch.full((2, 12, 1), float("nan"))}
+    assert learned._loss(nothing).item() == 0
+
+
+def test_rates_are_chosen_by_validation():
+    def result(lr, seed, val, mse):
+        setting = {"series": "etth1", "horizon": 96, "lr": lr}
+        metrics = {"val_mse": Metric(val), "mse": Metric(mse), "mae": Metric(mse)}
+        return Result(Case("forecasting", "measurement", "zeros", seed=seed, setting=setting),
+                      metrics=metrics)  # fmt: skip
+
+    made = [result(0.1, seed, 1.0, 0.5) for seed in (0, 1)]
+    made += [result(0.2, seed, 0.9, 0.7) for seed in (0, 1)]
+    assert {x.case.get("lr") for x in best(made)} == {0.2}
+    assert STUDY.ours(made, "zeros_table_4") == {}  # one horizon of four
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--models", "arima"], "unknown model 'arima'; choose from dlinear"),
+        (["--gaps", "zero"], "gaps must be refuse or carry, got 'zero'"),
+        (["--gaps", "refuse"], "radial_velocity, column signal"),
+        (["--attention", "softmaxx"], "did you mean softmax"),
+        (["--models", "", "--attention", ""], "nothing to train"),
+        (["--horizons", "900"], "holds no window of 48 . 900 steps"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path, refusal, flags, words):
+    run = ["run", "forecasting", "--preset", "tiny", "--out", str(tmp_path / "o"), *flags]
+    line = refusal(main, run)
+    assert words.replace(" . ", " + ") in line
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.full
+def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
+    out = tmp_path / "out"
+    names = "radial_velocity,etth1"
+    more = ["--models", "dlinear,patchtst,itransformer", "--attention", "softmax,gla"]
+    more += ["--data", str(tmp_path), "--workers", "1"]
+    main(["run", "forecasting", "--preset", "tiny", "--series", names, "--out", str(out), *more])
+    results, _ = folder.load(out)
+    trained = {x.case.variant for x in results if x.ok and x.case.seed is not None}
+    assert trained == {"dlinear", "patchtst", "itransformer", "softmax", "gla"}
+    (skipped,) = (x for x in results if not x.ok)
+    assert skipped.status == "skipped"
+    assert "etth1 is not here: no ETTh1.csv in --data" in skipped.error
+    capsys.readouterr()
+    main(["report", str(out)])
+    said = capsys.readouterr().out
+    assert "radial_velocity, 12 steps ahead" in said
+    assert "skipped: " in said
+    json.dumps([x.to_json() for x in results])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dlinear", "patchtst", "itransformer"])
+def test_peers_have_the_errors_of_neuralforecast(kind, tmp_path):
+    reason = "needs neuralforecast, which is not a dependency: pip install neuralforecast"
+    library = pytest.importorskip("neuralforecast", reason=reason)
+    import pandas
+    from neuralforecast import losses, models
+
+    data = ForecastData("eeg", 48, 12)
+    values = data.series.values
+    frame = pandas.DataFrame(
+        {
+            "unique_id": np.repeat([f"c{i}" for i in range(4)], len(values)),
+            "ds": np.tile(np.arange(len(values)), 4),
+            "y": values.T.reshape(-1),
+        }
+    )
+    sizes = {"h": 12, "input_size": 48, "max_steps": 600, "loss": losses.pytorch.MSE()}
+    more = {"n_series": 4} if kind == "itransformer" else {}
+    name = {"dlinear": "DLinear", "patchtst": "PatchTST", "itransformer": "iTransformer"}[kind]
+    peer = library.NeuralForecast(models=[getattr(models, name)(**sizes, **more)], freq=1)
+    first, second, end = data.series.ends
+    found = peer.cross_validation(
+        frame, val_size=second - first, test_size=end - second, n_windows=None, step_size=1
+    )
+    theirs = float(np.mean((found["y"] - found[name]) ** 2))
+    main(
+        ["run", "forecasting", "--series", "eeg", "--models", kind, "--attention", "",
+         "--lookback", "48", "--horizons", "12", "--out", str(tmp_path / "o")]
+    )  # fmt: skip
+    results, _ = folder.load(tmp_path / "o")
+    ours = np.mean([x.value("mse") for x in best(results) if x.case.variant == kind])
+    assert ours <= 1.05 * theirs

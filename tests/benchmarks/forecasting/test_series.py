@@ -1,0 +1,132 @@
+"""Series: files as they are published, parts, scales, and what is refused in one line."""
+
+import numpy as np
+import pandas
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.forecasting import orbital, series
+from orbits import kepler
+
+DAYS = 30
+
+
+def table(rows, columns=3, seed=0):
+    draw = np.random.default_rng(seed)
+    return pandas.DataFrame(
+        draw.normal(size=(rows, columns)) + np.arange(columns), columns=[*"abcdefg"[:columns]]
+    )
+
+
+def dated(frame):
+    return frame.assign(date="2016-07-01 00:00:00")[["date", *frame.columns]]
+
+
+def test_an_ett_file_is_cut_after_twenty_months(tmp_path):
+    frame = table(20 * DAYS * 24 + 100, 7)
+    dated(frame).to_csv(tmp_path / "ETTh1.csv", index=False)
+    made = series.load("etth1", series.find("etth1", str(tmp_path)))
+    assert made.ends == tuple(DAYS * 24 * months for months in (12, 16, 20))
+    train = frame[: made.ends[0]]
+    wanted = (frame - train.mean()) / train.std(ddof=0)
+    np.testing.assert_allclose(made.values, wanted[: made.ends[2]], atol=1e-9)
+    assert made.truth is None
+
+
+def test_solar_has_neither_dates_nor_headings(tmp_path):
+    table(100).to_csv(tmp_path / "solar_AL.txt", index=False, header=False)
+    made = series.load("solar", series.find("solar", str(tmp_path)))
+    assert made.values.shape == (100, 3)
+    assert made.ends == (70, 80, 100)
+
+
+def test_a_window_is_scored_in_its_own_part_alone(tmp_path):
+    dated(table(200)).to_csv(tmp_path / "weather.csv", index=False)
+    made = series.load("weather", tmp_path / "weather.csv")
+    for split, (first, end) in zip(
+        ("train", "val", "test"), ((10, 140), (140, 160), (160, 200)), strict=True
+    ):
+        starts = made.windows(split, 10, 4)
+        assert (starts[0] + 10, starts[-1] + 14) == (first, end)
+
+
+def test_gaps_are_carried_for_reading_and_never_scored(tmp_path):
+    frame = table(100)
+    frame.loc[20:23, "b"] = np.nan
+    frame.loc[24, "b"] = np.inf
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    made = series.load("mine", tmp_path / "mine.csv", gaps="carry")
+    assert np.isnan(made.values[20:25, 1]).all()
+    np.testing.assert_array_equal(made.filled[20:25, 1], np.repeat(made.values[19, 1], 5))
+    assert np.isnan(made.values).sum() == 5
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("b", np.nan, "column b: 1 of 100 values are missing, the first in row 8.*--gaps carry"),
+        ("b", "n/a?", "column b: 'n/a\\?' in row 8 is no number; .*--drop 'b'"),
+        ("b", np.inf, "column b: 1 of 100 values are missing"),
+        ("c", None, "column c is constant in the training part.*--drop 'c'"),
+    ],
+)
+def test_a_bad_column_is_named_with_the_way_out(tmp_path, refusal, column, value, words):
+    frame = table(100).astype(object)
+    if value is None:
+        frame.loc[:69, column] = 3.0
+    else:
+        frame.loc[7, column] = value
+    path = tmp_path / "mine.csv"
+    dated(frame).to_csv(path, index=False, na_rep="")
+    with pytest.raises(ValueError, match=words) as error:
+        series.load("mine.csv", path)
+    flags = ["--gaps", "refuse", "--series", str(path), "--out", str(tmp_path / "o")]
+    line = refusal(main, ["run", "forecasting", *flags])
+    assert line == f"error: {error.value}"
+    assert not (tmp_path / "o").exists()
+    left = series.load("mine.csv", path, drop=[column])
+    assert left.values.shape == (100, 2)
+
+
+def test_what_is_no_series_is_refused(tmp_path, refusal):
+    run = ["run", "forecasting", "--preset", "tiny", "--out", str(tmp_path / "o")]
+    assert "unknown series 'etth3'; choose from etth1" in refusal(main, [*run, "--series", "etth3"])
+    assert "no such file" in refusal(main, [*run, "--series", str(tmp_path / "x.csv")])
+    (tmp_path / "x.csv").write_text("")
+    assert "no CSV" in refusal(main, [*run, "--series", str(tmp_path / "x.csv")])
+    table(60).to_csv(tmp_path / "x.csv", index=False)
+    line = refusal(main, [*run, "--series", str(tmp_path / "x.csv")])
+    assert "the train part of x.csv holds no window of 48 + 12 steps" in line
+    dated(table(60)).to_csv(tmp_path / "ETTh1.csv", index=False)
+    line = refusal(main, [*run, "--series", "etth1", "--data", str(tmp_path)])
+    assert "etth1 needs 14400 rows, its file has 60" in line
+    line = refusal(main, [*run, "--drop", "z", "--series", str(tmp_path / "x.csv")])
+    assert "no column 'z' to drop; it has a, b, c" in line
+
+
+def test_a_stars_velocity_has_keplers_amplitude():
+    for eccentricity, periapsis in ((0.0, 0.0), (0.4, 1.0)):
+        _, velocity = orbital._orbit(1.0, eccentricity, periapsis)
+        year = float(kepler.period(1.0, 1.0))
+        amplitude = 2 * np.pi / year / np.sqrt(1 - eccentricity**2)
+        # Samples are 24 an orbit: the largest lies within a step of the peak.
+        assert np.ptp(velocity[:, 1]) / 2 == pytest.approx(amplitude, rel=0.03)
+
+
+@pytest.mark.parametrize("name", orbital.SERIES)
+def test_a_series_of_orbits_is_its_law_with_noise_and_gaps(name):
+    made = series.load(name, None, gaps="carry")
+    missing = np.isnan(made.values)
+    assert missing.mean() == pytest.approx(orbital.GAP / orbital.EVERY, rel=0.02)
+    noise = (made.values - made.truth)[~missing]
+    assert noise.std() == pytest.approx(orbital.NOISE, rel=0.1)
+    again = series.load(name, None, gaps="carry")
+    np.testing.assert_array_equal(made.values, again.values)
+    with pytest.raises(ValueError, match=r"column signal: .* missing"):
+        series.load(name, None)
+
+
+def test_the_shipped_recording_is_there():
+    made = series.load("eeg", None)
+    assert made.values.shape == (800, 4)
+    assert np.isfinite(made.values).all()
