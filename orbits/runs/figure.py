@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 STYLE = Path(__file__).with_name("orrery.mplstyle")
 DPI = 110
+WIDTH = 6.6
+"""Inches of a figure that a telephone still shows readably, and a third of a desk's window."""
+BOLD_LETTERS = 10.5
+"""Letters of a headline in an inch."""
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
@@ -139,6 +144,12 @@ def legend(figure: Figure, title: str | None = None, above: bool = False) -> Non
         ncols=max(1, min(4, int(letters / (max(map(len, found), default=1) + 8)))),
         fontsize=8,
     )
+
+
+def headline(figure: Figure, text: str) -> None:
+    """Write above a figure, at its left, what is seen in it; lines break where it ends."""
+    lines = textwrap.fill(text, int(BOLD_LETTERS * figure.get_figwidth()))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=10, fontweight="bold")
 
 
 class End(NamedTuple):
