@@ -171,7 +171,7 @@ class End(NamedTuple):
 def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     """Write names at the right of a panel, each as near to the end of its line as there is room.
 
-    To be called when the limits of the axes stand.
+    To be called when the limits of the axes stand; a line that leaves the panel is met at its edge.
     """
     import numpy as np
     from scipy.optimize import isotonic_regression
@@ -180,18 +180,20 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     if not ends:
         return
     data = np.array([(end.x, end.y) for end in ends])
-    heights = axis.transAxes.inverted().transform(axis.transData.transform(data))[:, 1]
+    tips = np.clip(axis.transAxes.inverted().transform(axis.transData.transform(data)), 0, 1)
+    heights = tips[:, 1]
     order = np.argsort(heights, kind="stable")
     panel = axis.bbox.height / axis.figure.dpi * 72  # points
     steps = 1.3 * size / panel * np.arange(len(ends))
-    places = isotonic_regression(np.clip(heights[order], 0, 1) - steps).x
+    places = isotonic_regression(heights[order] - steps).x
     places = np.clip(places, 0, max(0, 1 - steps[-1])) + steps
     for number, place in zip(order, places, strict=True):
-        name, x, y, colour = ends[number]
+        name, _, _, colour = ends[number]
         axis.annotate(
             display(name),
-            (x, y),
+            tips[number],
             (1.03, place),
+            xycoords="axes fraction",
             textcoords="axes fraction",
             color=colour,
             fontsize=size,
