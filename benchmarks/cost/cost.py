@@ -146,7 +146,9 @@ class CostStudy(PaperStudy):
             setting, mode = place
             xlabel = f"time of a {STEPS[mode]} step, relative to softmax in plain PyTorch"
             path = out / f"{setting}_{mode}.png"
-            bars(values, path, xlabel, 1.0, "softmax in plain PyTorch", dots="rounds")
+            title = f"Cost of attentions, {setting} model"
+            level = 1.0, "softmax in plain PyTorch"
+            bars(values, path, xlabel, *level, dots="rounds", title=title)
             caption = f"Latency by that of eager softmax, {mode}, setting {setting}."
             pictures.append(Picture(caption, [path]))
         return pictures

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.few_labels.scores import ARMS, LAST, NO_CHOICE, STOPPED, Group, controls, groups
-from orbits.runs.figure import canvas, legend, save_figure
+from matplotlib.lines import Line2D
+
+from benchmarks.few_labels.scores import (
+    ANNEALED,
+    LAST,
+    NO_CHOICE,
+    STOPPED,
+    WITH,
+    WITHOUT,
+    Group,
+    controls,
+    groups,
+)
+from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
-from orbits.runs.palette import CONTROL, LINES, look
+from orbits.runs.palette import CONTROL, LINES, looks
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -19,6 +32,9 @@ CAPTION = (
     "hollow where validation would have stopped. Grey: baselines without a world model, means over "
     "label sets. A seed stands for another backbone in each attention."
 )
+TITLE = "How well do heads do by their backbone? (a dot per label set)"
+TUNED = {WITH: "re-weighted", WITHOUT: "at p = 1", ANNEALED: "from p = 1 up"}
+"""What becomes of the second stage while heads are trained, in words."""
 SPREAD = 0.7
 """Width that the arms of one seed share, where seeds are 1 apart."""
 
@@ -36,38 +52,51 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
         for name, sets in controls(results).items()
         if (values := [v for x in sets.values() if (v := x.value("r2_log")) is not None])
     }
-    with canvas(2.2 + 3.6 * len(panels), 4.0, ncols=len(panels), squeeze=False, sharey=True) as (
-        figure,
-        axes,
-    ):
-        for axis, panel in zip(axes[0], panels, strict=True):
+    style = looks(series, series)
+    shape = {"nrows": len(panels), "squeeze": False, "sharex": True, "sharey": True}
+    with canvas(WIDTH, 1.5 + 2.9 * len(panels), **shape) as (figure, axes):
+        headline(figure, TITLE)
+        for (axis,), panel in zip(axes, panels, strict=True):
             for group in found:
                 if (group.lr, group.steps) == panel:
-                    _draw(axis, group, seeds, series.index(_series(group)), len(series))
-            for number, (name, level) in enumerate(levels.items()):
-                style = LINES[(number + 1) % len(LINES)]
-                axis.axhline(level, color=CONTROL, lw=0.9, ls=style, label=name)
-            axis.set_title(f"rate {panel[0]:g}, {panel[1]} steps")
-            axis.set_xlabel("seed of the backbone")
+                    place = (series.index(_series(group)) + 0.5) / len(series)
+                    look = {**style[_series(group)], "ls": "none", "ms": 4.5}
+                    _draw(axis, group, seeds, SPREAD * (place - 0.5), look)
+            axis.set_xlim(-0.5, len(seeds) - 0.5)
+            for number, level in enumerate(levels.values()):
+                dashes = LINES[(number + 1) % len(LINES)]
+                axis.axhline(level, color=CONTROL, lw=0.9, ls=dashes)
+            axis.set_title(f"learning rate {panel[0]:g}, {panel[1]} steps", loc="left")
             axis.set_xticks(range(len(seeds)), list(map(str, seeds)))
-        axes[0][0].set_ylabel("R² of ln F")
-        legend(figure)
+            axis.set_ylabel("R² of ln F")
+            axis.grid(axis="y")
+        for (axis,) in axes:
+            label_ends(axis, [End(x, len(seeds) - 0.5, y, CONTROL) for x, y in levels.items()])
+        axes[-1][0].set_xlabel("seed of the backbone")
+        handles = [Line2D([], [], ls="none", **_mark(style[x]), label=display(x)) for x in series]
+        early = {"marker": "o", "ls": "none", "mfc": "none", "alpha": 0.6}
+        handles.append(Line2D([], [], color=CONTROL, label="stopped by validation", **early))
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
         return [Picture(CAPTION, [save_figure(figure, out / "backbones.png")])]
 
 
 def _series(group: Group) -> str:
-    return group.variant if group.arm == NO_CHOICE else f"{group.variant}, {ARMS[group.arm]}"
+    return group.variant if group.arm == NO_CHOICE else f"{group.variant}, tuned {TUNED[group.arm]}"
 
 
-def _draw(axis: Any, group: Group, seeds: Sequence[int], number: int, total: int) -> None:
+def _mark(style: Mapping[str, Any]) -> dict[str, Any]:
+    return {"color": style["color"], "marker": style["marker"]}
+
+
+def _draw(
+    axis: Any, group: Group, seeds: Sequence[int], beside: float, style: Mapping[str, Any]
+) -> None:
     """Draw the points of one arm, beside those of the other arms at each seed."""
-    beside = SPREAD * ((number + 0.5) / total - 0.5)
-    style = {**look(number), "ls": "none", "ms": 4}
     for asked in (STOPPED, LAST):  # what is asked of most lies on top
         points = [
             (seeds.index(seed) + beside, value)
             for seed, sets in group.scores(asked).items()
             for value in sets.values()
         ]
-        own = {"label": _series(group)} if asked == LAST else {"mfc": "none", "alpha": 0.6}
-        axis.plot([x for x, _ in points], [y for _, y in points], **style, **own)
+        own = {} if asked == LAST else {"mfc": "none", "alpha": 0.6}
+        axis.plot([x for x, _ in points], [y for _, y in points], **{**style, **own})

@@ -1,20 +1,22 @@
-"""The figures: the matrix of worlds, a panel per attention, and prompts as models continue them."""
+"""The figures: the matrix of worlds, panels per attention, and prompts as models continue them."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from benchmarks.implied.scores import Place, Row, laws_of, models, one, places, rows, table_of
+from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
-from orbits.runs.palette import TRUTH, look
+from orbits.runs.palette import CONTROL, TRUTH, looks
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from worldmodel.probes.implied.asked import in_words
@@ -29,9 +31,11 @@ CAPTION = (
     "horizontal line is one law for all prompts. On the right: orbits of the training's own law "
     "outside the training box. What lies beyond the panel is at its edge."
 )
-ACROSS = 4
+TITLE = "By which power of r do models continue orbits? (flat: by one law, whatever the prompt)"
 HIGHEST, LOWEST = 1.0, -3.5
 """Exponents at which a panel ends."""
+TABLE_LOOK: Mapping[str, Any] = {"ls": "--", "lw": 0.9}
+TRUTH_LOOK: Mapping[str, Any] = {"color": TRUTH, "ls": ":", "marker": "."}
 
 
 def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]:
@@ -45,72 +49,99 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
 
 
 def _matrix(named: dict[str, list[Row]], found: Sequence[Row], path: Path) -> Path:
-    prompts = laws_of(found)
+    inside = [place for place in places(found) if place[1] is None]
     outer = [place for place in places(found) if place[1] is not None]
-    worlds = list(dict.fromkeys(row.world for row in found))
-    down, across = -(-len(named) // ACROSS), min(len(named), ACROSS)
-    shape = {"nrows": down, "ncols": across, "squeeze": False, "sharey": True}
-    with canvas(2.4 + 3.6 * across, 1.5 + 3.4 * down, **shape) as (figure, axes):
-        for axis, mine in itertools.zip_longest(axes.flat, named.items()):
-            if mine is None:
-                axis.set_visible(False)
-                continue
-            name, models_of = mine
-            truth = {"color": TRUTH, "ls": ":", "marker": ".", "label": "truth in bins"}
-            _panel(axis, one(found, IN_BINS), prompts, outer, truth)
-            for row in models_of:
-                style = {**look(worlds.index(row.world)), "label": f"trained in {row.trained_in}"}
-                own = f"table of the orbits of {row.trained_in}"
-                table = {"color": style["color"], "ls": "--", "lw": 0.8, "label": own}
-                _panel(axis, table_of(found, row.world), prompts, outer, table)
-                _panel(axis, row, prompts, outer, style)
-            axis.set_title(name)
-            names = [in_words(law) for law in prompts]
-            names += [f"{in_words(law)}, {shift}".replace("_", " ") for law, shift in outer]
-            axis.set_xticks(range(len(names)), names, fontsize=8, rotation=30, ha="right")
-            axis.axvline(len(prompts) - 0.5, color="#dddddd", lw=0.8)
-            axis.set_ylim(LOWEST - 0.1, HIGHEST + 0.1)
-        for axis in axes[:, 0]:
-            axis.set_ylabel("exponent of r along the path")
-        legend(figure)
+    widths = [max(2, len(inside)), len(outer)] if outer else [1]
+    shape = {"nrows": len(named), "ncols": len(widths), "width_ratios": widths, "squeeze": False}
+    truth = one(found, IN_BINS)
+    with canvas(WIDTH, 1.2 + 2.9 * len(named), sharey=True, **shape) as (figure, axes):
+        headline(figure, TITLE)
+        for row, (name, mine) in zip(axes, named.items(), strict=True):
+            style = _styles(mine)
+            row[0].set_ylabel(f"{display(name)}: exponent of r")
+            row[0].set_ylim(LOWEST - 0.1, HIGHEST + 0.1)
+            row[0].set_xlim(-0.3, len(inside) - 0.7)
+            for axis, where in zip(row, (inside, outer), strict=False):
+                _panel(axis, truth, where, TRUTH_LOOK)
+                for one_of in mine:
+                    table = {**TABLE_LOOK, "color": style[one_of.trained_in]["color"]}
+                    _panel(axis, table_of(found, one_of.world), where, table)
+                    _panel(axis, one_of, where, style[one_of.trained_in])
+                axis.set_xticks(range(len(where)), [_tick(place) for place in where])
+            lines = [(x, f"trained in {x.trained_in}", style[x.trained_in]["color"]) for x in mine]
+            lines += [(truth, "truth", TRUTH)] if truth else []
+            label_ends(row[0], [end for line in lines if (end := _end(*line, inside))])
+        axes[-1][0].set_xlabel("law of the prompts")
+        if outer:
+            axes[-1][1].set_xlabel("own law, outside the training box")
+        figure.legend(handles=_handles(found), loc="outside lower center", ncols=3)
         return save_figure(figure, path)
 
 
-def _panel(
-    axis: Axes,
-    row: Row | None,
-    prompts: Sequence[str],
-    outer: Sequence[Place],
-    style: Mapping[str, Any],
-) -> None:
-    """Draw one who continues orbits: a line over the prompts, then points outside the box."""
+def _styles(mine: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the look of each world of training by its name in words."""
+    found = looks([str(row.world) for row in mine])
+    return {row.trained_in: found[str(row.world)] for row in mine}
+
+
+def _tick(place: Place) -> str:
+    law, shift = place
+    return in_words(law) + (f"\n{shift.replace('_', ' ')}" if shift else "")
+
+
+def _panel(axis: Axes, row: Row | None, where: Sequence[Place], style: Mapping[str, Any]) -> None:
+    """Draw one who continues orbits: a line over the powers of r, and points elsewhere."""
     if row is None:
         return
-    inside: list[tuple[int, Place]] = [(at, (law, None)) for at, law in enumerate(prompts)]
-    beyond = [(len(prompts) + number, place) for number, place in enumerate(outer)]
-    apart = {"ls": "none", "marker": style.get("marker", "_"), "label": None}
-    for group, own in ((inside, {}), (beyond, apart)):
-        spans = [(at, span) for at, place in group if (span := row.interval(place))]
-        if spans:
-            values = np.clip([span for _, span in spans], LOWEST, HIGHEST)
-            axis.errorbar(
-                [at for at, _ in spans],
-                values[:, 0],
-                yerr=bars(values),
-                elinewidth=1,
-                **{**style, **own},
-            )
+    there = [(at, place, span) for at, place in enumerate(where) if (span := row.interval(place))]
+    powers, apart = (
+        [(at, span) for at, place, span in there if _on_line(place) is wanted]
+        for wanted in (True, False)
+    )
+    for group, own in ((powers, {}), (apart, {"ls": "none", "marker": style.get("marker", "_")})):
+        if group:
+            values = np.clip([span for _, span in group], LOWEST, HIGHEST)
+            spans = bars(values)
+            at = [at for at, _ in group]
+            axis.errorbar(at, values[:, 0], yerr=spans, elinewidth=1, **{**style, **own})
+
+
+def _on_line(place: Place) -> bool:
+    law, shift = place
+    return shift is None and laws.get(law).exponents is not None
+
+
+def _end(row: Row, text: str, colour: str, where: Sequence[Place]) -> End | None:
+    """Return where the name of a row stands: at its last prompt of the training box."""
+    there = [(at, x) for at, place in enumerate(where) if (x := row.mean(place)) is not None]
+    return (
+        End(text, there[-1][0], float(np.clip(there[-1][1], LOWEST, HIGHEST)), colour)
+        if (there)
+        else None
+    )
+
+
+def _handles(found: Sequence[Row]) -> list[Line2D]:
+    """Return what lines of each kind stand for."""
+    handles = [Line2D([], [], color=CONTROL, marker="o", label="world model")]
+    if any(table_of(found, row.world) for row in found):
+        label = "table of its world's training orbits"
+        handles.append(Line2D([], [], color=CONTROL, label=label, **TABLE_LOOK))
+    if one(found, IN_BINS):
+        handles.append(Line2D([], [], label="truth in bins", **TRUTH_LOOK))
+    return handles
 
 
 def _drawn(named: dict[str, list[Row]], out: Path) -> dict[str, Drawn]:
     """Return the continuations of the first training in each world, of the first attention."""
     name, mine = next(iter(named.items()))
+    style = _styles(mine)
     drawn = {}
-    for number, row in enumerate(mine):
+    for row in mine:
         results = [x for each in row.found.values() for x in each if "orbits" in x.files]
         if results and (file := folder.file(out, results[0], "orbits")):
             arrays = artefact.load_arrays(file)[0]
             drawn[f"{name}, trained in {row.trained_in}"] = Drawn(
-                str(row.world), arrays, look(number)
+                str(row.world), arrays, style[row.trained_in]
             )
     return drawn

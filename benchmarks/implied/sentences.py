@@ -7,6 +7,7 @@ from statistics import fmean
 
 from benchmarks.implied.cells import MIDDLE
 from benchmarks.implied.scores import Place, Row, bins, keeps, laws_of, models, rows, table_of
+from benchmarks.worlds.sentences import IMPOSES, INFERS
 from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.study import Study
@@ -17,10 +18,10 @@ OFF = ("first_error", "last_error", "own_law_error")
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return what a run says, the matrix and what lies outside the training box in one."""
+    """Return what a run says: the verdict, then the matrix and what lies outside the box."""
     found = rows(results)
     named = models(found)
-    said = []
+    said = _verdict(named, found)
     for name, mine in named.items():
         powers = [row for row in mine if _is_power(row.world)]
         if powers:
@@ -30,6 +31,50 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     for law in [law for law in laws_of(found) if not _is_power(law)]:
         said += _no_power(law, named, found)
     return said
+
+
+def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
+    """Say in two sentences whose law continuations obey, and whether they keep it outside."""
+    powers = {name: [x for x in mine if _is_power(x.world)] for name, mine in named.items()}
+    shares = {
+        name: [fmean(s) for x in mine if (s := x.follows(bins(found)))]
+        for name, mine in powers.items()
+    }
+    shares = {name: each for name, each in shares.items() if each}
+    if not shares:
+        return []
+    every = [share for each in shares.values() for share in each]
+    does = "by one power of r each, whatever law the prompt obeys"
+    if max(every) > IMPOSES:
+        does = "by the law of their prompts" + " in part" * (min(every) < INFERS)
+    each = "; ".join(f"{name} {_ends(values)}" for name, values in shares.items())
+    said = f"Models continue orbits {does}: they follow this share of a change of the law: {each}"
+    tables = {x.world: x for mine in powers.values() for x in mine}
+    pasted = [
+        fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
+    ]
+    said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
+    counts = [
+        f"{name} keeps that of its world in {text}"
+        for name, mine in named.items()
+        if (text := _kept(mine, found))
+    ]
+    return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
+
+
+def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:
+    """Return in how many worlds models keep their law where no training orbit lay, and tables."""
+    outer = [(x, place) for x in mine for place in x.found if place[1] and place[0] == x.world]
+    if not outer:
+        return ""
+    kept = [keeps(found, row, place) for row, place in outer].count(True)
+    tables = [(t, place) for row, place in outer if (t := table_of(found, row.world))]
+    pasted = [keeps(found, table, place) for table, place in tables].count(True)
+    return f"{kept} of {len(outer)}" + f", the table in {pasted}" * bool(tables)
+
+
+def _ends(values: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys((f"{min(values):z.2f}", f"{max(values):z.2f}")))
 
 
 def _inside(name: str, mine: Sequence[Row], found: Sequence[Row]) -> str:

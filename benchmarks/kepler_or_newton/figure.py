@@ -17,9 +17,9 @@ from benchmarks.kepler_or_newton.scores import (
     carried,
     twin,
 )
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import CONTROL, TRUTH, look
+from orbits.runs.palette import COLOURS, CONTROL, LINES, MARKERS, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from worldmodel.probes.implied.references import IN_BINS
@@ -33,7 +33,8 @@ CAPTION = (
     "lies beyond a panel is at its edge."
 )
 SCORES = {"force": FORCE, "orbit's shape": SHAPE}
-PLACES = ("inside", "closer")
+PLACES = {"inside": "inside the training box", "closer": "closer to the star"}
+TITLE = "Does a short context or noise make a model Newtonian?"
 LOWEST, HIGHEST = -3.5, 0.5
 """Exponents at which the panels end."""
 
@@ -46,31 +47,43 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
     if not lines:
         return []
     bins = next((each for each in found if each.name == IN_BINS), None)
-    with canvas(
-        1 + 3.9 * len(lines), 6.4, nrows=2, ncols=len(lines), squeeze=False, sharey="row"
-    ) as (figure, axes):
+    shape = {"nrows": 2, "ncols": len(lines), "squeeze": False, "sharey": "row"}
+    with canvas(max(WIDTH, 1.6 + 3.2 * len(lines)), 6.2, **shape) as (figure, axes):
+        headline(figure, TITLE)
         for column, (knob, line) in enumerate(lines.items()):
             above, below = axes[0][column], axes[1][column]
             twins = {x: other for x, each in line.items() if (other := twin(found, each.point))}
+            scores: list[End | None] = []
             for number, (name, metrics) in enumerate(SCORES.items()):
-                _draw(above, line, {x: e.score(metrics) for x, e in line.items()}, number, name)
-                style = {"color": CONTROL, "ls": "--", "marker": "", "label": f"{name}, random"}
-                style["ls"] = "--" if number else "-"
-                _draw(above, line, {x: e.score(metrics) for x, e in twins.items()}, style=style)
+                style = {"color": COLOURS[number], "marker": MARKERS[number]}
+                values = {x: each.score(metrics) for x, each in line.items()}
+                scores.append(_draw(above, line, values, name, style))
+                grey = {"color": CONTROL, "ls": LINES[1 - number], "marker": MARKERS[number]}
+                values = {x: each.score(metrics) for x, each in twins.items()}
+                grey["mfc"] = "white"
+                scores.append(_draw(above, line, values, f"{name}, random weights", grey))
+            powers: list[End | None] = []
             for number, where in enumerate(PLACES, len(SCORES)):
+                style = {"color": COLOURS[number], "marker": MARKERS[number]}
                 values = {
                     x: _cut(each.values("exponent_within", where)) for x, each in line.items()
                 }
-                _draw(below, line, values, number, f"exponent, {where}")
+                powers.append(_draw(below, line, values, PLACES[where], style))
                 if bins and (true := bins.values("exponent_within", where)):
-                    below.axhline(fmean(true.values()), color=TRUTH, lw=0.9, ls=":")
+                    level = fmean(true.values())
+                    below.axhline(level, color=TRUTH, lw=0.9, ls=":")
+                    if where == next(iter(PLACES)):
+                        powers.append(End("truth", len(line) - 1, level, TRUTH))
             _label(below, line, knob)
             above.set_xticks(range(len(line)), [])
             above.set_ylim(-0.05, 1.03)
             below.set_ylim(LOWEST, HIGHEST)
+            for axis, ends in ((above, scores), (below, powers)):
+                axis.grid(axis="y")
+                if column == len(lines) - 1:  # the names hold for the row
+                    label_ends(axis, [end for end in ends if end])
         axes[0][0].set_ylabel("R² of read-outs")
-        axes[1][0].set_ylabel("exponent of the distance")
-        legend(figure)
+        axes[1][0].set_ylabel("exponent of r along continuations")
         return [Picture(CAPTION, [save_figure(figure, out / "knobs.png")])]
 
 
@@ -82,20 +95,19 @@ def _draw(
     axis: Any,
     line: Mapping[object, Carried],
     values: Mapping[object, BySeed],
-    number: int = 0,
-    label: str = "",
-    style: Mapping[str, Any] | None = None,
-) -> None:
-    """Draw means at the places of a line, with bars over trainings."""
+    name: str,
+    style: Mapping[str, Any],
+) -> End | None:
+    """Draw means at the places of a line, with bars over trainings; return the end of the line."""
     places = list(line)
     there = [(places.index(x), list(each.values())) for x, each in values.items() if each]
     if not there:
-        return
+        return None
     means = [fmean(each) for _, each in there]
     below = [mean - min(each) for mean, (_, each) in zip(means, there, strict=True)]
     above = [max(each) - mean for mean, (_, each) in zip(means, there, strict=True)]
-    how = style or {**look(number), "label": label}
-    axis.errorbar([x for x, _ in there], means, yerr=(below, above), elinewidth=1, **how)
+    axis.errorbar([x for x, _ in there], means, yerr=(below, above), elinewidth=1, **style)
+    return End(name, there[-1][0], means[-1], str(style["color"]))
 
 
 def _label(axis: Any, line: Mapping[object, Carried], knob: str) -> None:

@@ -39,7 +39,8 @@ class AblationsStudy(ExtrapolationStudy):
         if not values:
             return []
         level = fmean(values["softmax"]) if "softmax" in values else None
-        path = bars(values, out / "loss.png", "nats per token", level, "softmax")
+        title = "Loss at the training length"
+        path = bars(values, out / "loss.png", "nats per token", level, "softmax", title=title)
         return [Picture("Loss at the training length, beside softmax's.", [path])]
 
 

@@ -153,7 +153,7 @@ class DownstreamStudy(LanguageStudy):
                 metric = next(iter(chosen[0].metrics))
                 seeds = by_seed(chosen, metric, "variant")
                 values = {variant: list(each.values()) for (variant,), each in seeds.items()}
-                path = bars(values, out / f"{task}.png", metric)
+                path = bars(values, out / f"{task}.png", metric, title=f"Zero-shot: {task}")
                 pictures.append(Picture(f"{metric} by model.", [path]))
         return pictures
 

@@ -151,9 +151,9 @@ class ExtrapolationStudy(LanguageStudy):
         for state, ntk in STATES.items():
             if series := curves_of(measured(results, ntk=ntk), "loss"):
                 path = out / f"loss_ntk_{state}.png"
-                curves(
-                    series, path, "length of the window / training length", "loss, nats per token"
-                )
+                axes = "length of the window / training length", "loss, nats per token"
+                title = f"Loss on windows longer than any of the training, dynamic NTK {state}"
+                curves(series, path, *axes, title=title)
                 caption = (
                     f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
                     "smallest to the largest."

@@ -78,7 +78,8 @@ class PasskeyStudy(LanguageStudy):
         if not (series := curves_of(measured(results), "acc")):
             return []
         path = out / "accuracy.png"
-        curves(series, path, "length / training length", "right keys, %")
+        title = "Whole keys that are found beyond the training length"
+        curves(series, path, "length / training length", "right keys, %", title=title)
         caption = "Whole keys that are right against length: means, bars over all seeds."
         return [Picture(caption, [path])]
 

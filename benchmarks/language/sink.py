@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.language.base import (
     TRAINING_METRICS,
@@ -23,11 +23,8 @@ from benchmarks.language.base import (
 from benchmarks.language.differences import BASELINE
 from benchmarks.published import tables as published
 from benchmarks.published.compare import Ours
-from orbits.runs import artefact, folder
 from orbits.runs.deferred import deferred
-from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import look
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least
@@ -40,6 +37,8 @@ TEXTS = ("natural", "repeated", "story")
 KINDS = ("q", "k", "v", "hidden")
 FIRST = tuple(f"{statistic}_{kind}" for statistic in ("norm", "var") for kind in KINDS)
 """What is measured by position, and shown at the first one by the mean of the others."""
+NORMS = {"norm_v": "values", "norm_hidden": "hidden states"}
+"""Statistics that are drawn, in words."""
 FIRST_TITLE = "The first position by the mean of the others"
 FIRST_ABOUT = (
     "Norm and variance of queries, keys, values and hidden states; means over layers, heads and "
@@ -157,26 +156,24 @@ class SinkStudy(LanguageStudy):
         return super().ours(_of(results, "natural"), table)
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw every model's sink beside uniform attention's, and its states by position."""
+        """Draw every model's sink beside uniform attention's, and norms at the first position."""
         chosen = _of(results, "natural")
         if not chosen:
             return []
         sinks = by_seed(chosen, "sink", "variant")
         values = {variant: list(seeds.values()) for (variant,), seeds in sinks.items()}
         uniform, path = chosen[0].value("uniform"), out / "sink.png"
-        bars(values, path, "weight on the first key, %", uniform, "uniform")
+        title = "Attention on the first token, beside that of uniform attention"
+        bars(values, path, "weight on the first key, %", uniform, "uniform", title=title)
         caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
         pictures = [Picture(caption, [path])]
-        files = {
-            file: result.case.variant
-            for result in _of(results, "story")
-            if (file := folder.file(out.parent, result, "statistics"))
-        }
-        if files:
-            series = {name: _by_position(files, name) for name in ("norm_v", "norm_hidden")}
-            path = _draw_positions(series, out / "positions.png")
-            caption = "Norms by position on the papers' sentence: means over layers and seeds."
-            pictures.append(Picture(caption, [path]))
+        if story := _of(results, "story"):
+            norms = [_first(story, name, out / f"first_{name}.png") for name in NORMS]
+            caption = (
+                "Norms at the first position of the papers' sentence by the mean of the other "
+                "positions: means over layers, a dot per seed."
+            )
+            pictures.append(Picture(caption, norms))
         return pictures
 
 
@@ -185,25 +182,13 @@ def _of(results: Sequence[Result], text: str) -> list[Result]:
     return measured(results, text=text, mask_at=None)
 
 
-def _by_position(files: Mapping[Path, str], name: str) -> dict[str, Any]:
-    """Return a statistic by position for every model, from the files of its seeds."""
-    by_variant: dict[str, list[Any]] = {}
-    for path, variant in files.items():
-        arrays, _ = artefact.load_arrays(path)
-        by_variant.setdefault(variant, []).append(arrays[name].mean(axis=0))
-    return {variant: sum(tables) / len(tables) for variant, tables in by_variant.items()}
-
-
-def _draw_positions(series: Mapping[str, Mapping[str, Sequence[float]]], path: Path) -> Path:
-    """Draw a panel per statistic, and in each a curve per model over the positions."""
-    with canvas(8.2, 3.6, ncols=len(series)) as (figure, axes):
-        for panel, (title, curves) in zip(axes, series.items(), strict=True):
-            for number, (name, values) in enumerate(curves.items()):
-                panel.plot(values, label=name, **look(number))
-            panel.set(title=title, xlabel="position")
-            panel.set_ylim(bottom=0)
-        legend(figure)
-        return save_figure(figure, path)
+def _first(results: Sequence[Result], name: str, path: Path) -> Path:
+    """Draw every model's norm at the first position by that at the others."""
+    seeds = by_seed(results, name, "variant")
+    values = {variant: list(each.values()) for (variant,), each in seeds.items()}
+    label = f"norm of {NORMS[name]}, first position / mean of the others"
+    title = f"Does the first token stand out by its {NORMS[name]}?"
+    return bars(values, path, label, 1.0, "like the others", title=title)
 
 
 def _beside_papers(ours: Table) -> Table:

@@ -124,7 +124,9 @@ class RecallStudy(PaperStudy):
                 seeds = by_seed(trained, headline.metric, "variant")
                 values = {variant: list(each.values()) for (variant,), each in seeds.items()}
                 path = out / f"{headline.file}.png"
-                drawn = bars(values, path, headline.xlabel, headline.level, headline.named)
+                title = headline.caption.rstrip(".").replace("_", " ")
+                level = headline.level, headline.named
+                drawn = bars(values, path, headline.xlabel, *level, title=title)
                 pictures.append(Picture(headline.caption, [drawn]))
         return pictures
 

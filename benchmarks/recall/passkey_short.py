@@ -159,9 +159,9 @@ class PasskeyShortStudy(RecallStudy):
         """Draw accuracy against length."""
         caption = "Whole keys that are right against length: means, bars over all seeds."
         axes = ("length / training length", "right keys, %")
-        return [
-            Picture(caption, [curves(curves_of(best(results), "acc"), out / "accuracy.png", *axes)])
-        ]
+        series, path = curves_of(best(results), "acc"), out / "accuracy.png"
+        title = "Whole keys that are found beyond the training length"
+        return [Picture(caption, [curves(series, path, *axes, title=title)])]
 
 
 STUDY = PasskeyShortStudy()

@@ -9,9 +9,9 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.scaling.curves import controls, frontier, points
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import CONTROL, LINES, look
+from orbits.runs.palette import CONTROL, LINES, TRUTH, looks
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -21,38 +21,52 @@ CAPTION = (
     "best of widths. Grey: what needs no training."
 )
 
+TITLE = "Does more compute bring a world model nearer to the law's kick?"
+
 
 def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]:
     """Draw the curve."""
     found = points(results)
     if not found:
         return []
-    series = list(dict.fromkeys((p.variant, p.heads, p.sequences) for p in found))
-    with canvas(8.2, 4.6) as (figure, axis):
-        for place, (variant, heads, sequences) in enumerate(series):
-            mine = [p for p in found if (p.variant, p.heads, p.sequences) == series[place]]
+    series = {
+        _named(*key): [p for p in found if (p.variant, p.heads, p.sequences) == key]
+        for key in dict.fromkeys((p.variant, p.heads, p.sequences) for p in found)
+    }
+    style, ends = looks(list(series)), []
+    flops = [p.metrics["flops"] for p in found]
+    with canvas(WIDTH, 4.6) as (figure, axis):
+        headline(figure, TITLE)
+        for name, mine in series.items():
             means = {
-                flops: fmean(p.metrics["missed"] for p in mine if p.metrics["flops"] == flops)
-                for flops in sorted({p.metrics["flops"] for p in mine})
+                x: fmean(p.metrics["missed"] for p in mine if p.metrics["flops"] == x)
+                for x in sorted({p.metrics["flops"] for p in mine})
             }
-            style, data = look(place), f", {sequences:,} sequences" if sequences else ""
-            label = f"{variant}, {heads} head{'s' * (heads > 1)}{data}"
-            axis.plot(means.keys(), means.values(), label=label, **style)
+            axis.plot(means.keys(), means.values(), **style[name])
             dots = [(p.metrics["flops"], p.metrics["missed"]) for p in mine]
-            axis.plot(*np.array(dots).T, ls="none", marker=".", ms=3, color=style["color"])
-        flops = [p.metrics["flops"] for p in found]
+            axis.plot(*np.array(dots).T, ls="none", marker=".", ms=3, color=style[name]["color"])
+            last = max(means)
+            ends.append(End(name, last, means[last], style[name]["color"]))
         for variant, each in frontier(found, "missed").items():
             if each.at(1.0) is not None:
-                ends = np.array([min(flops), max(flops)])
-                line = [value.value for x in ends if (value := each.at(x)) is not None]
-                axis.plot(ends, line, color="black", lw=0.8, label=f"{variant}, best of widths")
+                over = np.array([min(flops), max(flops)])
+                line = [value.value for x in over if (value := each.at(x)) is not None]
+                axis.plot(over, line, color=TRUTH, lw=0.8)
+                ends.append(End(f"{variant}, best of widths", max(flops), line[-1], TRUTH))
         for number, (name, result) in enumerate(controls(results).items()):
-            dashes = LINES[(number + 1) % len(LINES)]
             level = result.metrics["missed"].value
-            axis.axhline(level, color=CONTROL, lw=0.9, ls=dashes, label=name)
+            axis.axhline(level, color=CONTROL, lw=0.9, ls=LINES[(number + 1) % len(LINES)])
+            ends.append(End(name, max(flops), level, CONTROL))
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlabel("FLOPs of the training")
-        axis.set_ylabel("share of the kick that is missed")
-        legend(figure)
+        axis.set_ylabel("share of the kick that is missed (0: none)")
+        axis.grid(axis="y")
+        label_ends(axis, ends)
         return [Picture(CAPTION, [save_figure(figure, out / "scaling.png")])]
+
+
+def _named(variant: str, heads: int, sequences: int | None) -> str:
+    """Return the name of a line: the attention, its width, and its data where they are few."""
+    data = f", {sequences:,} sequences" if sequences else ""
+    return f"{variant}, {heads} head{'s' * (heads > 1)}{data}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 STYLE = Path(__file__).with_name("orrery.mplstyle")
 DPI = 110
+WIDTH = 6.6
+"""Inches of a figure that a telephone still shows readably, and a third of a desk's window."""
+BOLD_LETTERS = 10.5
+"""Letters of a headline in an inch."""
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
@@ -141,6 +146,12 @@ def legend(figure: Figure, title: str | None = None, above: bool = False) -> Non
     )
 
 
+def headline(figure: Figure, text: str) -> None:
+    """Write above a figure, at its left, what is seen in it; lines break where it ends."""
+    lines = textwrap.fill(text, int(BOLD_LETTERS * figure.get_figwidth()))
+    figure.suptitle(lines, x=0.01, ha="left", fontsize=10, fontweight="bold")
+
+
 class End(NamedTuple):
     """The end of a line, at which its name is to be written.
 
@@ -160,7 +171,7 @@ class End(NamedTuple):
 def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     """Write names at the right of a panel, each as near to the end of its line as there is room.
 
-    To be called when the limits of the axes stand.
+    To be called when the limits of the axes stand; a line that leaves the panel is met at its edge.
     """
     import numpy as np
     from scipy.optimize import isotonic_regression
@@ -169,18 +180,20 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     if not ends:
         return
     data = np.array([(end.x, end.y) for end in ends])
-    heights = axis.transAxes.inverted().transform(axis.transData.transform(data))[:, 1]
+    tips = np.clip(axis.transAxes.inverted().transform(axis.transData.transform(data)), 0, 1)
+    heights = tips[:, 1]
     order = np.argsort(heights, kind="stable")
     panel = axis.bbox.height / axis.figure.dpi * 72  # points
     steps = 1.3 * size / panel * np.arange(len(ends))
-    places = isotonic_regression(np.clip(heights[order], 0, 1) - steps).x
+    places = isotonic_regression(heights[order] - steps).x
     places = np.clip(places, 0, max(0, 1 - steps[-1])) + steps
     for number, place in zip(order, places, strict=True):
-        name, x, y, colour = ends[number]
+        name, _, _, colour = ends[number]
         axis.annotate(
             display(name),
-            (x, y),
+            tips[number],
             (1.03, place),
+            xycoords="axes fraction",
             textcoords="axes fraction",
             color=colour,
             fontsize=size,

@@ -52,6 +52,15 @@ INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
 LATER = re.compile(r", off to step (\d+)")
 UNTOLD = ("control", "None labels", "seed None")
 """Parts of a name that say nothing."""
+OF_MODELS = frozenset({"arm", "attention", "model", "trained", "variant", "who"})
+"""Headings of columns that name models and what was trained."""
+SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
+ENGLISH = ("elastic", "linear", "zeros")
+"""Names of attentions that are words of their own in a sentence."""
+ALONE = re.compile(
+    rf"(?<![\w/=.-])(?P<name>{'|'.join(sorted({*NAMES} - {*ENGLISH}, key=len, reverse=True))})"
+    r"(?![\w/=-]|\.\w)"
+)
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
 
 
@@ -74,11 +83,39 @@ def display(label: str) -> str:
     return ", ".join([first, *(ARMS.get(part, part) for part in others)])
 
 
+def in_box(heading: str, text: str) -> str:
+    """Return a text of a table as a page shows it: names of models as readers know them.
+
+    Args:
+        heading: That of its column; most columns name no models.
+        text: It as results, files and flags have it.
+    """
+    if heading not in OF_MODELS:
+        return text
+    return ", ".join(map(_part, text.split(", ")))
+
+
+def in_prose(text: str) -> str:
+    """Return a sentence with names of attentions as readers know them: ``LSSAR (p = 15)``."""
+    text = SAID.sub(lambda found: f"{_name(found)} (p = {found['p']})", text)
+    return ALONE.sub(_name, text)
+
+
 def arm(name: str) -> str:
     """Return the name of an arm as a reader knows it."""
     return ARMS.get(name, name)
 
 
+def _part(text: str) -> str:
+    label = LABEL.fullmatch(text)
+    if label and (label["p"] or label["name"] in NAMES):
+        return _shown(label)
+    return ARMS.get(text, text)
+
+
 def _shown(label: re.Match[str]) -> str:
-    name = NAMES.get(label["name"], label["name"].replace("_", " "))
-    return f"{name}, p = {label['p']}" if label["p"] else name
+    return f"{_name(label)}, p = {label['p']}" if label["p"] else _name(label)
+
+
+def _name(label: re.Match[str]) -> str:
+    return NAMES.get(label["name"], label["name"].replace("_", " "))

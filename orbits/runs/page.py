@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from orbits.runs import artefact, download, untrusted
+from orbits.runs import artefact, download, naming, untrusted
 from orbits.runs.first_screen import first_screen
 from orbits.runs.folder import MARKDOWN, PAGE
 from orbits.runs.report import Picture, Report, Section
@@ -112,6 +112,8 @@ def environment(templates: Path = TEMPLATES) -> jinja2.Environment:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # They are files of this package, so they are not escaped.
     environment.globals["script"] = Markup(script)
+    environment.filters["prose"] = naming.in_prose
+    environment.globals["in_box"] = naming.in_box
     environment.globals["csv_url"] = download.csv_url
     environment.globals["file_name"] = download.file_name
     environment.globals["style"] = Markup((TEMPLATES / "style.css").read_text(encoding="utf-8"))

@@ -21,6 +21,8 @@ ALL = (*COLOURS, CONTROL)
 """Of families; grey where the others are taken."""
 PALE = "#bcc3ca"
 """Light grey, for what lies behind: prompts, zero lines, paths."""
+SHADES = ((-1.0, "#D55E00"), (0.0, "#FFFFFF"), (1.0, "#0072B2"))
+"""Grounds of shares: white for none, blue up to all, vermilion where the sign is wrong."""
 CONTROL_MARKERS = ("x", "+", "*", "1")
 TRUTH = "#222222"
 OWN = {

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from orbits.runs.figure import End, canvas, label_ends, label_level, save_figure
+from orbits.runs.figure import (
+    WIDTH,
+    End,
+    canvas,
+    headline,
+    label_ends,
+    label_level,
+    save_figure,
+)
 from orbits.runs.naming import display
-from orbits.runs.palette import looks, own_colour
+from orbits.runs.palette import PALE, SHADES, TRUTH, looks, own_colour
+from orbits.runs.statistics import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def curves(
@@ -17,6 +30,7 @@ def curves(
     xlabel: str,
     ylabel: str,
     log2: bool = True,
+    title: str = "",
 ) -> Path:
     """Draw a curve through the means at each place; bars reach from the smallest to the largest.
 
@@ -26,9 +40,10 @@ def curves(
         xlabel: Name of the places.
         ylabel: Name of the values.
         log2: Whether places are powers of two.
+        title: What is seen; empty for none.
     """
     style, ends = looks(list(series)), []
-    with canvas(7.6, 4.4) as (figure, axes):
+    with canvas(7.2, 4.4) as (figure, axes):
         for name, points in series.items():
             at = sorted(points)
             means = [fmean(points[x]) for x in at]
@@ -42,6 +57,8 @@ def curves(
             axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
         axes.set(xlabel=xlabel, ylabel=ylabel)
         axes.grid(axis="y")
+        if title:
+            headline(figure, title)
         label_ends(axes, ends)
         return save_figure(figure, path)
 
@@ -53,12 +70,13 @@ def bars(
     level: float | None = None,
     named: str = "guessing",
     dots: str = "seeds",
+    title: str = "",
 ) -> Path:
     """Draw a bar per row with a dot per seed, and a dotted line at a level, with its name.
 
     Attentions have the colours of other figures; whatever has none is grey.
     """
-    with canvas(7.4, 1.0 + 0.27 * len(values)) as (figure, axes):
+    with canvas(WIDTH, 1.2 + 0.27 * len(values)) as (figure, axes):
         for place, (name, each) in enumerate(values.items()):
             colour = own_colour(name)
             axes.barh(place, fmean(each), color=colour, alpha=0.35, height=0.72)
@@ -69,5 +87,38 @@ def bars(
         axes.grid(axis="x")
         if level is not None:
             label_level(axes, level, named)
+        if title:
+            headline(figure, title)
         axes.set_xlabel(f"{xlabel} (bars: means; dots: {dots})")
         return save_figure(figure, path)
+
+
+def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: float = 7.5) -> None:
+    """Fill a panel with a number for each row and column, on a ground that is the darker, the more.
+
+    Numbers whose interval holds 0 are grey.
+
+    Args:
+        axis: The panel.
+        rows: By the name of each row its shares, 1 being all; None where none was measured.
+        size: Of the numbers, in points.
+    """
+    import numpy as np
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ends = [((at + 1) / 2, colour) for at, colour in SHADES]
+    values = np.array([[np.nan if x is None else x.value for x in row] for row in rows.values()])
+    colours = LinearSegmentedColormap.from_list("shares", ends)
+    grid = np.arange(values.shape[1] + 1) - 0.5, np.arange(values.shape[0] + 1) - 0.5
+    axis.pcolormesh(*grid, values, cmap=colours, vmin=-1.4, vmax=1.4, edgecolors="white", lw=1)
+    for at, row in enumerate(rows.values()):
+        for place, share in enumerate(row):
+            known = share is not None
+            unsure = share is None or share.low <= 0 <= share.high
+            text = f"{share.value:z.2f}" if known else "-"
+            how = {"color": PALE if not known else "#8a929a" if unsure else TRUTH}
+            axis.text(place, at, text, ha="center", va="center", fontsize=size, **how)
+    axis.set_yticks(range(len(rows)), list(map(display, rows)))
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)

@@ -37,6 +37,7 @@ class Asked:
         where: The setting of the results that are looked at.
         unit: What follows a number.
         lower: Whether less is better.
+        form: Format of a number.
     """
 
     words: str
@@ -44,6 +45,7 @@ class Asked:
     where: Mapping[str, Any] = field(default_factory=dict)
     unit: str = ""
     lower: bool = False
+    form: str = ".3g"
 
 
 ASKED: Mapping[str, Sequence[Asked]] = {
@@ -62,6 +64,26 @@ ASKED: Mapping[str, Sequence[Asked]] = {
             "right, 0 is no change)",
             "agreement",
             {"changed": mass, "of": "planet bend"},
+        )
+        for mass in ("m1", "m2")
+    ),
+    "exchange": tuple(
+        Asked(
+            f"Share of {mass}'s effect on the planet's next place that comes with {words}, when "
+            "they are exchanged (1: all, 0: none)",
+            "slope_mass",
+            {
+                "changed": mass,
+                "of": "planet",
+                "after": after,
+                "rows": rows,
+                "donor": "changed system",
+            },
+            form=".2f",
+        )
+        for after, rows, words in (
+            ("block 1", "star", "the star's rows, which predict it, after block 1"),
+            ("embedding", "planet", "the planet's rows of the input"),
         )
         for mass in ("m1", "m2")
     ),
@@ -176,9 +198,11 @@ def _sentences(asked: Asked, results: Sequence[Result]) -> list[str]:
     each = []
     for name, seeds in trained.items():
         bounds = QUANTITIES.get(asked.metric, UNDECLARED).bounds
-        said = f"{name} {shown(seeds, unit=asked.unit, bounds=bounds)}"
+        said = f"{name} {shown(seeds, asked.form, asked.unit, bounds)}"
         if name in random:
-            said += f", with random weights {fmean(random[name].values()):.3g}{asked.unit}"
+            said += (
+                f", with random weights {fmean(random[name].values()):z{asked.form}}{asked.unit}"
+            )
             said += f" ({_compared(found.get(name))})"
         each.append(said)
     return [f"{asked.words}: {'; '.join(each)}{_control(asked, here, trained)}."]
@@ -219,4 +243,4 @@ def _control(asked: Asked, results: Sequence[Result], trained: Mapping[str, Seed
     top = max(sign * fmean(seeds.values()) for seeds in trained.values())
     as_well = ", no worse than any of them" if sign * means[best] >= top else ""
     what = "told the true state" if best in TABLES else "without a network"
-    return f"; {best}, {what}: {means[best]:.3g}{asked.unit}{as_well}"
+    return f"; {best}, {what}: {means[best]:z{asked.form}}{asked.unit}{as_well}"

@@ -1,5 +1,7 @@
 """Tables, sentences and figure of implied, from made-up results."""
 
+import dataclasses
+
 import pytest
 
 from benchmarks.implied.cells import BELIEVER
@@ -57,8 +59,23 @@ def results():
     return found
 
 
-def test_the_first_sentence_has_the_matrix_the_table_and_what_lies_outside(results):
-    first, errors, near, softened = STUDY.sentences(results)
+def test_models_that_follow_their_prompts_are_said_to(results):
+    following = [
+        dataclasses.replace(x, metrics={"exponent_within": Metric(IN_BINS[x.case.get("prompt")])})
+        if x.case.arm == "pretrained" and "shift" not in x.case.setting
+        else x
+        for x in results
+    ]
+    assert "by the law of their prompts: they follow" in STUDY.sentences(following)[0]
+
+
+def test_a_verdict_comes_before_the_matrix_the_table_and_what_lies_outside(results):
+    verdict, first, errors, near, softened = STUDY.sentences(results)
+    assert verdict == (
+        "Models continue orbits by one power of r each, whatever law the prompt obeys: they follow "
+        "this share of a change of the law: softmax 0.10; a table of training orbits 0.00. Outside "
+        "the training box softmax keeps that of its world in 1 of 3, the table in 2."
+    )
     share = 0.1 * 1.0 / 0.96  # over the prompts of powers, of which the truth in bins spans 0.96
     assert first.startswith(
         "softmax, trained in the worlds of r^-1.5, r^-2 (3 trainings each), continues orbits of "
@@ -114,7 +131,7 @@ def test_failed_and_missing_cells_leave_the_rest(results):
     there = [x for x in results if x.case.seed != 2 and x.case.variant != "true orbit in bins"]
     case = Case("implied", "continuations", "softmax", "pretrained", 2, "newton")
     there.append(Result(case, "failed", "NonFiniteLoss"))
-    first = STUDY.sentences(there)[0]
+    first = next(x for x in STUDY.sentences(there) if x.startswith("softmax, trained"))
     assert "(2 trainings each)" in first
     assert "truth in bins" not in first
     assert STUDY.tables(there)[0].rows[0][-1].text == ""

@@ -12,6 +12,7 @@ from benchmarks.scaling import curves
 from benchmarks.scaling.curves import Point
 from benchmarks.scaling.scaling import STUDY, Scaling
 from orbits.runs import folder
+from orbits.runs.result import Case, Metric, Result
 
 STEPS = (50, 110, 240, 510, 1100, 2400)
 
@@ -85,6 +86,32 @@ def test_data_that_never_end_have_no_place_on_a_data_axis():
     ]  # fmt: skip
     (each,) = curves.fits(found, "sequences", "missed").values()
     np.testing.assert_allclose(each.exponents, -1)
+
+
+def record(variant, arm, missed, flops, seed=None, steps=0, heads=0):
+    case = Case(
+        "scaling", curves.CURVE, variant, arm, seed,
+        setting={"steps": steps, "heads": heads, "sequences": 0},
+    )  # fmt: skip
+    metrics = {"missed": Metric(missed), "flops": Metric(flops)}
+    return Result(case, "ok", metrics=metrics)
+
+
+def test_the_figure_names_every_line_at_its_end(tmp_path):
+    trained = [
+        record(
+            "softmax", "pretraining", point.metrics["missed"], 1e9 * point.metrics["flops"],
+            point.seed, point.steps, point.heads,
+        )
+        for point in trainings(lambda s, w: 3 * s**-0.3 * w**-0.2, noise=0.05)
+    ]  # fmt: skip
+    results = [*trained, record("nearest training orbit", "control", 0.4, 1.0)]
+    results.append(record("orbit fit", "ceiling", 0.06, 1.0))
+    (picture,) = STUDY.figures(results, tmp_path)
+    drawing = picture.images[0].with_suffix(".svg").read_text()
+    names = ("softmax, 1 head", "softmax, 4 heads", "softmax, best of widths", "orbit fit")
+    assert all(f">{name}</text>" in drawing for name in names)
+    assert STUDY.figures(results[-1:], tmp_path) == []
 
 
 @pytest.mark.full

@@ -53,5 +53,26 @@ def test_a_continuation_is_told_from_a_table_where_it_follows_its_prompt():
     assert "table" not in verdict("implied_law", [*follows, *table])[0]
 
 
+def exchange(variant, arm, values, after, rows):
+    setting = {"changed": "m1", "of": "planet", "after": after, "rows": rows}
+    return [
+        result("exchange", variant, arm, seed, "slope_mass", x, donor="changed system", **setting)
+        for seed, x in enumerate(values)
+    ]
+
+
+def test_exchanged_rows_stand_beside_random_weights_and_a_filter():
+    found = [
+        *exchange("softmax", "pretrained", (0.98, 1.0, 1.02), "block 1", "star"),
+        *exchange("softmax", "untrained", (0.0, 0.01, 0.02), "block 1", "star"),
+        *exchange("softmax", "pretrained", (0.9, 0.9, 0.9), "embedding", "planet"),
+        *exchange("linear autoregression", "control", (0.95,) * 3, "embedding", "planet"),
+    ]
+    inside, at_first = verdict("exchange", found)
+    assert "after block 1" in inside
+    assert "softmax 1.00 [0.95, 1.05], with random weights 0.01 (which is less)" in inside
+    assert at_first.endswith("without a network: 0.95, no worse than any of them.")
+
+
 def test_a_probe_without_a_question_says_nothing():
     assert verdict("exchange", MODEL) == []

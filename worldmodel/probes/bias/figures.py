@@ -7,20 +7,25 @@ from pathlib import Path
 
 import numpy as np
 
-from orbits.runs.figure import canvas, legend, save_figure
-from orbits.runs.palette import TRUTH
+from orbits.runs.figure import WIDTH, canvas, headline, label_level, legend, save_figure
+from orbits.runs.naming import display
+from orbits.runs.palette import PALE, TRUTH
 from orbits.runs.result import Result
 from worldmodel.probes.bias.components import PARTS
 from worldmodel.probes.looks import (
     Looks,
     bars,
     interval,
+    is_control,
     once,
     together,
     without_repeats,
     world_of,
 )
 
+STATES = "Do equal states get equal answers from a model that is fine-tuned on new functions?"
+DISTANCES = "Are answers as far apart as those of an oracle that sees the true state?"
+PARTS_KEPT = "Which components of the state do answers carry? (1: all, 0: none)"
 PANELS = {"linear": "linear oracle", "mlp": "MLP oracle"}
 SEQUENCES = {
     "labelled": "other rows of labelled sequences",
@@ -31,7 +36,8 @@ SEQUENCES = {
 def calibration(results: Sequence[Result], path: Path) -> Path:
     """Draw the models' distances against each oracle's, with the 45-degree line."""
     looks, alone = Looks(results), without_repeats(results)
-    with canvas(9.2, 5.2, ncols=2) as (figure, axes):
+    with canvas(7.6, 4.8, ncols=2, sharey=True) as (figure, axes):
+        headline(figure, DISTANCES)
         for axis, (key, oracle) in zip(axes, PANELS.items(), strict=True):
             shown = [result for result in alone if result.case.variant != oracle]
             largest = 0.0
@@ -44,34 +50,45 @@ def calibration(results: Sequence[Result], path: Path) -> Path:
                 )
                 largest = max(largest, *curve["oracle"], *curve["model"])
             axis.plot([0, largest], [0, largest], color=TRUTH, lw=1, label="calibrated")
-            axis.set_xlabel(f"distance of the {oracle}'s outputs")
-            axis.set_ylabel("distance of the outputs")
+            axis.set_xlabel(f"distance of two answers, {oracle}")
+        axes[0].set_ylabel("distance of two answers, model")
         legend(figure, world_of(results))
         return save_figure(figure, path)
 
 
-def state_bias_plane(results: Sequence[Result], path: Path) -> Path:
-    """Draw R-IB against D-IB with their intervals."""
+def state_bias_dots(results: Sequence[Result], path: Path) -> Path:
+    """Draw R-IB of each model and control, a dot per training with its interval."""
     looks, shown = Looks(results), without_repeats(results)
-    with canvas(7.4, 5.4) as (figure, axis):
-        for result, label in zip(shown, once([looks.name(x) for x in shown]), strict=True):
-            r_ib, d_ib = (np.array([interval(result, name)]) for name in ("r_ib", "d_ib"))
-            look = {**looks.style(result), "linestyle": "none", "ms": 7, "capsize": 3}
-            x, y = d_ib[:, 0], r_ib[:, 0]
-            axis.errorbar(x, y, xerr=bars(d_ib), yerr=bars(r_ib), label=label, **look)
-        axis.set_xlabel("D-IB (other states: 1 is chance)")
-        axis.set_ylabel("R-IB (same state: 1 is always)")
-        low, high = axis.get_xlim()
-        axis.set_xlim(min(low, 0.95), max(high, 1.02))  # no magnified noise
-        legend(figure, world_of(results))
+    names = list(dict.fromkeys(looks.name(x) for x in sorted(shown, key=_order)))
+    with canvas(WIDTH, 1.4 + 0.34 * len(names)) as (figure, axis):
+        headline(figure, STATES)
+        for result in shown:
+            span = np.array([interval(result, "r_ib")])
+            look = {**looks.style(result), "linestyle": "none", "ms": 6}
+            place = names.index(looks.name(result))
+            axis.errorbar(span[:, 0], [place], xerr=bars(span), elinewidth=1, **look)
+        label_level(axis, 1.0, "always")
+        axis.set_yticks(range(len(names)), list(map(display, names)))
+        axis.set_ylim(len(names) - 0.5, -0.5)
+        axis.set_xlim(right=max(1.02, axis.get_xlim()[1]))
+        axis.tick_params(axis="y", length=0)
+        axis.grid(axis="x")
+        axis.set_xlabel("R-IB (1: equal states always get equal answers, 0: by chance)")
         return save_figure(figure, path)
+
+
+def _order(result: Result) -> tuple[int, float]:
+    """Return the place of a row: controls, trained models, random weights."""
+    group = 0 if is_control(result) else 1 + result.case.arm.startswith("untrained")
+    return group, -result.metrics["r_ib"].value
 
 
 def carried(results: Sequence[Result], path: Path) -> Path:
     """Draw the slope of each component, at labelled sequences and at systems without labels."""
     looks = Looks(results)
     names = list(dict.fromkeys(looks.name(result) for result in results))
-    with canvas(10.4, 4.8, ncols=2, sharey=True) as (figure, axes):
+    with canvas(WIDTH, 5.6, nrows=2, sharex=True) as (figure, axes):
+        headline(figure, PARTS_KEPT)
         for axis, (where, title) in zip(axes, SEQUENCES.items(), strict=True):
             for place, part in enumerate(PARTS):
                 wanted = {"component": part, "sequences": where}
@@ -83,10 +100,10 @@ def carried(results: Sequence[Result], path: Path) -> Path:
                     look = {**looks.style(alike[0]), "linestyle": "none", "ms": 5, "capsize": 2}
                     axis.errorbar(place + shift, span[:, 0], bars(span), label=name, **look)
             for height in (0, 1):
-                axis.axhline(height, color=TRUTH if height else "#999999", lw=0.8, ls=":")
+                axis.axhline(height, color=TRUTH if height else PALE, lw=0.8, ls=":")
             axis.set_xticks(range(len(PARTS)), list(PARTS))
-            axis.set_title(title, fontsize=10)
+            axis.set_title(title, loc="left")
+            axis.set_ylabel("slope of the coefficients")
             axis.set_ylim(-1, 2.6)  # of few datasets one may have next to none of a component
-        axes[0].set_ylabel("slope of the coefficients (1: carried)")
         legend(figure, world_of(results))
         return save_figure(figure, path)

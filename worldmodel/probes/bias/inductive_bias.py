@@ -35,7 +35,7 @@ from orbits.runs.result import Case, Result
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe, device
 from worldmodel.probes.bias.components import TOGETHER, by_component, coefficients
-from worldmodel.probes.bias.figures import calibration, carried, state_bias_plane
+from worldmodel.probes.bias.figures import calibration, carried, state_bias_dots
 from worldmodel.probes.bias.histories import Array, Histories, histories
 from worldmodel.probes.bias.measures import Calibration, extrapolation, state_bias
 from worldmodel.probes.bias.white_noise import (
@@ -67,6 +67,11 @@ LABELLED, FRESH = "labelled", "fresh"
 """Sequences with labels at two rows, of which the other rows count; sequences without any."""
 NOISE, OUTPUTS = "noise.npz", "outputs.npz"
 CAPTIONS = {
+    "state_bias": (
+        "R-IB: how well the sign of an output predicts that at a point with the same state "
+        "and another history (1: always, 0: chance), a dot for each training; bars: 95% over "
+        "datasets. D-IB, how badly it predicts those at other states, is in the table."
+    ),
     "calibration": (
         "Mean distance between a model's outputs at two points against that of an oracle that "
         "is given the true state; both are averaged over white-noise datasets and over pairs "
@@ -74,17 +79,11 @@ CAPTIONS = {
         "On the 45-degree line a model extrapolates by the state. Control: the same model "
         "with random weights."
     ),
-    "state_bias": (
-        "R-IB: how well the sign of an output predicts that at a point with the same state "
-        "and another history (1: always, 0: chance). D-IB: how badly it predicts those at "
-        "other states (1: chance, 0: the output is constant). A function of the state is at "
-        "the top right. Bars: 95% over datasets."
-    ),
     "components": (
         "How much of each component of the state is in a model's new functions: the slope of its "
         "coefficients on those of the targets (1: the function is carried, 0: the model "
-        "knows nothing of the component). Left: other rows of the sequences whose labels it saw, "
-        "where a mass can be remembered with the sequence. Right: systems without labels. Bars: "
+        "knows nothing of the component). Above: other rows of the sequences whose labels it saw, "
+        "where a mass can be remembered with the sequence. Below: systems without labels. Bars: "
         "95% over trainings where there are three, else over datasets. Controls: random weights, a "
         "look-up table of the true state, a linear filter of the last places."
     ),
@@ -142,12 +141,12 @@ class InductiveBias(Probe):
         return outcomes
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw the calibration curves, the plane of R-IB and D-IB, and the components."""
+        """Draw R-IB, the calibration curves and the components."""
         pooled = [result for result in results if "r_ib" in result.metrics]
         single = [result for result in results if "slope" in result.metrics]
         figures: dict[str, tuple[Callable[..., Path], list[Result]]] = {
+            "state_bias": (state_bias_dots, pooled),
             "calibration": (calibration, pooled),
-            "state_bias": (state_bias_plane, pooled),
             "components": (carried, single),
         }
         return [

@@ -12,16 +12,19 @@ from matplotlib.lines import Line2D
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, canvas, headline, label_level, save_figure
 from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result
 from orbits.solar_system import PLANETS
-from worldmodel.probes.looks import Array, Looks, bars, interval, once, world_of
+from worldmodel.probes.looks import Array, Looks, bars, interval, is_control, together, world_of
 
+ARROWS_OF = "Forces on {} as fine-tuned heads predict them"
 ARROWS = 36
 """Largest number of arrows on an orbit."""
 
+ALL = "all"
+"""Name of the setting in which all planets are taken together."""
 LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: CONTROL}
 LEAKS = {0: "no leak", 2: "labels leak into the prompt", None: "controls"}
 ROW_MARKERS = {"unlabelled": "o", "leaked labels": "x", "fresh sequences": "s"}
@@ -77,6 +80,7 @@ def vectors_on_orbits(
     across = min(size, 10 / len(columns))
     width, height = across * len(columns), 0.85 * across * len(planets) + 0.7
     with canvas(width, height, **shape) as (figure, axes):
+        headline(figure, ARROWS_OF.format(" and ".join(planets) if len(planets) < 3 else "planets"))
         for row, planet in zip(axes, planets, strict=True):
             number = PLANETS.index(planet)
             for axis, (title, colour, arrays, vectors) in zip(row, columns, strict=True):
@@ -105,26 +109,38 @@ def vectors_on_orbits(
 
 
 def angles(results: Sequence[Result], path: Path) -> Path:
-    """Draw the angle to the Sun by planet; a model and its untrained twin have one colour."""
+    """Draw the angle to the Sun: a row per model and control, single planets as small dots."""
     shown = [result for result in results if result.case.variant != "towards the Sun"]
-    looks, places = Looks(shown), [*PLANETS, "all"]
-    of_each = [looks.name(result) for result in shown]
-    names = list(dict.fromkeys(of_each))
-    with canvas(8.6, 4.2) as (figure, axis):
-        for result, name, label in zip(shown, of_each, once(of_each), strict=True):
-            shift = 0.7 * (names.index(name) + 0.5) / len(names) - 0.35
-            span = np.array([interval(result, "angle_deg")])
-            place = places.index(result.case.setting["planet"]) + shift
-            look = {**looks.style(result), "linestyle": "none", "ms": 5, "capsize": 2}
-            axis.errorbar([place], span[:, 0], yerr=bars(span), label=label, **look)
-        axis.axhline(90, color=TRUTH, lw=0.8, ls=":")
-        axis.annotate("90°: no better than any direction", (-0.4, 91.5), fontsize=7.5, color=TRUTH)
-        axis.margins(x=0.02)
-        axis.set_xticks(range(len(places)), places)
-        axis.set_ylabel("angle to the Sun (degrees)")
-        axis.set_ylim(0, min(180, axis.get_ylim()[1]))
-        legend(figure, world_of(results))
+    looks = Looks(shown)
+    rows: dict[str, list[Result]] = {}
+    for result in sorted(shown, key=_order):
+        rows.setdefault(looks.name(result), []).append(result)
+    with canvas(WIDTH, 1.5 + 0.36 * len(rows)) as (figure, axis):
+        headline(figure, "How far do fine-tuned force arrows miss the direction to the Sun?")
+        for place, mine in enumerate(rows.values()):
+            look = {**looks.style(mine[0]), "linestyle": "none"}
+            of_planet: dict[str, list[Result]] = {}
+            for result in mine:
+                of_planet.setdefault(result.case.setting["planet"], []).append(result)
+            for planet, each in of_planet.items():
+                span = np.array([together(each, "angle_deg")])
+                if planet == ALL:
+                    axis.errorbar(span[:, 0], place, xerr=bars(span), ms=7, **look)
+                else:
+                    axis.plot(span[:, 0], place, "o", color=look["color"], ms=3, alpha=0.45)
+        label_level(axis, 90, "90°: any direction")
+        axis.set_yticks(range(len(rows)), list(map(display, rows)))
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+        axis.set_xlim(0, min(180, axis.get_xlim()[1]))
+        axis.tick_params(axis="y", length=0)
+        axis.grid(axis="x")
+        axis.set_xlabel("angle to the Sun, degrees (large: all planets; small: each planet)")
         return save_figure(figure, path)
+
+
+def _order(result: Result) -> int:
+    """Return 0 of what was trained, 1 of random weights, 2 of controls."""
+    return 2 if is_control(result) else int(result.case.arm.startswith("untrained"))
 
 
 def inference(results: Sequence[Result], path: Path) -> Path:
@@ -133,7 +149,8 @@ def inference(results: Sequence[Result], path: Path) -> Path:
     of_each = [looks.name(result) + _leak(result) for result in results]
     names = list(dict.fromkeys(map(display, of_each)))[::-1]
     exponents = laws.get(str(results[0].case.law)).exponents or {}
-    with canvas(9.2, 1.6 + 0.3 * len(names), ncols=4, sharey=True) as (figure, axes):
+    with canvas(8.2, 1.9 + 0.3 * len(names), ncols=4, sharey=True) as (figure, axes):
+        headline(figure, "What leaked labels do to the law that is read out")
         for axis, (metric, title) in zip(axes, PANELS.items(), strict=True):
             truth = exponents.get(metric.removeprefix("exponent_"))
             if truth is not None:
@@ -146,7 +163,7 @@ def inference(results: Sequence[Result], path: Path) -> Path:
                 height = names.index(display(name)) + 0.22 * (1 - list(ROW_MARKERS).index(rows))
                 axis.plot([low, high], [height, height], color=LEAK_COLOURS[leak], lw=1.6)
                 axis.plot(middle, height, ROW_MARKERS[rows], color=LEAK_COLOURS[leak], ms=5)
-            axis.set_title(title, fontsize=10)
+            axis.set_title(title)
             axis.grid(axis="x")
         axes[0].set_xlim(left=max(axes[0].get_xlim()[0], -1))  # below, it is wrong by any measure
         axes[0].set_yticks(range(len(names)), names, fontsize=9)

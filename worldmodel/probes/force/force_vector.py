@@ -137,17 +137,18 @@ def controls(solar: SolarForces) -> dict[str, tuple[str, Array]]:
 
 
 CAPTIONS = {
+    "angles": (
+        "Mean angle between a predicted force and the direction of the Sun in degrees, where "
+        "fine-tuning saw no label; 90 is chance. Large marks: all planets, bars 95% over "
+        "trainings where there are three, else over fine-tuning seeds (Student's t); small dots: "
+        "each planet. Controls: the same model with random weights fine-tuned alike, k-NN on "
+        "the true state, and the mean of the labels as the prediction everywhere."
+    ),
     "earth": (
         "The force on the Earth at places that fine-tuning saw no label of, in the scale of "
         "training: true, and by each model. Grey dots: the orbit in AU; orange: the Sun."
     ),
     "planets": "The same for the other seven planets.",
-    "angles": (
-        "Mean angle between a predicted force and the direction of the Sun in degrees, where "
-        "fine-tuning saw no label; 90 is chance. Bars: 95% over fine-tuning seeds (Student's "
-        "t). Controls: the same model with random weights fine-tuned alike, k-NN on "
-        "the true state, and the mean of the labels as the prediction everywhere."
-    ),
 }
 
 
@@ -190,7 +191,7 @@ class ForceVector(Probe):
         return outcomes
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw the forces on the Earth, on the other planets, and the angles of all."""
+        """Draw the angles of all, the forces on the Earth and on the other planets."""
         columns = kept_vectors(results, out)
         others = [planet for planet in PLANETS if planet != "Earth"]
         paths = {name: out / "figures" / f"{self.name}_{name}.png" for name in CAPTIONS}

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, legend, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import TRUTH
+from orbits.runs.palette import CONTROL, PALE, TRUTH
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import FILTER
 from worldmodel.controls.orbit_table import TABLE
@@ -44,13 +44,14 @@ CAPTIONS = {
         "prompts."
     ),
 }
+TITLE = "By which power of r do models continue orbits? (flat: by one law)"
 HIGHEST, LOWEST = 1.0, -3.5
 """Exponents at which the panel ends: whatever has no attraction lies beyond."""
 COLUMNS = 4
 MOST_WORLDS = 4
 """Panels of a film beside the truth."""
 STYLES: Mapping[str, dict[str, Any]] = {
-    TABLE: {"color": TRUTH, "linestyle": "-.", "marker": "s", "markerfacecolor": "white"},
+    TABLE: {"color": CONTROL, "linestyle": "--", "marker": "s", "markerfacecolor": "white"},
     IN_BINS: {"color": TRUTH, "linestyle": ":", "marker": "."},
 }
 """Looks of two references."""
@@ -93,19 +94,23 @@ def continued(drawn: Mapping[str, Drawn], prompts: Sequence[str], place: Path) -
     Args:
         drawn: Models by name.
         prompts: The laws of the prompts.
-        place: The folder of the figures.
+        place: The folder of the figures. Kept results may lack the continuations: the pictures in
+            it then stay as they are.
     """
     # Files of earlier versions lack the time step.
     there = [law for law in prompts if any(f"{law} dt" in x.arrays for x in drawn.values())]
+    still = place / "implied_law_orbits.png"
+    films = {law: place / f"implied_law_film_{laws.file_name(law)}.gif" for law in there or prompts}
     if not there:
-        return []
-    still = _orbits(drawn, there, place / "implied_law_orbits.png")
-    films = {law: place / f"implied_law_film_{laws.file_name(law)}.gif" for law in there}
+        kept = {"implied_law_film": films.values(), "implied_law_orbits": [still]}
+        found = {name: [path for path in paths if path.is_file()] for name, paths in kept.items()}
+        return [Picture(CAPTIONS[name], paths) for name, paths in found.items() if paths]
+    _orbits(drawn, there, still)
     for law, path in films.items():
         artefact.write_bytes(path, _film(drawn, law))
     return [
-        Picture(CAPTIONS["implied_law_orbits"], [still]),
         Picture(CAPTIONS["implied_law_film"], list(films.values())),
+        Picture(CAPTIONS["implied_law_orbits"], [still]),
     ]
 
 
@@ -116,9 +121,9 @@ def _film(drawn: Mapping[str, Drawn], law: str) -> bytes:
         if f"{law} dt" in each.arrays:
             models.setdefault(each.world, each)
     first = next(iter(models.values())).arrays
-    panels = {f"as its world goes on ({in_words(law)})": first[f"{law} true"][0]}
+    panels = {f"the truth ({in_words(law)})": first[f"{law} true"][0]}
     for world, each in itertools.islice(models.items(), MOST_WORLDS):
-        panels[f"model of the world of {in_words(world)}"] = each.arrays[f"{law} rolled"][0]
+        panels[f"model trained on {in_words(world)}"] = each.arrays[f"{law} rolled"][0]
     return film(
         {name: tracks(points, n_bodies=2) for name, points in panels.items()},
         observed=_half(first[f"{law} true"][0]),
@@ -143,60 +148,87 @@ def _exponents(results: Sequence[Result], path: Path) -> Path:
             name = shift.replace("_", "\n") + (f"\n{law}" if several else "")
             shifted.setdefault(name, []).append(result)
     looks = Looks(results)
-    with canvas(9.6, 5.6, ncols=2, width_ratios=[3, 2], sharey=True) as (figure, axes):
-        ends = [truth[order[0]] - 0.1, truth[order[-1]] + 0.1]
-        axes[0].plot(ends, ends, "-", color=TRUTH, lw=0.9, label="the prompt's own law")
+    with canvas(WIDTH, 8.0, nrows=2, sharey=True) as (figure, axes):
+        headline(figure, TITLE)
         found = by_prompt(own)
         by_law = [(truth[law], found[law]) for law in order]
         by_shift = list(enumerate(shifted.values()))
-        _panel(axes[0], by_law, looks, 0.012)
-        _panel(axes[1], by_shift, looks, 0.04)
         axes[0].set_xticks([truth[law] for law in order], list(map(in_words, order)))
         axes[1].set_xticks(range(len(shifted)), list(shifted), fontsize=7 if several else None)
         axes[0].set(
             xlabel="law of the prompt",
-            ylabel="exponent of r along its continuations",
+            ylabel="exponent of r, continuations",
             ylim=(LOWEST - 0.1, HIGHEST + 0.1),
         )
-        axes[1].set_xlabel("orbits outside the training box")
+        ends = _panel(axes[0], by_law, looks, 0.012)
+        _panel(axes[1], by_shift, looks, 0.04, joined=False)
+        diagonal = [truth[order[0]] - 0.1, truth[order[-1]] + 0.1]
+        axes[0].plot(diagonal, diagonal, "-", color=TRUTH, lw=0.9)
+        ends.append(End("the prompt's own law", diagonal[1], diagonal[1], TRUTH))
+        axes[1].set(xlabel="outside the training box", ylabel="exponent of r, continuations")
         axes[1].margins(x=0.1 if several else 0.3)
-        legend(figure)
+        for axis in axes:
+            axis.grid(axis="y")
+        label_ends(axes[0], ends, size=7.5)
         return save_figure(figure, path)
 
 
 def _panel(
-    axis: Axes, places: Sequence[tuple[float, Sequence[Result]]], looks: Looks, apart: float
-) -> None:
-    """Draw everybody's exponents at each place, side by side."""
+    axis: Axes,
+    places: Sequence[tuple[float, Sequence[Result]]],
+    looks: Looks,
+    apart: float,
+    joined: bool = True,
+) -> list[End]:
+    """Draw everybody's exponents at each place, side by side; return where their names stand."""
     everybody = [x for _, results in places for x in results]
     several = len({_trained_on(x) for x in everybody}) > 1
 
     def name_of(result: Result) -> str:
         own = several and result.case.variant in (TABLE, FILTER)
-        world = f" of the world of {in_words(_trained_on(result))}" if own else ""
+        world = f", {in_words(_trained_on(result))}" if own else ""
+        if several and not is_control(result) and alone(result):
+            twin = ", untrained" * (result.case.arm == "untrained")
+            return f"{result.case.variant}{twin}, trained on {in_words(_trained_on(result))}"
         return looks.name(result) + world
 
+    def alone(result: Result) -> bool:
+        """Return whether the world of its training tells a model from all others."""
+        mine = (result.case.variant, _trained_on(result))
+        alike = [x for x in everybody if (x.case.variant, _trained_on(x)) == mine]
+        return len({looks.model(x) for x in alike if x.case.arm == result.case.arm}) == 1
+
     names = list(dict.fromkeys(name_of(x) for x in everybody if x.case.variant != TRUE))
+    ends: dict[str, End] = {}
     for number, name in enumerate(names):
         groups = [(at, [x for x in some if name_of(x) == name]) for at, some in places]
         found = [(at, together(mine)) for at, mine in groups if mine]
         spans = np.clip([span for _, span in found], LOWEST, HIGHEST)
         first = next(x for x in everybody if name_of(x) == name)
+        is_reference = is_control(first) or first.case.arm == "untrained"
+        style = {**looks.style(first), **STYLES.get(first.case.variant, {})}
+        style |= {"color": CONTROL} if first.case.arm == "untrained" else {}
+        style |= {} if joined else {"linestyle": "none"}
+        across = [at + apart * (number - len(names) / 2) for at, _ in found]
         axis.errorbar(
-            [at + apart * (number - len(names) / 2) for at, _ in found],
+            across,
             spans[:, 0],
             yerr=np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0),
-            label=name,
             elinewidth=1,
-            lw=1.0 if is_control(first) else 1.8,
-            **{**looks.style(first), **STYLES.get(first.case.variant, {})},
+            lw=1.0 if is_reference else 1.8,
+            **style,
         )
+        last = int(np.argmax(across))
+        text = "random weights" if several and first.case.arm == "untrained" else name
+        ends.setdefault(text, End(text, across[last], spans[last, 0], style["color"]))
+    return list(ends.values())
 
 
 def _orbits(drawn: Mapping[str, Drawn], laws: Sequence[str], path: Path) -> Path:
     """Draw the same prompts as several models continue them."""
     shape = {"nrows": len(laws), "ncols": COLUMNS, "squeeze": False}
-    with canvas(2.6 * COLUMNS, 0.8 + 2.6 * len(laws), **shape) as (figure, axes):
+    with canvas(1.9 * COLUMNS, 1.4 + 1.9 * len(laws), **shape) as (figure, axes):
+        headline(figure, "The same prompts, as their world goes on and as models do")
         for row, law in zip(axes, laws, strict=True):
             there = {name: x for name, x in drawn.items() if f"{law} dt" in x.arrays}
             for number, axis in enumerate(row):
@@ -204,9 +236,10 @@ def _orbits(drawn: Mapping[str, Drawn], laws: Sequence[str], path: Path) -> Path
                 for name, each in there.items():
                     rolled = each.arrays[f"{law} rolled"][number]
                     after = _planet(rolled)[_half(rolled) - 1 :]
-                    look = {**each.style, "markersize": 3, "lw": 0.9}
+                    look = {**each.style, "markersize": 2.5, "lw": 0.9}
                     axis.plot(*after.T, label=textwrap.fill(name, 40), **look)
-            row[0].set_ylabel(f"prompt of {in_words(law)}", fontsize=8)
+            row[0].set_ylabel(f"prompt: {in_words(law)}", fontsize=8)
+        figure.supxlabel("AU")
         legend(figure)
         return save_figure(figure, path)
 
@@ -217,7 +250,7 @@ def _orbit(
     """Draw one prompt and its true continuation, and set the panel up around them."""
     true = next(iter(found.values()))[f"{law} true"][number]
     planet, half = _planet(true), _half(true)
-    axis.plot(*planet[:half].T, ".-", color="#aaaaaa", ms=3, lw=0.8, label="prompt")
+    axis.plot(*planet[:half].T, ".-", color=PALE, ms=3, lw=0.8, label="prompt")
     axis.plot(*planet[half - 1 :].T, ".-", color=TRUTH, ms=3, lw=0.8, label="as its world goes on")
     low, high = planet.min(axis=0), planet.max(axis=0)
     (x, y), reach = (low + high) / 2, 0.75 * (high - low).max()

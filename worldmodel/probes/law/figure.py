@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from orbits.runs.figure import TRUTH, canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, canvas, headline, save_figure
 from orbits.runs.page import Picture
+from orbits.runs.plots import shares
 from orbits.runs.result import Result
+from orbits.runs.statistics import Interval
 from worldmodel.probes.implied.asked import in_words
 from worldmodel.probes.law.exchange import OTHER_LAW, SAME_LAW, WHOLE
-from worldmodel.probes.looks import Looks, bars, is_control, own_setting, together, world_of
+from worldmodel.probes.looks import Looks, is_control, own_setting, together
 
 CAPTION = (
     "How much of the world's own change of the exponent an exchange of the residual stream brings "
     "about (1: all, 0: nothing), by the place in the model and the rows that are exchanged; first "
-    "the model that is shown the other past itself. Filled: from a system of another law in the "
-    "same state; hollow: of the same law, with masses that pull as hard there. Bars: 95% over "
-    "trainings where there are three, else over sequences."
+    "the model that is shown the other past itself. From a system of another law in the same "
+    "state, and below it of the same law, with masses that pull as hard there. Grey numbers: the "
+    "95% interval holds 0, over trainings where there are three, else over sequences."
 )
+TITLE = "Where in the model is the law of the past kept? (1: all of its effect, 0: none)"
 
 
 def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
@@ -33,35 +34,36 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
         and own_setting(x)["donor"] in (OTHER_LAW, SAME_LAW)
     ]
     looks = Looks(shown)
-    names = list(dict.fromkeys(looks.name(x) for x in shown))
     worlds = list(dict.fromkeys(str(own_setting(x)["law"]) for x in shown))
     places = list(dict.fromkeys((own_setting(x)["after"], own_setting(x)["rows"]) for x in shown))
+    lines = 2 * len({looks.model(x) for x in shown})
     shape = {"nrows": len(worlds), "sharex": True, "squeeze": False}
-    with canvas(1.6 + 0.4 * len(places), 1.8 + 2.4 * len(worlds), **shape) as (figure, axes):
+    height = 1.6 + (0.4 + 0.22 * lines) * len(worlds)
+    with canvas(max(WIDTH, 2.4 + 0.5 * len(places)), height, **shape) as (figure, axes):
+        headline(figure, TITLE)
         for (axis,), law in zip(axes, worlds, strict=True):
-            for number, place in enumerate(places):
-                for k, (name, donor) in enumerate(
-                    (name, donor) for name in names for donor in (OTHER_LAW, SAME_LAW)
-                ):
-                    wanted = {"law": law, "after": place[0], "rows": place[1], "donor": donor}
-                    alike = [
-                        x
-                        for x in shown
-                        if looks.name(x) == name and wanted.items() <= own_setting(x).items()
+            table: dict[str, list[Interval | None]] = {}
+            for model in dict.fromkeys(map(looks.model, shown)):
+                for donor in (OTHER_LAW, SAME_LAW):
+                    wanted = {"law": law, "donor": donor}
+                    table[f"{model}, {donor}"] = [
+                        _share(
+                            [
+                                x
+                                for x in shown
+                                if looks.model(x) == model
+                                and {**wanted, "after": after, "rows": rows}.items()
+                                <= own_setting(x).items()
+                            ]
+                        )
+                        for after, rows in places
                     ]
-                    shift = 0.7 * (k + 0.5) / (2 * len(names)) - 0.35
-                    span = np.array([together(alike, "share_exponent")])
-                    look = {**looks.style(alike[0]), "linestyle": "none", "ms": 4}
-                    if donor == SAME_LAW:
-                        look["markerfacecolor"] = "white"
-                    x, y = number + shift, span[:, 0]
-                    label = f"{name}: {donor}"
-                    axis.errorbar(x, y, bars(span), capsize=2, label=label, **look)
-            for height in (0, 1):
-                axis.axhline(height, color=TRUTH if height else "#999999", lw=0.8, ls=":")
-            axis.set_title(f"{in_words(law)} in place of the own law", fontsize=10)
-            axis.set_ylabel("share of the exponent's change", fontsize=8)
+            shares(axis, table)
+            axis.set_title(f"{in_words(law)} in place of the own law", loc="left")
         labels = ["shown" if WHOLE in place else f"{place[0]}, {place[1]}" for place in places]
-        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=7, rotation=90)
-        legend(figure, world_of(results))
+        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=7.5, rotation=90)
         return [Picture(CAPTION, [save_figure(figure, out / "figures" / "exchange_law.png")])]
+
+
+def _share(alike: Sequence[Result]) -> Interval | None:
+    return Interval(*together(alike, "share_exponent")) if alike else None

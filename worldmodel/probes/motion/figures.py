@@ -183,7 +183,7 @@ def animation(orbits: Mapping[str, Arrays], most: int = 3) -> bytes:
     places = {"true": first["film_true"]} | {name: each["film_rolled"] for name, each in shown}
     return film(
         {name: tracks(points, n_bodies) for name, points in places.items()},
-        observed=-(-(int(first["n_prompt"]) - 1) // n_bodies),
+        observed=(int(first["n_prompt"]) - 1) // n_bodies,
         dt=float(first["film_dt"]),
         title="the Solar System" if solar else "held-out sequence 0",
         rooted=solar,

@@ -14,8 +14,13 @@ from PIL import Image
 
 from orbits.runs.figure import as_written, canvas
 from orbits.runs.naming import display
-from orbits.runs.palette import COLOURS, SUN
+from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 
+ACROSS = 3
+"""Most panels side by side."""
+INKS = (TRUTH, CONTROL, PALE, "#000000", *COLOURS)
+"""Colours of a film, beside white; and each mixed with it, for edges."""
+MIXED = (1.0, 0.75, 0.5, 0.25)
 ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)
 """Distances in AU, to either side, that are marked where their square root is drawn."""
 
@@ -41,10 +46,15 @@ def film(
     if rooted:
         panels = {name: _rooted(places) for name, places in panels.items()}
     steps = len(next(iter(panels.values())))
-    with canvas(3.4 * len(panels), 3.9, ncols=len(panels), squeeze=False) as (figure, axes):
+    down = -(-len(panels) // ACROSS)
+    across = -(-len(panels) // down)
+    shape = {"nrows": down, "ncols": across, "squeeze": False}
+    with canvas(2.6 * across, 0.5 + 2.8 * down, **shape) as (figure, axes):
         movers = []
-        for axis, (name, places) in zip(axes.flat, panels.items(), strict=True):
-            axis.set_title(textwrap.fill(display(name), 34))
+        for axis in axes.flat[len(panels) :]:
+            axis.set_visible(False)
+        for axis, (name, places) in zip(axes.flat, panels.items(), strict=False):
+            axis.set_title(textwrap.fill(display(name), 30))
             movers += _movers(axis, places, panels, rooted)
         figure.supxlabel("AU", fontsize=9)
         clock = figure.suptitle(title, fontsize=10, animated=True)
@@ -62,11 +72,24 @@ def film(
                 dot.set_data(*places[step : step + 1].T)
                 for artist in (trail, dot):
                     trail.axes.draw_artist(artist)
-            frames.append(Image.fromarray(np.asarray(drawing.buffer_rgba())[..., :3]).quantize(64))
+            frames.append(Image.fromarray(np.asarray(drawing.buffer_rgba())[..., :3]))
+    # With one palette for all frames only what has moved is written.
+    colours = _palette()
+    frames = [x.quantize(palette=colours, dither=Image.Dither.NONE) for x in frames]
     data = io.BytesIO()
     pause = int(1000 * max(0.08, min(0.4, 8 / len(frames))))  # milliseconds
     frames[0].save(data, "GIF", save_all=True, append_images=frames[1:], duration=pause, loop=0)
     return data.getvalue()
+
+
+def _palette() -> Image.Image:
+    """Return an image that has the colours of a film."""
+    whites = 255 * np.ones(3)
+    inks = np.array([[int(ink[k : k + 2], 16) for k in (1, 3, 5)] for ink in INKS])
+    mixed = [whites, *(share * ink + (1 - share) * whites for share in MIXED for ink in inks)]
+    made = Image.new("P", (1, 1))
+    made.putpalette(np.array(mixed).round().astype(np.uint8).tobytes())
+    return made
 
 
 def _movers(
@@ -86,7 +109,7 @@ def _movers(
     axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     movers = []
     for k, colour in enumerate(colours):
-        axis.plot(*truth[:, k].T, "-", color="#dddddd", lw=0.8)
+        axis.plot(*truth[:, k].T, "-", color=PALE, lw=0.8)
         trail = axis.plot([], [], "-", color=colour, lw=1.2, animated=True)[0]
         dot = axis.plot([], [], "o", color=colour, ms=5, animated=True)[0]
         movers.append((places[:, k], trail, dot))

@@ -1,0 +1,47 @@
+"""Names for readers: of attentions and arms, in figures, tables and sentences."""
+
+import pytest
+
+from orbits.runs.naming import arm, display, in_box, in_prose
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("softmax", "softmax"),
+        ("lssar p=15", "LSSAR, p = 15"),
+        ("lssar p=15, untrained", "LSSAR, p = 15, random weights"),
+        ("lssar p=15, off to step 400", "LSSAR, p = 15, re-weighted from step 400"),
+        ("softmax_neg", "softmax neg"),
+        ("relu_wortsman", "ReLU over length"),
+        ("lazy, pretrained", "Lazy, pre-trained"),
+        ("linear autoregression", "linear autoregression"),
+        ("2-NN on the true state", "2-NN on the true state"),
+        (
+            "true force with the errors of lssar p=3, scratch, None labels",
+            "true force + errors of LSSAR, p = 3, from scratch",
+        ),
+    ],
+)
+def test_a_label_is_shown_as_a_reader_knows_it(label, name):
+    assert display(label) == name
+
+
+def test_arms_have_names():
+    assert arm("untrained") == "random weights"
+    assert arm("force head") == "force head"
+
+
+def test_a_table_names_models_where_its_column_does():
+    assert in_box("model", "lssar p=15") == "LSSAR, p = 15"
+    assert in_box("trained", "pretrained, 5") == "pre-trained, 5"
+    assert in_box("who", "lssar p=15, first stage first") == "LSSAR, p = 15, first stage first"
+    assert in_box("who", "power_1_5") == "power_1_5"
+    assert in_box("exam", "lazy") == "lazy"
+
+
+def test_a_sentence_names_models_and_keeps_words_and_commands():
+    said = in_prose("lssar p=15's loss is 2.1, lssa and lazy have 2.0; 3 zeros, linear in d.")
+    assert said == "LSSAR (p = 15)'s loss is 2.1, LSSA and Lazy have 2.0; 3 zeros, linear in d."
+    for same in ("--attention=lssar", "lssar_table_1", "newton/lssar.py", "softmax and sigmoid"):
+        assert in_prose(same) == same
