@@ -34,6 +34,10 @@ def test_every_pattern_of_arguments_binds_and_compiles(launches):
     ]  # fmt: skip
     assert kernels["lssar without a gradient"] == ["unit_kernel", "stats_kernel", "forward_kernel"]
     assert "means_kernel" in kernels["lssar in float32"]
+    assert kernels["lssar with all gradients in one pass"][3:] == [
+        "pre_kernel", "dkdv_kernel", "finish_kernel",
+    ]  # fmt: skip
+    assert launches["lssar of a head dim between"] == launches["lssar of one token"]
     assert kernels["softmax"] == ["forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel"]
 
 

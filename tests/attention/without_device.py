@@ -57,7 +57,7 @@ def pretend(tile=None):
 
 
 def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, dim=32, offset=0,
-         gradient=True, **arguments):  # fmt: skip
+         gradient=True, atomic=False, **arguments):  # fmt: skip
     """Call a variant forward and, with ``gradient``, backward, on storage that is ``offset``."""
     spec = get(name, **arguments)
     lengths = (queries, keys or queries, keys or queries)
@@ -72,7 +72,7 @@ def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, di
         parameter: torch.zeros([sizes[d] for d in dimensions], requires_grad=gradient)
         for parameter, dimensions in spec.learned.items()
     }
-    out = backend.attend(q, k, v, spec, numbers)
+    out = backend.attend(q, k, v, spec, numbers, atomic)
     assert out.shape == (batch, heads, queries, dim)
     if gradient:
         leaves = [q, k, v, *numbers.values()]
@@ -88,8 +88,10 @@ CALLS = {
     "lssar of one query": ("lssar", 1, 50),
     "lssar without a gradient": ("lssar", 8, {"gradient": False}),
     "lssar off alignment": ("lssar", 5, {"offset": 1}),
+    "lssar with all gradients in one pass": ("lssar", 5, {"atomic": True}),
     "lssar in float16": ("lssar", 5, {"dtype": HALF}),
     "lssar in float32": ("lssar", 5, {"dtype": SINGLE}),
+    "lssar of a head dim between": ("lssar", 5, {"dim": 24}),
     "lssa": ("lssa", 1),
     "softmax": ("softmax", 1, 7),
     "alibi": ("alibi", 16),
