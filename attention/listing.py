@@ -26,6 +26,12 @@ the sequence length, l1 the division of a row by its sum of absolute values.
 """
 
 MIXERS = ("linear mixer", "about", "state", "source", "arguments")
+DIFFERS = ("linear mixer", "differs from the published layer")
+DIFFERS_HEADER = """
+
+Where a module is not the published one, beside what its formula shows:
+
+"""
 
 MIXERS_HEADER = """
 
@@ -56,10 +62,13 @@ def table(markdown: bool = False) -> str:
         for spec in catalogue.CATALOGUE
     ]
     mixers, broken = mixer_rows()
+    shown = [row[: len(MIXERS)] for row in mixers]
     if markdown:
-        return HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
+        differing = [(row[0], row[-1]) for row in mixers if row[-1]]
+        pages = HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, shown)
+        return pages + DIFFERS_HEADER + _markdown(DIFFERS, differing)
     errors = [f"left out: {line}" for line in (*catalogue.BROKEN.values(), *broken)]
-    return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *errors])
+    return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, shown), *errors])
 
 
 def check_name(name: str) -> None:
@@ -80,6 +89,7 @@ def unknown(name: str, choices: Sequence[str]) -> str:
 def mixer_rows() -> tuple[list[Row], list[str]]:
     """Return a row for each linear mixer, and a line for each file that fails to make one.
 
+    The last column, how it differs from the published layer, is for the page alone.
     A mixer is described by constants of its class, which are read from its file; where that is
     impossible, the file is imported, which loads torch.
     """
@@ -101,10 +111,11 @@ def mixer_rows() -> tuple[list[Row], list[str]]:
                 broken.append(line)
                 continue
             mixer = linear.get(module.name)
-            facts = {field: getattr(mixer, field) for field in (*FACTS, "arguments")}
+            facts = {field: getattr(mixer, field) for field in (*FACTS, "arguments", "differs")}
         if facts is not None:
             arguments = ", ".join(facts["arguments"]) or "-"
-            rows.append((facts["name"], facts["about"], facts["kept"], facts["source"], arguments))
+            texts = (facts[field] for field in ("name", "about", "kept", "source"))
+            rows.append((*texts, arguments, facts["differs"]))
     return rows, broken
 
 
@@ -123,7 +134,10 @@ def _described(path: Path) -> dict[str, Any] | None:
     facts = {field: ast.literal_eval(constants[field]) for field in FACTS}
     if facts["name"] != path.stem or not all(isinstance(text, str) for text in facts.values()):
         raise ValueError(f"{name} does not describe {path.stem}")
-    return {**facts, "arguments": ast.literal_eval(constants.get("arguments", ast.Dict([], [])))}
+    more = {"arguments": ast.Dict([], []), "differs": ast.Constant("")}
+    return facts | {
+        field: ast.literal_eval(constants.get(field, empty)) for field, empty in more.items()
+    }
 
 
 def _assigned(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
