@@ -113,10 +113,10 @@ def stages(
 def explain(
     name: str, q: Tensor, backend: str = "auto", v: Tensor | None = None, **args: Any
 ) -> Explanation:
-    """Say which backend serves ``attend(q, ..., name)`` and why the others do not.
+    """Say which backend serves ``attend(q, ..., name)``, or a mixer, and why the others do not.
 
     Args:
-        name: A name of :func:`attention.names`.
+        name: A name of ``names("all")``; of a linear mixer :func:`attention.linear.explain`.
         q: Queries, [B, H, Lq, D].
         backend: ``auto``, or a backend to insist on.
         v: Values, [B, H, Lk, Dv]; None where they are shaped as the queries.
@@ -125,6 +125,10 @@ def explain(
     Raises:
         ValueError: Unknown variant or backend, or a forced backend that refuses the call.
     """
+    if name in linear.names():
+        if backend != "auto":
+            raise ValueError(f"{name} is a linear mixer, which has no backend to ask for")
+        return linear.explain(name, q, **args)
     return backends.choose(get(name, **args), q, q if v is None else v, backend)
 
 

@@ -25,7 +25,6 @@ the sequence length, l1 the division of a row by its sum of absolute values.
 """
 
 MIXERS = ("linear mixer", "about", "state", "source", "arguments")
-
 MIXERS_HEADER = """
 
 # Linear mixers

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from orbits.runs.cli import OneLineParser, one_line_errors
 from orrery import __version__
 
 RECORD = Path("runs") / "pysr-search.json"
+GPU_RECORD = Path("runs") / "gpu-check.json"
 CPU_TORCH = "python -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
 _EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*extra == ['\"](?P<extra>[\w-]+)['\"]")
 
@@ -26,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = OneLineParser(
         prog="orrery doctor",
         description="Say what runs on this machine, and how to get the rest. The exit code is 0 "
-        "whatever is missing; with --pysr it is 2 where PySR has no Julia.",
+        "whatever is missing; with --pysr it is 2 where PySR has no Julia, with --gpu 2 where "
+        "there is no GPU and 1 where a kernel computes something else.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
@@ -35,16 +38,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="make one search with PySR as it was published, in minutes, and write its record",
     )
     parser.add_argument(
-        "--out", type=Path, help=f"file for the record of --pysr (default: {RECORD})"
+        "--gpu",
+        action="store_true",
+        help="check the attention kernels on the GPU, time them for two minutes, and write a "
+        "record that can be sent to others",
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="with --gpu: rehearse it in small on the CPU"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help=f"file for the record of --pysr (default: {RECORD}) or --gpu (default: {GPU_RECORD})",
     )
     options = parser.parse_args(arguments)
     with one_line_errors(RuntimeError, resumes=False):
+        if options.cpu and not options.gpu:
+            raise ValueError("--cpu: rehearses --gpu, which is missing")
+        if options.pysr and options.gpu:
+            raise ValueError("--pysr and --gpu make a record each; ask for one at a time")
+        if options.gpu:
+            module = importlib.import_module("orrery.gpu_check")
+            made = module.check_and_keep(
+                options.out or GPU_RECORD, rehearse=options.cpu, quiet=options.json
+            )
+            print(json.dumps(made) if options.json else module.text(made))
+            sys.exit(0 if made["passed"] else 1)
         if options.pysr:
             module = importlib.import_module("orrery.live_search")
             made = module.search_and_keep(options.out or RECORD, quiet=options.json)
             print(json.dumps(made) if options.json else module.text(made))
         elif options.out is not None:
-            raise ValueError(f"--out {options.out}: without --pysr there is nothing to write")
+            raise ValueError(
+                f"--out {options.out}: without --pysr or --gpu there is nothing to write"
+            )
         else:
             found = examine()
             print(json.dumps(found) if options.json else text(found))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention import reference
-from attention.backends import flex, sdpa
+from attention.backends import blocked, flex, sdpa
 from attention.reference import Parameters
 from attention.spec import AttnSpec
 from attention.triton import backend as triton
@@ -100,6 +100,7 @@ BACKENDS: dict[str, Backend] = {
         triton.refuses, triton.avoids_atomic, functools.partial(triton.attend, atomic=True)
     ),
     "flex": Backend(flex.refuses, flex.avoids, flex.attend),
+    "blocked": Backend(blocked.refuses, blocked.avoids, blocked.attend),
     "reference": Backend(_never, _never, _reference),
 }
 

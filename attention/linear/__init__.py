@@ -13,10 +13,14 @@ import functools
 import importlib
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from attention.backends import Explanation
 from attention.linear.mixer import Mixer, RecurrentState
 from attention.spec import FACTS, mixer_files
 
-__all__ = ["Mixer", "RecurrentState", "build", "get", "names"]
+__all__ = ["Mixer", "RecurrentState", "build", "explain", "get", "names"]
 
 
 @functools.cache
@@ -60,6 +64,31 @@ def get(name: str) -> type[Mixer]:
     if isinstance(mixer, str):
         raise ValueError(mixer)
     return mixer
+
+
+def explain(name: str, q: Tensor, **args: Any) -> Explanation:
+    """Say which kernels sum a mixer's chunks for queries [B, H, L, D], and why others do not.
+
+    Where none serves, ``chunks`` are products of matrices in PyTorch; one position is one step of
+    the ``recurrence``.
+
+    Raises:
+        ValueError: There is no such mixer, or a bad argument.
+        TypeError: An argument the mixer does not take.
+    """
+    mixer = get(name)
+    args.pop("chunk", None)
+    channels = mixer.channels(q.shape[-1], mixer.checked(args))
+    # States are at least float32, whatever the layer's input is.
+    one = q.new_empty([1], dtype=torch.promote_types(q.dtype, torch.float32))
+    k, v = (one.expand(*q.shape[:3], count) for count in channels)
+    step = "one position is a step of the recurrence" if q.shape[2] == 1 else None
+    reasons = {kernel: step or refusal(k, v) for kernel, refusal in mixer.kernels.items()}
+    reasons |= {"chunks": step, "recurrence": None}
+    chosen = next(kernel for kernel, why in reasons.items() if why is None)
+    return Explanation(
+        chosen, {n: why or "not needed" for n, why in reasons.items() if n != chosen}
+    )
 
 
 def build(name: str, *, n_head: int, head_dim: int, **args: Any) -> Mixer:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention.linear import fla
 from attention.linear._decay import in_chunks, pair_scores, steps, sum_after, sum_to, zero_state
 from attention.linear.mixer import RecurrentState
 
@@ -38,6 +39,11 @@ def delta_rule(
     Returns:
         [B, H, L, V].
     """
+    if chunk is not None and fla.delta_refusal(k, v) is None:
+        state = cache.tensors.get("state", zero_state(k, v))
+        out, state = fla.delta_rule(q, k, v, log_decay, rate, state)
+        cache.tensors = {**cache.tensors, "state": state}
+        return out
     # The state is read before it decays: k (alpha S) = alpha (k S).
     write = -rate * log_decay.exp() * k
     return corrected_attention(q, rate * k, v, log_decay, k, write, cache, chunk)

@@ -17,7 +17,8 @@ class RWKV(Mixer):
     """The projections, the output norm, and start values that depend on the depth of the layer.
 
     Start values are those of the authors' code (RWKV-LM, ``RWKV_Tmix_x060`` and ``_x070``), in
-    which i / C places a channel for the token shift and i / (C - 1) for all else.
+    which i / C places a channel for the token shift and i / (C - 1) for all else; the four
+    projections start as the other linear layers of a model do.
 
     Attributes:
         depth: 0 in the first layer to 1 in the last.
@@ -30,6 +31,7 @@ class RWKV(Mixer):
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
         self.norm = nn.GroupNorm(n_head, self.width, eps=64e-5)
+        nn.init.constant_(self.norm.weight, ((self.layer + 1) / self.n_layer) ** 0.7)
 
     def _shift_start(self, power: float = 1.0) -> Tensor:
         """Return where the share of the last input starts in each channel, [width]."""

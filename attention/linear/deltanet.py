@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from attention.linear import fla
 from attention.linear._convolution import ShortConvolution
 from attention.linear._delta import delta_rule
 from attention.linear._norm import normalised, smooth_unit
@@ -26,6 +28,8 @@ class DeltaNet(Mixer):
     source = "Schlag et al. 2021 (delta rule); Yang et al. 2024 (arXiv:2406.06484), Sects. 2.2, 3"
     about = "Linear attention that overwrites: a key's old value is subtracted before the new one."
     kept = "H (D^2 + 9 D)"
+    deviations = "q is not divided by sqrt(d): the norm undoes it but for its epsilon."
+    kernels: ClassVar = {"fla": fla.delta_refusal}
     expand = 1
     """Value channels per key channel."""
 
@@ -40,6 +44,11 @@ class DeltaNet(Mixer):
         self.rate = nn.Linear(width, n_head, bias=False)
         self.norm = nn.RMSNorm(self.expand * head_dim, eps=1e-5)
         self.project = nn.Linear(wide, width, bias=False)
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return head_dim, cls.expand * head_dim
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v, rate = self._heads(x, cache)

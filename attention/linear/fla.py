@@ -1,9 +1,9 @@
-"""The decayed sum by flash-linear-attention's kernels, where they can serve.
+"""The decayed sum and the delta rule by flash-linear-attention's kernels, where they can serve.
 
 fla-core is optional: :func:`refusal` says why it does not serve a call, and everything works
-without it. Mixers with a delta rule stay with PyTorch: of fla's kernels for them (0.6.0)
-DeltaNet's refuses float32, in which states are kept here, and RWKV-7's warns against it; Gated
-DeltaNet's does neither and is not wired, since no GPU was at hand to try it.
+without it. DeltaNet runs in Gated DeltaNet's kernel with no decay, since its own (0.6.0) refuses
+float32, in which states are kept here. RWKV-7's warns that float32 fails on some GPUs, so that
+mixer stays with PyTorch. No kernel was run on a GPU by us.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from torch import Tensor
 
 CHANNELS = 16
 """Smallest tile of the kernels; channels of keys and values are multiples of it."""
+
+
+MOST_KEYS = 256
+"""Channels of keys that the kernel of the delta rule takes."""
 
 
 def refusal(k: Tensor, v: Tensor) -> str | None:
@@ -38,6 +42,13 @@ def refusal(k: Tensor, v: Tensor) -> str | None:
     if k.shape[-2] == 1:
         return "one position is a step of the recurrence"
     return None
+
+
+def delta_refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve a delta rule, or None; arguments as in :func:`refusal`."""
+    if k.shape[-1] > MOST_KEYS:
+        return f"{k.shape[-1]} channels of keys are above {MOST_KEYS}"
+    return refusal(k, v)
 
 
 @functools.cache
@@ -63,6 +74,16 @@ def chunked(
         out, state = kernel(q, k, v, log_decay.squeeze(-1), **settings)
     else:
         out, state = _kernel("gla", "chunk_gla")(q, k, v, log_decay, **settings)
+    return out.transpose(1, 2), state
+
+
+def delta_rule(
+    q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, rate: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return q_t S_t of :func:`attention.linear._delta.delta_rule` after a state, and the last."""
+    by_position = (x.transpose(1, 2) for x in (q, k, v, log_decay[..., 0], rate[..., 0]))
+    kernel = _kernel("gated_delta_rule", "chunk_gated_delta_rule")
+    out, state = kernel(*by_position, scale=1.0, initial_state=state, output_final_state=True)
     return out.transpose(1, 2), state
 
 

@@ -29,6 +29,10 @@ class GatedDeltaNet(DeltaNet):
     source = "Yang et al. 2024 (arXiv:2412.06464), Sects. 3.1, 3.3, 3.4"
     about = "DeltaNet whose whole state decays at a rate the input chooses."
     kept = "H (2 D^2 + 12 D)"
+    deviations = (
+        "q as in deltanet. exp(A) starts in [1, 16], in the code in [0, 16]. 8 width^2 "
+        "weights; the paper's models have 6."
+    )
     expand = 2
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

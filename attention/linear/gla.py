@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
@@ -28,6 +30,12 @@ class GatedLinearAttention(Mixer):
     source = "Yang et al. 2023 (arXiv:2312.06635), Sects. 4.1 and 4.4"
     about = "Linear attention in which every key channel forgets at a rate the input chooses."
     kept = "H D^2 / 2"
+    deviations = (
+        "LayerNorm and a biased output gate as in the paper; the code has RMSNorm and no "
+        "bias. q is not divided by sqrt(d): the norm undoes it but for its epsilon. Any "
+        "number of heads; there 4."
+    )
+    kernels: ClassVar = {"fla": fla.refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -40,6 +48,11 @@ class GatedLinearAttention(Mixer):
         self.gate = nn.Linear(width, width)
         self.norm = nn.LayerNorm(head_dim)
         self.project = nn.Linear(width, width, bias=False)
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return head_dim // 2, head_dim
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v, forget = (

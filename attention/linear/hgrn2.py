@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._bound import check_lower_bound, lower_bound_of
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
@@ -33,6 +34,11 @@ class HGRN2(Mixer):
     source = "Qin et al. 2024 (arXiv:2404.07904), Sect. 3"
     about = "Gated linear attention whose keys are what the forget gates leave open."
     kept = "H D^2"
+    deviations = (
+        "The bound is fixed at layer / n_layer, where the paper's learned one starts. Keys of "
+        "D channels; in the code 128."
+    )
+    kernels: ClassVar = {"fla": fla.refusal}
     arguments: ClassVar = {"lower_bound": None}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
@@ -30,6 +31,7 @@ class LinearAttention(Mixer):
     source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
     kept = "H (D^2 + D)"
+    kernels: ClassVar = {"fla": fla.refusal}
     arguments: ClassVar = {"rope_base": 10_000.0}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._convolution import ShortConvolution
 from attention.linear._decay import decayed_attention
 from attention.linear._gate import StepSize
@@ -37,6 +38,11 @@ class Mamba2(Mixer):
     source = "Dao and Gu 2024 (arXiv:2405.21060), Sects. 6 and 7, Listing 1"
     about = "State-space duality: linear attention with a scalar decay, a convolution and a gate."
     kept = "2 H D N + 6 (H D + N)"
+    deviations = (
+        "Heads of 2 D channels: at D = 64 half as many decays as there. A state of 64 "
+        "channels, there 128."
+    )
+    kernels: ClassVar = {"fla": fla.refusal}
     arguments: ClassVar = {"state": 64}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
@@ -58,6 +64,11 @@ class Mamba2(Mixer):
         values = super().checked(args)
         check_size("state of mamba2", values["state"])
         return values
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return args["state"], EXPAND * head_dim
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         sizes = [self.inner, self.state, self.state]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 
 from attention.scalars import check_size
 from attention.validation import check_sequences
+
+Refusal = Callable[[Tensor, Tensor], str | None]
+"""Maps keys [B, H, L, K] and values [B, H, L, V] to a reason, or None."""
 
 
 @dataclass
@@ -64,6 +67,8 @@ class Mixer(nn.Module, ABC):
     """Where it is not as published."""
     undecayed: ClassVar[tuple[str, ...]] = ()
     """Parameters that weight decay leaves alone although they are matrices."""
+    kernels: ClassVar[Mapping[str, Refusal]] = {}
+    """By name, in the order of choice: why kernels do not serve keys and values, or None."""
 
     def __init__(
         self,
@@ -106,6 +111,11 @@ class Mixer(nn.Module, ABC):
             if value != cls.arguments[argument]
         )
         return " ".join([cls.name, *changed])
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return head_dim, head_dim
 
     @property
     def label(self) -> str:

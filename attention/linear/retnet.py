@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
@@ -31,6 +33,12 @@ class RetNet(Mixer):
     source = "Sun et al. 2023 (arXiv:2307.08621), Eqs. 5, 6, 8"
     about = "Linear attention with RoPE and a fixed exponential decay per head."
     kept = "2 H D^2"
+    deviations = (
+        "LayerNorm without weights (the paper has GroupNorm, later code RMSNorm). RoPE's "
+        "angles are 10000^(-2i/d) in split halves; torchscale's linspace(0, 1), interleaved. "
+        "No small start of the projections (there a gain of 2^-2.5)."
+    )
+    kernels: ClassVar = {"fla": fla.refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -41,6 +49,11 @@ class RetNet(Mixer):
         self.value, self.gate = (nn.Linear(width, wide, bias=False) for _ in range(2))
         self.norm = nn.LayerNorm(EXPAND * head_dim, elementwise_affine=False)
         self.project = nn.Linear(wide, width, bias=False)
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return head_dim, EXPAND * head_dim
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
 from attention.linear.mixer import RecurrentState, full_precision
@@ -29,6 +30,11 @@ class RWKV6(RWKV):
     source = "Peng et al. 2024 (arXiv:2404.05892), Finch: token shift, time mixing"
     about = "Linear attention with decays per channel, a bonus for the present and token shift."
     kept = "H (D^2 + D)"
+    deviations = (
+        "Projections start as the model's other linear layers do; there r, k and v are "
+        "orthogonal (k by 0.1) and the output 0."
+    )
+    kernels: ClassVar = {"fla": fla.refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

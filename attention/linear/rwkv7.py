@@ -31,6 +31,11 @@ class RWKV7(RWKV):
     source = "Peng et al. 2025 (arXiv:2503.14456), time mixing"
     about = "A delta rule with decays and learning rates per channel, and token shift."
     kept = "H (D^2 + D)"
+    deviations = (
+        "Projections start as the model's other linear layers do (there r, k and v orthogonal, "
+        "k by 0.1, and the output 0), B of the low ranks uniform (there orthogonal). The removal "
+        "key is divided by sqrt(x.x + 1e-6), there by its length. No values of the first layer."
+    )
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

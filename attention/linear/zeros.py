@@ -84,6 +84,8 @@ class ZeroS(Mixer):
     source = "ZeroS (2025), Sects. 3.2, 3.3 and A.2"
     about = "Softmax of a key's deviation without its zeroth order, gated, times a cosine."
     kept = "H (3 D^2 + D + 2)"
+    deviations = "LayerNorm of t o_t; rescale=False is the paper."
+    kernels: ClassVar = {"triton": _zeros_triton.refusal, "fla": fla.refusal}
     arguments: ClassVar = {
         "radial": "zero_sum",
         "logits": "deviation",

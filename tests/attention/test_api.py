@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import attention
-from attention import AttnSpec, attend, explain, stages, weights
+from attention import AttnSpec, attend, explain, linear, stages, weights
 from attention.backends import BACKENDS
 
 Q = torch.zeros(1, 2, 5, 8)
@@ -27,6 +27,42 @@ def test_explain_says_who_serves_and_why_others_do_not():
     assert explain("softmax", Q, backend="reference").chosen == "reference"
     assert repr(softmax).startswith("sdpa: serves this call\n")
     assert "<tr><th>sdpa</th><td>serves this call</td></tr>" in softmax._repr_html_()
+
+
+@pytest.mark.parametrize("mixer", attention.names("linear"))
+def test_explain_says_how_a_mixer_is_summed(mixer, monkeypatch):
+    many, one = torch.zeros(1, 2, 8, 32), torch.zeros(1, 2, 1, 32)
+    found = explain(mixer, many)
+    assert found.chosen == "chunks"
+    assert found.refused["recurrence"] == "not needed"
+    assert ("fla" in found.refused) == (mixer != "rwkv7")
+    for kernel in set(found.refused) - {"recurrence"}:
+        assert "its kernels run on CUDA" in found.refused[kernel]
+    assert explain(mixer, one).chosen == "recurrence"
+    assert "one position" in explain(mixer, one).refused["chunks"]
+    with pytest.raises(ValueError, match=f"{mixer} is a linear mixer, which has no backend"):
+        explain(mixer, many, backend="triton")
+    with pytest.raises(TypeError, match="not 'p'"):
+        explain(mixer, many, p=3)
+
+
+@pytest.mark.parametrize("mixer", [m for m in attention.names("linear") if m != "rwkv7"])
+def test_explain_asks_of_the_channels_that_the_kernels_get(mixer, monkeypatch):
+    asked = []
+    kernels = linear.get(mixer).kernels
+    name = "delta_refusal" if "deltanet" in mixer else "refusal"
+    assert kernels["fla"] is getattr(linear.fla, name)
+
+    def refusal(k, v):
+        asked.append((k.shape[-1], v.shape[-1]))
+        return "no"
+
+    monkeypatch.setattr(linear.get(mixer), "kernels", {"fla": refusal})
+    monkeypatch.setattr(linear.fla, name, refusal)
+    explain(mixer, torch.zeros(1, 2, 8, 32))
+    linear.build(mixer, n_head=2, head_dim=32)(torch.zeros(1, 8, 64))
+    assert len(set(asked)) == 1
+    assert len(asked) == 2
 
 
 def test_every_variant_has_a_backend_and_the_reference_serves_all(name):

@@ -1,11 +1,13 @@
 """What ``orrery doctor`` says of a machine, and the record of its search."""
 
+import dataclasses
 import json
 
 import pytest
+import torch
 
 from orbits.runs import artefact
-from orrery import doctor, live_search
+from orrery import doctor, gpu_check, live_search
 from symreg import engines
 from symreg.search.julia import julia_status
 
@@ -78,7 +80,62 @@ def test_without_julia_it_says_how_to_get_it(tmp_path, refusal, monkeypatch):
 
 
 def test_a_place_for_no_record_is_refused(refusal):
-    assert "without --pysr there is nothing to write" in refusal(doctor.main, ["--out", "x.json"])
+    assert "without --pysr or --gpu there is nothing to write" in refusal(
+        doctor.main, ["--out", "x.json"]
+    )
+
+
+@pytest.mark.full
+def test_a_rehearsal_of_the_gpu_leaves_a_record_that_can_be_checked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gpu_check, "VARIANTS", ("lssar", "lazy"))
+    out = tmp_path / "check.json"
+    with pytest.raises(SystemExit) as left:
+        doctor.main(["--gpu", "--cpu", "--json", "--out", str(out)])
+    assert left.value.code == 0
+    made = json.loads(capsys.readouterr().out)
+    kept = json.loads(out.read_text())
+    assert (kept["passed"], kept["device"]) == (True, "cpu")
+    assert [(x["check"], x["queries"]) for x in kept["checks"]] == [
+        (name, queries) for name in ("lssar", "lazy") for queries in (40, 1)
+    ]
+    assert all(0 < x["error"] <= x["allowed"] for x in kept["checks"])
+    timed = [(x["backend"], x["call"]) for x in kept["calls"]]
+    assert timed == 2 * [("sdpa", "softmax"), ("eager", "lssar")]
+    assert all(x["seconds"] > 0 for x in kept["calls"])
+    assert made["manifest"]["config"]["rehearsal"] is True
+    with pytest.raises(FileExistsError, match="choose another --out"):
+        gpu_check.check_and_keep(out, rehearse=True)
+
+
+def test_a_wrong_kernel_and_one_that_fails_are_said(monkeypatch):
+    monkeypatch.setattr(gpu_check, "VARIANTS", ("lssar", "lssa", "softmax"))
+    whole = gpu_check.attend_spec
+
+    def attend(q, k, v, spec, numbers, backend):
+        if spec.name == "lssa":
+            raise RuntimeError("no image for\nthis device")
+        return whole(q, k, v, spec, numbers, backend) * (1.001 if spec.name == "lssar" else 1)
+
+    monkeypatch.setattr(gpu_check, "attend_spec", attend)
+    lines = list(gpu_check.correctness(gpu_check.REHEARSAL))
+    assert [line["passed"] for line in lines] == [False, False, False, False, True, True]
+    assert lines[0]["error"] == pytest.approx(1e-3, rel=0.1)
+    assert lines[2]["reason"] == "RuntimeError: no image for this device"
+
+
+def test_what_no_time_is_left_for_is_said():
+    none = dataclasses.replace(gpu_check.REHEARSAL, seconds=-1.0)
+    lines = list(gpu_check.times(none))
+    assert {line["reason"] for line in lines} == {"no time was left"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_without_a_gpu_it_says_so(refusal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "needs a CUDA device, found 0" in refusal(doctor.main, ["--gpu"])
+    assert "rehearses --gpu, which is missing" in refusal(doctor.main, ["--cpu"])
+    assert "one at a time" in refusal(doctor.main, ["--gpu", "--pysr"])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.julia

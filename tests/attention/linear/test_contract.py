@@ -335,7 +335,6 @@ def test_what_needs_weights_says_who_has_them(name):
         lambda: attention.get(name),
         lambda: attention.attend(q, q, q, name),
         lambda: attention.weights(q, q, name),
-        lambda: attention.explain(name, q),
     ):
         with pytest.raises(ValueError, match=f"{name} is a linear mixer, .* choose from softmax"):
             call()

@@ -1,11 +1,16 @@
 """flash-linear-attention as a backend: when it serves, and whether it computes the same."""
 
+import ast
 import importlib
+import importlib.util
+import inspect
+from pathlib import Path
 
 import pytest
 import torch
 
-from attention.linear import _decay, fla
+from attention import linear
+from attention.linear import _decay, _delta, fla
 
 needs_fla = pytest.mark.skipif(not fla.installed(), reason="fla-core or einops is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -95,6 +100,72 @@ def test_flas_own_plain_forms_compute_the_same(decays, wanted, monkeypatch):
     assert calls == [(wanted.removeprefix("chunk_"), wanted)]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def recorded_kernel(calls):
+    """Return a stand-in with the signature of fla-core 0.6's kernel of the gated delta rule."""
+
+    def chunk_gated_delta_rule(
+        q, k, v, g, beta, scale=None, initial_state=None, output_final_state=False
+    ):
+        calls.append({"g": tuple(g.shape), "beta": tuple(beta.shape), "scale": scale})
+        assert output_final_state
+        state, out = initial_state, []
+        for t in range(q.shape[1]):
+            state = state * g[:, t].exp()[..., None, None]
+            answer = (k[:, t, :, None] @ state)[:, :, 0]
+            change = beta[:, t, :, None] * (v[:, t] - answer)
+            state = state + k[:, t, :, :, None] * change[:, :, None]
+            out.append(scale * (q[:, t, :, None] @ state)[:, :, 0])
+        return torch.stack(out, dim=1), state
+
+    return chunk_gated_delta_rule
+
+
+@pytest.mark.parametrize("name", ["deltanet", "gated_deltanet"])
+def test_delta_rules_hand_the_kernel_what_it_takes(name, monkeypatch):
+    torch.manual_seed(0)
+    mixer = linear.build(name, n_head=2, head_dim=16).double()
+    x = torch.randn(2, 9, 32, dtype=torch.float64)
+    expected, calls = mixer(x), []
+    monkeypatch.setattr(fla, "delta_refusal", lambda k, v: None)
+    monkeypatch.setattr(fla, "_kernel", lambda package, name: recorded_kernel(calls))
+    cache = mixer.new_cache()
+    found = torch.cat([mixer(x[:, :5], cache), mixer(x[:, 5:], cache)], dim=1)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert calls == [{"g": (2, n, 2), "beta": (2, n, 2), "scale": 1.0} for n in (5, 4)]
+
+
+@pytest.mark.full
+@needs_fla
+def test_flas_own_plain_delta_rule_computes_the_same(monkeypatch):
+    naive = importlib.import_module("fla.ops.gated_delta_rule.naive")
+
+    def kernel(q, k, v, g, beta, **settings):
+        return naive.naive_recurrent_gated_delta_rule(q, k, v, beta, g, **settings)
+
+    monkeypatch.setattr(fla, "_kernel", lambda package, name: kernel)
+    q, k, v, log_decay, state = inputs(1)
+    k, rate = torch.nn.functional.normalize(k, dim=-1), log_decay.exp()
+    expected = _delta.recurrent(
+        q, rate * k, v, log_decay, k, -rate * log_decay.exp() * k, state
+    )  # as in _delta.delta_rule
+    for one, other in zip(fla.delta_rule(q, k, v, log_decay, rate, state), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@needs_fla
+def test_the_kernel_takes_the_arguments_that_are_given():
+    source = importlib.util.find_spec("fla").submodule_search_locations[0]
+    tree = ast.parse((Path(source) / "ops/gated_delta_rule/chunk.py").read_text("utf-8"))
+    (kernel,) = (x for x in tree.body if getattr(x, "name", "") == "chunk_gated_delta_rule")
+    names = [argument.arg for argument in kernel.args.args]
+    assert names[:8] == list(inspect.signature(recorded_kernel([])).parameters)
+
+
+def test_wide_keys_of_a_delta_rule_are_refused():
+    wide = OnGPU(channels=320)
+    assert fla.delta_refusal(wide, wide) == "320 channels of keys are above 256"
 
 
 @pytest.mark.gpu

@@ -30,6 +30,14 @@ def assert_starts(parameter, by_channel):
 
 
 @places
+@pytest.mark.parametrize("name", ["rwkv6", "rwkv7"])
+def test_output_norms_of_rwkv_rise_with_the_depth(name, layer, n_layer):
+    norm = built(name, layer, n_layer).norm
+    assert_starts(norm.weight, lambda i: ((layer + 1) / n_layer) ** 0.7)
+    assert torch.all(norm.bias == 0)
+
+
+@places
 def test_rwkv6_starts_as_published(layer, n_layer):
     mixer, (rising, falling) = built("rwkv6", layer, n_layer), ratios(layer, n_layer)
     assert_starts(mixer.blend, lambda i: 1 - (i / WIDTH) ** falling)
