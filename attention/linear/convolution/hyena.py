@@ -73,8 +73,8 @@ class Hyena(Mixer):
         """Return y [B, L, width] of q, k and v, [B, L, width] each."""
         entered = with_past(k * v, self.taps.length - 1, cache, "recent_products").mT
         taps = self.taps(entered.shape[-1], q.dtype)
-        y = convolved(entered, taps, q.shape[1], chunk).mT
-        return q * (y + self.skip.to(q.dtype) * k * v)
+        taps = torch.cat([taps[:, :1] + self.skip.to(q.dtype)[:, None], taps[:, 1:]], dim=-1)
+        return q * convolved(entered, taps, q.shape[1], chunk).mT
 
 
 MIXER = Hyena
