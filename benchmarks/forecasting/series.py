@@ -166,8 +166,8 @@ def _read(path: Path) -> pandas.DataFrame:
 
 
 def _eeg() -> pandas.DataFrame:
-    with cbook.get_sample_data("eeg.dat") as file:
-        values = np.frombuffer(file.read(), np.float64).reshape(-1, 4)
+    path = str(cbook.get_sample_data("eeg.dat", asfileobj=False))
+    values = np.fromfile(path, np.float64).reshape(-1, 4)
     return pandas.DataFrame(values, columns=[f"channel {n}" for n in range(1, 5)])
 
 
