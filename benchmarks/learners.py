@@ -28,6 +28,7 @@ LEARNERS = {
     "masked_text": "benchmarks.language.masked_text:LEARNER",
     "orbits": "benchmarks.orbit_learner:LEARNER",
     "problem": "benchmarks.recall.data:LEARNER",
+    "problem_published": "benchmarks.recall.published_start:LEARNER",
     "shards": "benchmarks.language.text_learners:SHARDS",
     "text": "benchmarks.language.text_learners:TEXT",
     "worlds": "benchmarks.worlds.learner:LEARNER",

@@ -12,6 +12,7 @@ import yaml
 
 from benchmarks.published import compare
 from benchmarks.published import tables as published
+from benchmarks.published.tables import PublishedTable
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Result
@@ -102,7 +103,7 @@ class PaperStudy(Study):
 
     def _compared(
         self, results: Sequence[Result], config: Mapping[str, Any]
-    ) -> Iterator[tuple[published.PublishedTable, compare.Ours, bool]]:
+    ) -> Iterator[tuple[PublishedTable, compare.Ours, bool]]:
         """Yield each published table with our values, and whether they are of its own setting."""
         changed = self.changes(config).keys() - set(REPEATS)
         as_published = config["preset"] == "paper" and not changed and not config.get("checkpoints")

@@ -41,13 +41,14 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
             case = Case(study.name, MEASUREMENT, "all", setting={"series": label})
             made.append(Cell(missing, case, {"why": str(reason)}))
             continue
-        data = {"name": label, "gaps": settings.gaps, "drop": list(settings.drop)}
+        data: dict[str, Any] = {"name": label, "gaps": settings.gaps, "drop": list(settings.drop)}
         data |= {"n_val": settings.n_val, "n_test": settings.n_test}
         inputs = {} if file is None else {"file": file}
         for horizon in settings.horizons:
-            sizes = {"lookback": settings.lookback, "horizon": horizon}
-            ForecastData(**data, **sizes, file=file)  # refuses, before anything is trained
-            for cell in _of_task(study, settings, {**data, **sizes}):
+            of_task = {**data, "lookback": settings.lookback, "horizon": horizon}
+            # Refuses what cannot be read or cut, before anything is trained.
+            ForecastData(**of_task, file=None if file is None else str(file))
+            for cell in _of_task(study, settings, of_task):
                 made.append(Cell(cell.function, cell.case, cell.arguments, inputs=inputs))
     return made
 

@@ -89,8 +89,8 @@ class Forecasts:
     def __post_init__(self) -> None:
         check_not_empty(self, "series", "horizons", "seeds", "lrs")
         sizes = ("lookback", "horizons", "patch", "n_layer", "n_head", "head_dim", "steps")
-        sizes = (*sizes, "val_steps", "batch_size", "n_val", "n_test")
-        check_at_least(self, dict.fromkeys(sizes, 1))
+        more = ("val_steps", "batch_size", "n_val", "n_test")
+        check_at_least(self, dict.fromkeys((*sizes, *more), 1))
         check_at_least(self, {"seeds": 0, "lrs": 1e-9, "exponents": 1e-9, "dropout": 0})
         if self.gaps not in ("refuse", "carry"):
             raise ValueError(f"gaps must be refuse or carry, got {self.gaps!r}")

@@ -67,8 +67,9 @@ class _PatchBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        for part, norm in zip((self._mixed, self.mlp), self.norms, strict=True):
-            x = norm((x + self.dropout(part(x))).transpose(1, 2)).transpose(1, 2)
+        first, second = self.norms
+        x = first((x + self.dropout(self._mixed(x))).transpose(1, 2)).transpose(1, 2)
+        x = second((x + self.dropout(self.mlp(x))).transpose(1, 2)).transpose(1, 2)
         return x
 
     def _mixed(self, x: Tensor) -> Tensor:

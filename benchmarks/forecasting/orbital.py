@@ -50,8 +50,9 @@ def light_curve() -> tuple[Array, Array]:
 def _orbit(axis: float, eccentricity: float, periapsis: float) -> tuple[Array, Array]:
     """Return position and velocity of a planet around one solar mass, [T, 2]."""
     times = np.arange(LENGTH) / PER_ORBIT * float(kepler.period(1.0, 1.0))
-    elements = [[x] for x in (axis, eccentricity, periapsis, 0.0, 1.0)]
-    position, velocity = kepler.relative_orbit(*elements, times[None])
+    position, velocity = kepler.relative_orbit(
+        [axis], [eccentricity], [periapsis], [0.0], [1.0], times[None]
+    )
     return position[0], velocity[0]
 
 

@@ -151,10 +151,14 @@ def load(
 
 
 def _read(path: Path) -> pandas.DataFrame:
-    """Return the columns of a CSV without that of dates; a file without headings has numbers."""
+    """Return the columns of a CSV without that of dates.
+
+    A file whose first word is a number or a date has no headings.
+    """
     try:
-        first = pandas.read_csv(path, header=None, nrows=1)
-        headed = all(pandas.to_numeric(first.iloc[0], errors="coerce").isna())
+        first = pandas.read_csv(path, header=None, nrows=1, dtype=str).iloc[0, :1]
+        read = (pandas.to_numeric, pandas.to_datetime)
+        headed = all(to(first, errors="coerce").isna().all() for to in read)
         table = pandas.read_csv(path, header=0 if headed else None)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no CSV: {' '.join(str(error).split())}") from None
@@ -166,8 +170,8 @@ def _read(path: Path) -> pandas.DataFrame:
 
 
 def _eeg() -> pandas.DataFrame:
-    with cbook.get_sample_data("eeg.dat") as file:
-        values = np.frombuffer(file.read(), np.float64).reshape(-1, 4)
+    path = str(cbook.get_sample_data("eeg.dat", asfileobj=False))
+    values = np.fromfile(path, np.float64).reshape(-1, 4)
     return pandas.DataFrame(values, columns=[f"channel {n}" for n in range(1, 5)])
 
 

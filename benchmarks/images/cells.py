@@ -152,7 +152,7 @@ def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
         tracks: Orbits that the best possible answers are computed from.
     """
     made = ImageData(**data)
-    x, labels = _pixels(made, "train", min(made.n_train, FITTED))
+    x, labels = _pixels(made, "train", min(data["n_train"], FITTED))
     asked, truth = _pixels(made, "test", data["n_test"])
     outcomes = [
         Outcome({"top1": _percent(plain.fit(x, labels).predict(asked) == truth)}, variant=name)

@@ -131,7 +131,7 @@ def _crop(image: Image.Image, draw: np.random.Generator) -> tuple[float, float, 
     width, height = image.size
     for _ in range(10):
         area = width * height * draw.uniform(*AREA)
-        shape = math.exp(draw.uniform(*(math.log(x) for x in SHAPE)))
+        shape = math.exp(draw.uniform(math.log(SHAPE[0]), math.log(SHAPE[1])))
         wide, high = math.sqrt(area * shape), math.sqrt(area / shape)
         if wide <= width and high <= height:
             left, top = draw.uniform(0, width - wide), draw.uniform(0, height - high)

@@ -61,8 +61,8 @@ class Pictures(Sequences):
         if self.files is not None:
             size = get(self.task).size
             read = [folder.pixels(self.images[i][0], size, self._draw()) for i in indices]
-            labels = [self.images[i][1] for i in indices]
-            return {"images": torch.from_numpy(np.stack(read)), "labels": torch.tensor(labels)}
+            known = torch.tensor([self.images[i][1] for i in indices])
+            return {"images": torch.from_numpy(np.stack(read)), "labels": known}
         if self.task == "digits":
             images, classes = self.digits[indices], self.target[indices]
         else:
@@ -224,8 +224,7 @@ def mixed(images: Tensor) -> tuple[Tensor, Tensor, float]:
 def image_model(data: Mapping[str, Any], **model: Any) -> ImageModel:
     """Return a model of the task's images."""
     task = get(data["task"])
-    sizes = {"size": task.size, "patch": task.patch, "channels": task.channels}
-    return ImageModel(**sizes, **model)
+    return ImageModel(task.size, task.patch, task.channels, **model)
 
 
 def load_image(path: Path) -> ImageModel:

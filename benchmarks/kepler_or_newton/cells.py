@@ -20,6 +20,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval, r_squared
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
+from worldmodel.models.trained import TrainedModel
 from worldmodel.probes.implied.asked import Prompts
 from worldmodel.probes.implied.references import continuations, truths
 from worldmodel.probes.motion import rollout
@@ -133,6 +134,7 @@ def _read(features: Features, protocol: Protocol, n: int, labels: int, body: str
 
 
 def _model(pretrained: Path | None, job: Job | None) -> NextTokenModel:
+    model: TrainedModel
     if pretrained is not None:
         model = load_model(pretrained / CHECKPOINT)
     else:

@@ -76,6 +76,7 @@ def force(
     data = _orbits(job["data"], world)
     checkpoint = None if pretrained is None else pretrained / CHECKPOINT
     model = training.train(job, folder, scratch, progress, checkpoint)
+    assert isinstance(model, GPTModel)
     columns = _predictor(model, options(job))(data)
     return _forces(columns, data, folder, job["seed"], training.device(job))
 

@@ -59,6 +59,7 @@ def train_and_test(
         progress: Told how far training is.
     """
     model = training.train(job, folder, scratch, progress)
+    assert isinstance(model, GPTModel)
     steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
     device = training.device(job)
     model.to("cpu" if device == "cpu" else "cuda").eval()

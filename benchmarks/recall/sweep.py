@@ -83,6 +83,7 @@ class Sweep:
         mlp: What follows attention in a block: gelu, swiglu or none.
         norm: layer or rms.
         positions: ``rope``, or ``learned`` absolute positions in its stead.
+        init: ``ours``, or ``published`` for zoology's initial sizes and its tied head.
         optimizer: ``adamw`` or ``muon``.
         min_lr_ratio: The learning rate at the end, as a share of that at the start.
         steps: Most training steps.
@@ -106,6 +107,7 @@ class Sweep:
     mlp: str = "none"
     norm: str = "layer"
     positions: str = "rope"
+    init: str = "ours"
     optimizer: str = "adamw"
     min_lr_ratio: float = 0.0
     steps: int = 1200
@@ -126,6 +128,8 @@ class Sweep:
             raise ValueError(f"val_steps must be at most steps {self.steps}, got {self.val_steps}")
         if self.positions not in ("rope", "learned"):
             raise ValueError(f"positions must be rope or learned, got {self.positions!r}")
+        if self.init not in ("ours", "published"):
+            raise ValueError(f"init must be ours or published, got {self.init!r}")
         if not 0 < self.stop_at <= 1:
             raise ValueError(f"stop_at must be in (0, 1], got {self.stop_at}")
         if not 0 <= self.min_lr_ratio <= 1:
@@ -151,7 +155,8 @@ class Sweep:
         """Return how one model is trained on a problem.
 
         Raises:
-            ValueError: Epochs are asked for of an endless stream of examples.
+            ValueError: Epochs are asked for of an endless stream of examples, or the published
+                start of a model that has none.
         """
         learned, length = self.positions == "learned", exercise.problem.seq_len
         steps = self.steps
@@ -189,6 +194,10 @@ class Sweep:
             "val_steps": min(self.val_steps, steps),
             "stop_when": {"metric": "val_accuracy", "above": self.stop_at},
         }
+        if self.init == "published":
+            if job["learner"] != "problem":
+                raise ValueError(f"init published has no form for {exercise.problem.name}")
+            job["learner"], job["model"]["tied"] = "problem_published", True
         if trial.warm:
             job["sharpen_when"] = {"metric": "val_accuracy", "above": self.warm_up}
         if changes := self.training.changes():

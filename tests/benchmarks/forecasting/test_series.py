@@ -40,6 +40,14 @@ def test_solar_has_neither_dates_nor_headings(tmp_path):
     assert made.ends == (70, 80, 100)
 
 
+@pytest.mark.parametrize("headed", [True, False])
+def test_a_first_row_of_numbers_behind_a_date_is_one_of_values(tmp_path, headed):
+    frame = dated(table(50)).set_axis(["date", "0", "1", "OT"], axis=1)  # as electricity.csv has it
+    frame.to_csv(tmp_path / "mine.csv", index=False, header=headed)
+    made = series.load("mine.csv", tmp_path / "mine.csv")
+    assert made.values.shape == (50, 3)
+
+
 def test_a_window_is_scored_in_its_own_part_alone(tmp_path):
     dated(table(200)).to_csv(tmp_path / "weather.csv", index=False)
     made = series.load("weather", tmp_path / "weather.csv")

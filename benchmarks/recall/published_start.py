@@ -1,0 +1,61 @@
+"""Recall models that start as zoology's: small weights everywhere, and the embedding as head.
+
+HazyResearch/zoology d88d6f5, zoology/model.py: all matrices and embeddings are normal with a
+deviation of 0.02, projections to the residual stream by the root of the number of blocks less;
+the head is the embedding, which is not scaled up. Its dropout is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.learners import Learner
+from benchmarks.recall.data import ProblemData
+from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.load import restored
+from worldmodel.models.text import TokenModel
+
+DEVIATION = 0.02
+
+
+class PublishedStart(TokenModel):
+    """A model of tokens with zoology's initial sizes and tied head.
+
+    Args:
+        vocab_size: Number of token ids.
+        **kwargs: As for :class:`worldmodel.models.text.TokenModel`.
+    """
+
+    def __init__(self, vocab_size: int, **kwargs: Any) -> None:
+        super().__init__(vocab_size, **kwargs)
+        depth = math.sqrt(len(self.gpt.blocks))
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                residual = name.endswith(("project", "mlp.2", "mlp.down"))
+                nn.init.normal_(module.weight, std=DEVIATION / depth if residual else DEVIATION)
+
+    def embedded(self, tokens: Tensor) -> Tensor:
+        """Return the inputs [B, T, width] of the first block for tokens [B, T]."""
+        x: Tensor = self.embedding(tokens)
+        if self.positions is not None:
+            x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        return x
+
+
+def published_model(data: Mapping[str, Any], **model: Any) -> PublishedStart:
+    """Return a model with the vocabulary of the problem."""
+    return PublishedStart(ProblemData(**data).problem.vocab_size, **model)
+
+
+def load_published(path: Path) -> PublishedStart:
+    """Return the model of a checkpoint."""
+    return restored(PublishedStart, read_checkpoint(path), path)
+
+
+LEARNER = Learner(published_model, ProblemData, load_published)
