@@ -29,13 +29,18 @@ def test_explain_says_who_serves_and_why_others_do_not():
     assert "<tr><th>sdpa</th><td>serves this call</td></tr>" in softmax._repr_html_()
 
 
+WITH_FLA = (
+    "deltanet", "gated_deltanet", "gla", "hgrn2", "linear", "mamba2", "retnet", "rwkv6", "zeros"
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("mixer", attention.names("linear"))
 def test_explain_says_how_a_mixer_is_summed(mixer, monkeypatch):
     many, one = torch.zeros(1, 2, 8, 32), torch.zeros(1, 2, 1, 32)
     found = explain(mixer, many)
     assert found.chosen == "chunks"
     assert found.refused["recurrence"] == "not needed"
-    assert ("fla" in found.refused) == (mixer != "rwkv7")
+    assert ("fla" in found.refused) == (mixer in WITH_FLA)
     for kernel in set(found.refused) - {"recurrence"}:
         assert "its kernels run on CUDA" in found.refused[kernel]
     assert explain(mixer, one).chosen == "recurrence"
@@ -46,7 +51,7 @@ def test_explain_says_how_a_mixer_is_summed(mixer, monkeypatch):
         explain(mixer, many, p=3)
 
 
-@pytest.mark.parametrize("mixer", [m for m in attention.names("linear") if m != "rwkv7"])
+@pytest.mark.parametrize("mixer", WITH_FLA)
 def test_explain_asks_of_the_channels_that_the_kernels_get(mixer, monkeypatch):
     asked = []
     kernels = linear.get(mixer).kernels
@@ -177,7 +182,11 @@ def test_an_argument_the_variant_does_not_take_is_named(name):
         ("zeros", "n_kv_head", "zeros has no n_kv_head; every quadratic variant takes one"),
         ("gla", "rope_base", "gla has no rope_base; every quadratic variant, .* and zeros take"),
         ("lssar", "chunk", "lssar has no chunk; every linear mixer takes one"),
-        ("lssar", "seed", "lssar has no seed; it takes p, n_kv_head, rope_base, .*, backend$"),
+        (
+            "lssar",
+            "seed",
+            "lssar has no seed; it takes p, n_kv_head, rope_base, .*, backend, causal$",
+        ),
         ("mamba2", "seed", "mamba2 has no seed; it takes state, chunk$"),
     ],
 )

@@ -183,7 +183,7 @@ def test_the_command_line_trains_tests_and_draws_the_sentence_of_the_paper(
         ("--data.protocol=paper", "'protocol'; choose from batch_size"),
         ("--data.tokenizer=gpt3", "tokenizer 'gpt3' is no file"),
         ("--data=TextDat", "class 'TextDat'; choose from OrbitData, TextData, ShardData"),
-        ("--data=OrbitData", "TextModel does not read OrbitData"),
+        ("--data=OrbitData", "numbers.txt holds no finished dataset"),
         ("--model=worldmodel.models.orbit.NextTokenModel", "NextTokenModel does not read TextData"),
     ],
 )

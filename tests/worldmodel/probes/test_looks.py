@@ -178,5 +178,5 @@ def test_what_no_intervention_changed_has_no_panel(tmp_path, monkeypatch, drawn,
 def test_a_dollar_sign_in_a_label_does_not_cost_the_figure(tmp_path):
     metrics = {"r_ib": [0.5, 0.4, 0.6], "d_ib": [0.5, 0.4, 0.6]}
     one = result("$x^{$", metrics=metrics)
-    bias_figures.state_bias_plane([one], tmp_path / "plane.png")
-    assert (tmp_path / "plane.png").read_bytes().startswith(b"\x89PNG")
+    bias_figures.state_bias_dots([one], tmp_path / "dots.png")
+    assert (tmp_path / "dots.png").read_bytes().startswith(b"\x89PNG")
