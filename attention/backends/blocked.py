@@ -66,7 +66,7 @@ def attend(
     k, v = (reference.one_per_head(x, q.shape[1]) for x in (k, v))
     p = float(spec.p) if spec.reweights else 0.0
     with torch.autocast("cpu", enabled=False):
-        return _Blocks.apply(q, k, v, p)  # type: ignore[no-any-return]
+        return _Blocks.apply(q, k, v, p)
 
 
 class _Blocks(torch.autograd.Function):
