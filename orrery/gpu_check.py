@@ -126,12 +126,12 @@ def correctness(extent: Extent) -> Iterator[dict[str, Any]]:
         if dtype != "float32" and name not in eager.NAMES:
             continue  # nothing plain to compare with
         try:
-            error, allowed = _errors(get(name), queries, getattr(torch, dtype), extent)
+            found, allowed = _errors(get(name), queries, getattr(torch, dtype), extent)
         except Exception as error:  # whatever a compiler or a driver does
             reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             yield {**line, "passed": False, "error": None, "reason": reason}
             continue
-        yield {**line, "passed": error <= allowed, "error": error, "allowed": allowed}
+        yield {**line, "passed": found <= allowed, "error": found, "allowed": allowed}
 
 
 def _errors(
@@ -167,7 +167,10 @@ def _errors(
         ratios = [float((a.double() - b).detach().norm() / b.detach().norm()) for a, b in pairs]
         return max(ratios) if all(x == x for x in ratios) else float("inf")
 
-    ours = largest(run(lambda *a: attend_spec(*a, backend=extent.backend), dtype))
+    def served(q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, numbers: Any) -> Tensor:
+        return attend_spec(q, k, v, spec, numbers, extent.backend)
+
+    ours = largest(run(served, dtype))
     if dtype == torch.float32:
         return ours, FLOAT32
     if not differentiate:  # the plain operations have no queries of their own

@@ -12,6 +12,7 @@ slope e^z / (1 + e^z) costs no second exponential.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +25,8 @@ from attention.spec import AttnSpec
 
 ROWS = 64
 """Rows of a block."""
+ENTRIES = 2**18
+"""Weights of a block, of several heads where rows are short: 1 MiB in float32."""
 WHOLE = AttnSpec("blocked", phi="softplus", scale="log_dim_log_row")
 """What is served, with a re-weighting or without."""
 
@@ -63,7 +66,7 @@ def attend(
     k, v = (reference.one_per_head(x, q.shape[1]) for x in (k, v))
     p = float(spec.p) if spec.reweights else 0.0
     with torch.autocast("cpu", enabled=False):
-        return _Blocks.apply(q, k, v, p)  # type: ignore[no-any-return]
+        return _Blocks.apply(q, k, v, p)
 
 
 class _Blocks(torch.autograd.Function):
@@ -79,11 +82,12 @@ class _Blocks(torch.autograd.Function):
         scaled, units, values = _inputs(q, k, v)
         out = torch.empty_like(values)
         rows = q.new_zeros([3, *scaled.shape[:2], 1])
-        for start in range(0, q.shape[2], ROWS):
-            here = slice(start, min(start + ROWS, q.shape[2]))
-            f = torch.bmm(scaled[:, here], units[:, : here.stop].mT).exp_().log1p_()
-            f[:, :, start:].tril_()
-            norm, stretch, gain = rows[:, :, here]
+        memory = _Memory(q)
+        for some, here in _blocks(q):
+            f = memory.product("f", scaled[some, here], units[some, : here.stop].mT)
+            f.exp_().log1p_()
+            f[:, :, here.start :].tril_()
+            norm, stretch, gain = rows[:, some, here]
             torch.reciprocal(f.sum(dim=-1, keepdim=True), out=norm)
             weight = f
             if p:
@@ -92,10 +96,10 @@ class _Blocks(torch.autograd.Function):
                 # Of a dead row the stretch is 0, and so are its weights and its gradient.
                 stretch.copy_(torch.where(largest > DEAD_BELOW, 1 / largest, 0.0))
                 ratio = _ratio(f, count, offset, norm, stretch)
-                weight = _power(ratio, p - 1).mul_(ratio)
+                weight = _power(ratio, p - 1, memory).mul_(ratio)
             total = weight.sum(dim=-1, keepdim=True)
             gain.copy_(torch.where(total > 0, 1 / total, 0.0))
-            torch.mul(torch.bmm(weight, values[:, : here.stop]), gain, out=out[:, here])
+            torch.mul(torch.bmm(weight, values[some, : here.stop]), gain, out=out[some, here])
         ctx.p = p
         ctx.save_for_backward(q, k, v, out, rows)
         return out.view_as(v)
@@ -111,19 +115,21 @@ class _Blocks(torch.autograd.Function):
         # The mean of dP = dO . v under the weights is dO . o.
         mean = (upstream * out).sum(dim=-1, keepdim=True)
         by_weight = upstream * rows[2]
-        for start in range(0, q.shape[2], ROWS):
-            here = slice(start, min(start + ROWS, q.shape[2]))
-            norm, stretch, gain = rows[:, :, here]
-            seen = units[:, : here.stop]
-            exponential = torch.bmm(scaled[:, here], seen.mT).exp_()
-            exponential[:, :, start:].tril_()
-            f = exponential.log1p()
-            slope = exponential.div_(exponential + 1)
-            change = torch.bmm(upstream[:, here], values[:, : here.stop].mT).sub_(mean[:, here])
+        memory = _Memory(q)
+        for some, here in _blocks(q):
+            norm, stretch, gain = rows[:, some, here]
+            seen = units[some, : here.stop]
+            exponential = memory.product("slope", scaled[some, here], seen.mT).exp_()
+            exponential[:, :, here.start :].tril_()
+            f = torch.log1p(exponential, out=memory.like("f", exponential))
+            more = torch.add(exponential, 1, out=memory.like("square", exponential))
+            slope = exponential.div_(more)
+            change = memory.product("change", upstream[some, here], values[some, : here.stop].mT)
+            change.sub_(mean[some, here])
             if p:
                 count, offset = _counts(here, q)
                 ratio = _ratio(f, count, offset, norm, stretch)
-                lower = _power(ratio, p - 1)
+                lower = _power(ratio, p - 1, memory)
                 weight = ratio.mul_(lower)
                 change.mul_(lower)
                 scale = p * stretch * gain * norm
@@ -133,12 +139,48 @@ class _Blocks(torch.autograd.Function):
             else:
                 weight = f
                 change.mul_(norm)
-            dv[:, : here.stop].baddbmm_(weight.mT, by_weight[:, here])
+            dv[some, : here.stop].baddbmm_(weight.mT, by_weight[some, here])
             change.mul_(slope)
-            torch.bmm(change, seen, out=dq[:, here])
-            dk[:, : here.stop].baddbmm_(change.mT, scaled[:, here])
+            torch.bmm(change, seen, out=dq[some, here])
+            dk[some, : here.stop].baddbmm_(change.mT, scaled[some, here])
         dq = _through_unit(dq.view_as(q) * _scale(q), q)
         return dq, _through_unit(dk.view_as(k), k), dv.view_as(v), None
+
+
+class _Memory:
+    """Memory for the matrices of a block, taken once: fresh pages cost as much as the sums."""
+
+    def __init__(self, q: Tensor) -> None:
+        batch, heads, length, _ = q.shape
+        self._q, self._size = q, min(_together(length), batch * heads) * ROWS * length
+        self._known: dict[str, Tensor] = {}
+
+    def like(self, name: str, block: Tensor) -> Tensor:
+        """Return the memory of a name in the shape of a block; what it held is lost."""
+        return self._shaped(name, block.shape)
+
+    def product(self, name: str, a: Tensor, b: Tensor) -> Tensor:
+        """Return a @ b in the memory of a name."""
+        return torch.bmm(a, b, out=self._shaped(name, (*a.shape[:2], b.shape[2])))
+
+    def _shaped(self, name: str, shape: Sequence[int]) -> Tensor:
+        if name not in self._known:
+            self._known[name] = self._q.new_empty(self._size)
+        return self._known[name][: math.prod(shape)].view(*shape)
+
+
+def _together(length: int) -> int:
+    """Return how many heads a block takes."""
+    return max(1, ENTRIES // (ROWS * max(length, 1)))
+
+
+def _blocks(q: Tensor) -> Iterator[tuple[slice, slice]]:
+    """Yield the heads, of all sequences, and the rows of each block."""
+    batch, heads, length, _ = q.shape
+    together = _together(length)
+    for head in range(0, batch * heads, together):
+        for start in range(0, length, ROWS):
+            yield slice(head, head + together), slice(start, min(start + ROWS, length))
 
 
 def _inputs(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -165,21 +207,22 @@ def _ratio(f: Tensor, count: Tensor, offset: Tensor, norm: Tensor, stretch: Tens
     return f
 
 
-def _power(ratio: Tensor, p: float) -> Tensor:
-    """Return ratio^p as a new tensor, 0 where the ratio is: whole powers by squaring."""
+def _power(ratio: Tensor, p: float, memory: _Memory) -> Tensor:
+    """Return ratio^p, 0 where the ratio is, which stays: whole powers by squaring."""
+    power = memory.like("power", ratio)
     if p == 0:
-        return (ratio > 0).to(ratio.dtype)
+        return power.copy_(ratio > 0)
     if p != int(p):
-        return ratio**p
-    result, square, rest = None, ratio, int(p)
-    while rest:
+        return torch.pow(ratio, p, out=power)
+    square, rest, empty = ratio, int(p), True
+    while True:
         if rest & 1:
-            result = square.clone() if result is None else result.mul_(square)
+            power = power.copy_(square) if empty else power.mul_(square)
+            empty = False
         rest >>= 1
-        if rest:
-            square = square * square
-    assert result is not None
-    return result
+        if not rest:
+            return power
+        square = torch.mul(square, square, out=memory.like("square", ratio))
 
 
 def _through_unit(gradient: Tensor, x: Tensor) -> Tensor:

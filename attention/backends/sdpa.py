@@ -30,8 +30,9 @@ def attend(
     length, total = q.shape[-2], k.shape[-2]
     shared = q.shape[1] // k.shape[1] if q.shape[1] else 1
     if length == total:
-        grouped = {"enable_gqa": True} if shared > 1 else {}
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=True, **grouped)
+        return functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True, enable_gqa=shared > 1
+        )
     # With fewer queries than keys torch aligns the causal mask to the first key; ours to the last.
     mask = None
     if length > 1:
