@@ -76,15 +76,14 @@ def attend(
     bias = plan.bias_table(spec, q, learned)
     width = q.shape[-1]
     made = plan.make(spec, width)
+    given = [x for x in (q, k, v, tau, bias) if x is not None]
+    needs_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in given)
+    if decode.serves(q, k, needs_gradient):
+        return decode.attend(q, k, v, made, tau, bias, learned.get("inverse_lengths"))
+    k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     # Channels of zeros change no score; the scale is that of the caller's width.
     more = next(dim for dim in tiles.HEAD_DIMS if dim >= width) - width
     if more:
         q, k, v = (functional.pad(x, (0, more)) for x in (q, k, v))
-    given = [x for x in (q, k, v, tau, bias) if x is not None]
-    needs_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in given)
-    if decode.serves(q, k, needs_gradient):
-        out = decode.attend(q, k, v, made, tau, bias, learned.get("inverse_lengths"))
-    else:
-        k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
-        out = ops.attend(q, k, v, made, tau, bias, atomic)
+    out = ops.attend(q, k, v, made, tau, bias, atomic)
     return out[..., :width] if more else out
