@@ -32,7 +32,7 @@ METRICS = {
 """The study's names of what :func:`timings` returns."""
 EAGER = Backend(
     refuses=lambda spec, q, v: None,
-    avoids=lambda spec, q: "it is measured, not used",
+    avoids=lambda spec, q, v: "it is measured, not used",
     attend=lambda q, k, v, spec, learned: eager.attend(q, k, v, spec, (learned or {}).get("tau")),
 )
 
