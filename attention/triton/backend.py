@@ -38,9 +38,8 @@ def _lacks(device: int) -> str | None:
     if torch.version.hip:
         return "the kernels are written for NVIDIA's GPUs"
     if ops.architecture(device) is None:
-        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
         return (
-            f"{shared // 1024} KiB of shared memory a block are less than the "
+            f"{ops.shared_memory(device)} KiB of shared memory a block are less than the "
             f"{min(tiles.SHARED.values())} KiB that the smallest tiles may take"
         )
     return None

@@ -320,5 +320,10 @@ def architecture(device: int | None) -> str | None:
     if INTERPRETED:
         return tiles.INTERPRETER
     found = torch.cuda.get_device_properties(device)
-    capability = 10 * found.major + found.minor
-    return tiles.table_for(capability, found.shared_memory_per_block_optin // 1024)
+    return tiles.table_for(10 * found.major + found.minor, shared_memory(device))
+
+
+def shared_memory(device: int | None) -> int:
+    """Return the KiB of shared memory that one block may have on a GPU."""
+    found: Any = torch.cuda.get_device_properties(device)
+    return found.shared_memory_per_block_optin // 1024
