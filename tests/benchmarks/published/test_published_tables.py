@@ -30,8 +30,8 @@ MADE_UP = {
 
 # Rows of none of our variants and mixers: other models, tokens, contexts and noise.
 OTHERS = {
-    "aft", "cosformer", "dlinear", "flash", "gmlp", "hedgehog", "itransformer", "patchtst",
-    "performer", "rwkv4", "softmax_naive", "synthesizer_dense", "synthesizer_random", "titans",
+    "aft", "cosformer", "dlinear", "flash", "gmlp", "itransformer", "patchtst",
+    "softmax_naive", "synthesizer_dense", "synthesizer_random", "titans",
     "tnn", "ttt",
     *(f"position {i}" for i in range(15)),
     *(f"{steps} steps" for steps in ("2.5", "5.5", "10.5", "24")),
