@@ -74,8 +74,10 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
             label_ends(axis, [End(x, len(seeds) - 0.5, y, CONTROL) for x, y in levels.items()])
         axes[-1][0].set_xlabel("seed of the backbone")
         handles = [Line2D([], [], ls="none", **_mark(style[x]), label=display(x)) for x in series]
-        early = {"marker": "o", "ls": "none", "mfc": "none", "alpha": 0.6}
-        handles.append(Line2D([], [], color=CONTROL, label="stopped by validation", **early))
+        early = "stopped by validation"
+        handles.append(
+            Line2D([], [], marker="o", ls="none", mfc="none", alpha=0.6, color=CONTROL, label=early)
+        )
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
         return [Picture(CAPTION, [save_figure(figure, out / "backbones.png")])]
 

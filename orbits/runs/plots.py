@@ -113,11 +113,11 @@ def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: floa
     axis.pcolormesh(*grid, values, cmap=colours, vmin=-1.4, vmax=1.4, edgecolors="white", lw=1)
     for at, row in enumerate(rows.values()):
         for place, share in enumerate(row):
-            known = share is not None
-            unsure = share is None or share.low <= 0 <= share.high
-            text = f"{share.value:z.2f}" if known else "-"
-            how = {"color": PALE if not known else "#8a929a" if unsure else TRUTH}
-            axis.text(place, at, text, ha="center", va="center", fontsize=size, **how)
+            text, colour = "-", PALE
+            if share is not None:
+                unsure = share.low <= 0 <= share.high
+                text, colour = f"{share.value:z.2f}", "#8a929a" if unsure else TRUTH
+            axis.text(place, at, text, ha="center", va="center", fontsize=size, color=colour)
     axis.set_yticks(range(len(rows)), list(map(display, rows)))
     axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.tick_params(length=0)
