@@ -43,6 +43,13 @@ def refusal(capsys):
     return refused
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_over():
+    """Take back what a training of an earlier test asked PyTorch for: deterministic algorithms."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.use_deterministic_algorithms(False)
+
+
 def cpu_seconds():
     """Return the CPU time of this process and of its finished children."""
     spent = os.times()

@@ -303,7 +303,9 @@ def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
         process.send_signal(signal.SIGKILL)
     assert not (copy / folder.LINES).exists()
     done = {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
-    chosen = settings("tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS)
+    chosen = settings(
+        "tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS, n_test=40
+    )
     wanted = {cell.key for cell in study.all_cells(STUDY, chosen)}
     assert wanted - {path.parent.name for path in done}, "it was killed before the end"
     run(copy, "--resume")

@@ -155,7 +155,7 @@ def test_work_of_dask_whose_result_and_worker_are_lost_again_and_again_fails(tmp
     with Execution("dask", workers=1).start(tmp_path) as executor:
         lost = executor.submit(cells.lose, str(tmp_path / "mark"))
         with pytest.raises(WorkerLost):
-            lost.result(timeout=60)
+            lost.result(timeout=240)
 
 
 def test_the_first_error_ends_a_map(tmp_path):

@@ -34,14 +34,14 @@ CAPTIONS = {
         "that of a table of its training orbits. Right: orbits of the training's law that are "
         "closer or more eccentric than in its training. What lies beyond the panel is at its edge."
     ),
-    "implied_law_orbits": (
-        "The same prompts (grey), as their world goes on (black) and as models go on that were "
-        "trained in other worlds (colours); AU, planets alone. A row for each law of the prompts."
-    ),
     "implied_law_film": (
         "The first prompt of each world in motion: as its world goes on, and as a model of each "
         "world does, by its own predictions. Pale: the true path. A film for each law of the "
         "prompts."
+    ),
+    "implied_law_orbits": (
+        "The same prompts (grey), as their world goes on (black) and as models go on that were "
+        "trained in other worlds (colours); AU, planets alone. A row for each law of the prompts."
     ),
 }
 TITLE = "By which power of r do models continue orbits? (flat: by one law)"
