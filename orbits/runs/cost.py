@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from orbits.runs.cell import Cell
-from orbits.runs.folder import CLAIM, load
+from orbits.runs.folder import CLAIM, LINES, load
 from orbits.runs.result import Result
 
 TABLE = Path(__file__).with_name("cpu_seconds.yaml")
@@ -179,9 +179,9 @@ def main() -> None:
         metavar="DIR",
         nargs="+",
         type=Path,
-        help="results folders; others are passed over",
+        help="results folders; unfinished and other folders are passed over",
     )
-    folders = [each for each in parser.parse_args().folders if (each / CLAIM).is_file()]
+    folders = [each for each in parser.parse_args().folders if all((each / name).is_file() for name in (CLAIM, LINES))]
     rows = calibrate(result for folder in folders for result in load(folder)[0])
     print("# Made by python -m orbits.runs.cost; see its file.")
     yaml.safe_dump(rows, sys.stdout, sort_keys=False, default_flow_style=None, width=10**6)
