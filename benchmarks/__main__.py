@@ -1,4 +1,4 @@
-"""``python -m benchmarks ls | run | report | site | coverage | exam | export | migrate``: studies.
+"""``python -m benchmarks ls | run | report | site | coverage | questions | export | migrate``: studies.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from orbits.runs import flags, folder, locks, presets, study
-from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
+from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
 PACKAGES = (
@@ -35,7 +35,11 @@ migrate_speed = deferred("benchmarks.migration_speed:migrate")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input is one line on stderr and exit code 2, a failed cell 1."""
-    options = _parser().parse_args(taken(arguments))
+    words = taken(arguments)
+    if words[:1] == ["exam"]:
+        given, run = called("benchmarks questions OUT"), called("benchmarks run exam")
+        leave(f"error: the questions are written by {given}; {run} examines a model", 2)
+    options = _parser().parse_args(words)
     with one_line_errors(RuntimeError, resumes=options.command is _run):
         options.command(options)
 
@@ -80,11 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     coverage.add_argument("--markdown", action="store_true", help="print a page of Markdown")
     coverage.set_defaults(command=_coverage)
 
-    exam = commands.add_parser("exam", help="what the exam asks, for models from outside")
-    exam.add_argument("out", metavar="OUT", type=Path, help="new folder for the questions")
+    about = "the questions of the exam, for models from outside to answer"
+    questions = commands.add_parser("questions", help=about)
+    questions.add_argument("out", metavar="OUT", type=Path, help="new folder for the questions")
     about = "key of a held-back exam, a file that you keep to yourself; made if it is not there"
-    exam.add_argument("--key", metavar="FILE", type=Path, help=about)
-    exam.set_defaults(command=_exam)
+    questions.add_argument("--key", metavar="FILE", type=Path, help=about)
+    questions.set_defaults(command=_questions)
 
     export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
     export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
@@ -174,7 +179,7 @@ def _find(name: str) -> study.Study:
     return study.get(packages(*ELSEWHERE), name)
 
 
-def _exam(options: argparse.Namespace) -> None:
+def _questions(options: argparse.Namespace) -> None:
     signature, what = sheet(options.out, options.key)
     print(f"{what}: {options.out}\nsignature {signature}")
     key = "" if options.key is None else f" --key {options.key}"
