@@ -5,7 +5,7 @@ arguments. Those of the suite are of one machine with two cores, on the CPU. Mad
 
     python -m orbits.runs.cost benchmarks/results/* runs/tiny/* > orbits/runs/cpu_seconds.yaml
 
-where ``runs/tiny`` has a run of each study with ``--preset tiny``.
+where ``runs/tiny`` has runs of the studies with ``--preset tiny``, or cells of other sizes.
 """
 
 from __future__ import annotations
@@ -181,7 +181,11 @@ def main() -> None:
         type=Path,
         help="results folders; unfinished and other folders are passed over",
     )
-    folders = [each for each in parser.parse_args().folders if all((each / name).is_file() for name in (CLAIM, LINES))]
+    folders = [
+        each
+        for each in parser.parse_args().folders
+        if all((each / name).is_file() for name in (CLAIM, LINES))
+    ]
     rows = calibrate(result for folder in folders for result in load(folder)[0])
     print("# Made by python -m orbits.runs.cost; see its file.")
     yaml.safe_dump(rows, sys.stdout, sort_keys=False, default_flow_style=None, width=10**6)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from orbits import laws
 from orbits.runs.notebook import html_table
 from orbits.runs.statistics import Interval
 from symreg.formula import dimensions, symbolic
@@ -50,6 +51,8 @@ class LawScore:
         dropped: Share of points whose y has no logarithm.
         n_points: Number of points.
         thresholds: The thresholds behind the verdict.
+        opposite: The formula times -1 agrees with the law, with or without its additive constant.
+            The law's magnitude is positive, so such a formula is another law.
         predictions: Whether y itself follows the law; None where no y was given.
     """
 
@@ -75,6 +78,7 @@ class LawScore:
     dropped: float
     n_points: int
     thresholds: dict[str, float]
+    opposite: bool = False
     predictions: LawFit | None = None
 
     def record(self) -> dict[str, Any]:
@@ -109,6 +113,8 @@ def lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _compared(record: Mapping[str, Any]) -> str:
     """Return whether the formula is the law, in words."""
     law = record["target"]
+    if record.get("opposite"):
+        return f"no, {law} with the opposite sign: the law's magnitude is positive"
     if not record["law_nooff"]:
         others = [name for name in record["laws"] if name != law]
         return f"no, not {law}" + (f" but {' or '.join(others)}" if others else "")
@@ -117,8 +123,9 @@ def _compared(record: Mapping[str, Any]) -> str:
         answer = f"{law} but for an offset of {record['offset']:.3g}"
     if record["constant"] is None or record["constant_relative_error"] is None:
         return answer
-    error = record["constant_relative_error"]
-    return f"{answer}; its constant {record['constant']:.6g} is off by {error:.2%}"
+    own, error = laws.get(law).magnitude(1.0, 1.0, 1.0), record["constant_relative_error"]
+    constant = f"its constant {record['constant']:.6g} is off by {error:.2%} from {own:.6g}"
+    return f"{answer}; {constant}"
 
 
 def _followed(fit: Mapping[str, Any] | None, law: str) -> str:

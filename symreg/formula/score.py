@@ -100,6 +100,10 @@ def score(
     offset = _finite(structure.offset) if structure else None
     follows = judge.follows(values, alpha)
     law_nooff = follows or judge.follows(f_stripped(X), log_derivatives(f_stripped, X))
+    opposite = not law_nooff and (
+        judge.follows(-values, alpha)
+        or judge.follows(-f_stripped(X), log_derivatives(f_stripped, X))
+    )
     equal: symbolic.Answer = "timeout" if law_nooff else "no"
     if law_nooff and structure:
         equal = symbolic.proportional(expression, judge.law, names, snappable, X, follows)
@@ -137,6 +141,7 @@ def score(
         dropped=dropped,
         n_points=len(y),
         thresholds=dict(THRESHOLDS),
+        opposite=opposite,
         predictions=None if alone else law_fit(X, y, law, names),
     )
 

@@ -331,3 +331,19 @@ def test_a_point_beyond_the_range_of_float64_is_refused(bad):
     X[3, 1] = bad
     with pytest.raises(ValueError, match="X must be positive and finite everywhere, between"):
         score("r", X=X, y=np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("text", "opposite", "words"),
+    [
+        (f"-{G}*m1*m2/r**2", True, "no, newton with the opposite sign"),
+        (f"5-{G}*m1*m2/r**2", True, "no, newton with the opposite sign"),
+        ("-m1*m2/r", False, "no, not newton"),
+        ("3*m1*m2/r**2", False, "its constant 3 is off by 92.40% from 39.4784"),
+    ],
+)
+def test_the_sign_and_the_constant_are_named(text, opposite, words):
+    result = score(text)
+    assert result.opposite is opposite
+    assert words in repr(result)
+    assert not (opposite and result.law_nooff)
