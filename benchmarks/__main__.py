@@ -1,4 +1,4 @@
-"""``python -m benchmarks ls | run | report | site | coverage | questions | export | migrate``: studies.
+"""``python -m benchmarks COMMAND``: run and report studies, and what is made of their results.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """

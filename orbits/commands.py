@@ -154,7 +154,9 @@ def ls(options: argparse.Namespace) -> None:
 def _listed() -> dict[str, Any]:
     """Return the same as plain data, by name."""
     made = {name: protocols.get(name) for name in protocols.names()}
-    known = [*map(laws.get, laws.names()), *laws.families()]
+    named = {name: laws.get(name) for name in laws.names()}
+    formulas = {name: (law.expression, law.reference) for name, law in named.items()}
+    formulas |= {each.name: (each.expression, each.reference) for each in laws.families()}
     return {
         "protocols": {
             name: {"n_points": each.n_points, "n_bins": each.n_bins, "law": each.law}
@@ -162,7 +164,8 @@ def _listed() -> dict[str, Any]:
         },
         "shifts": {name: shifts.get(name).about for name in shifts.names()},
         "laws": {
-            law.name: {"expression": law.expression, "reference": law.reference} for law in known
+            name: {"expression": expression, "reference": reference}
+            for name, (expression, reference) in formulas.items()
         },
         "broken": list(laws.broken().values()),
     }

@@ -124,7 +124,8 @@ def read_key(path: Path) -> Exam:
         exam = Exam(**record)
     except (ValueError, KeyError, TypeError, AttributeError):  # JSON, and the fields of an exam
         raise ValueError(
-            f"{path} is no key of an exam; make one by python -m benchmarks questions OUT --key {path}"
+            f"{path} is no key of an exam; make one by "
+            f"python -m benchmarks questions OUT --key {path}"
         ) from None
     if version != SCHEMA:
         raise ValueError(f"{path}: schema must be {SCHEMA}, got {version!r}")

@@ -14,9 +14,9 @@ def main(options: argparse.Namespace) -> None:
     """List engines, with their state, and laws."""
     if options.json:
         state = {name: dataclasses.asdict(engines.get(name).status()) for name in engines.names()}
-        known = [*map(laws.get, laws.names()), *laws.families()]
         broken = [*engines.broken().values(), *laws.broken().values()]
-        formulas = {law.name: law.expression for law in known}
+        formulas = {name: laws.get(name).expression for name in laws.names()}
+        formulas |= {family.name: family.expression for family in laws.families()}
         print(json.dumps({"engines": state, "laws": formulas, "broken": broken}))
         return
     print("engines")
