@@ -13,11 +13,13 @@ from benchmarks.training import check_devices
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from benchmarks.worlds import cells as functions
+from benchmarks.worlds import exchange
 from benchmarks.worlds.families import FAMILIES, OneParameter
 from benchmarks.worlds.names import (
     ALONE,
     CEILING,
     CONTROLS,
+    EXCHANGE,
     FAMILY,
     FILTER,
     MIXTURE,
@@ -114,6 +116,24 @@ class _Grid:
         asked_of = [model for model in models if model.case.arm != TOLD]
         for name, family in self.families.items():
             yield from self._of_family(name, family, asked_of, job)
+        if settings.exchanged:
+            yield from self._exchanges(asked_of, job)
+
+    def _exchanges(self, models: Sequence[Cell], job: Job) -> Iterator[Cell]:
+        """Yield exchanges of residuals between laws, in models and in what has none."""
+        settings, first = self.settings, models[0].case
+        asked = {
+            "world": self.protocol.config(),
+            "exponents": list(settings.exchanged),
+            "n": settings.n_exchanged,
+        }
+        for model in models:
+            case = dataclasses.replace(model.case, kind=EXCHANGE)
+            yield Cell(exchange.exchange, case, asked, needs={"pretrained": model})
+        case = self._case(EXCHANGE, first.variant, UNTRAINED, first.seed)
+        yield Cell(exchange.exchange, case, {**asked, "job": job})
+        more = {**asked, "mixture": list(self.mixture.exponents)}
+        yield Cell(exchange.references, self._case(EXCHANGE, "references", "control"), more)
 
     def _of_family(
         self, name: str, family: OneParameter, models: Sequence[Cell], job: Job
@@ -235,4 +255,6 @@ class _Grid:
             name = power_name(-exponent)
             world = protocols.get(PROTOCOL, {**self.arguments, "law": name})
             world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
+        if settings.exchanged:
+            exchange.check(self.protocol, settings.exchanged, settings.n_exchanged)
         check_devices(settings.training)

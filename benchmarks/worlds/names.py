@@ -5,6 +5,7 @@ MIXTURE, TOLD, ALONE, UNTRAINED = "mixture", "told the law", "one world", "untra
 WITH_FAMILIES = "mixture with families"
 """The arm of models that are trained on laws of other families, too."""
 TABLE_WITH_FAMILIES = "table of training orbits, families too"
+EXCHANGE = "exchange"
 FAMILY = "family"
 """The kind of results in worlds of another family, and the name of that family in a setting."""
 CEILING = "orbit fits over the laws"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.worlds import exchange
 from benchmarks.worlds.names import (
     ALONE,
     CEILING,
@@ -44,7 +45,8 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said += [line for row in lawful for line in _held_out(row, longest, found)]
     said += [line for row in lawful for line in _leak(row, found)]
     said += _read_out(models, found, longest)
-    return said + [line for family in families(results) for line in _family(family, results)]
+    said += [line for family in families(results) for line in _family(family, results)]
+    return said + exchange.sentences(results)
 
 
 def _family(family: str, results: Sequence[Result]) -> list[str]:

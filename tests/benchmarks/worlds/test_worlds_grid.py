@@ -93,6 +93,8 @@ def test_each_value_counts_once_and_in_order():
         ("--attention=lsar", "lsar"),
         ("--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
         ("--families=logarithmic", "families must be among softened, yukawa, mond, got 'logar"),
+        ("--exchanged=-1.5", "exchanged needs a law and another one, got -1.5 alone"),
+        ("--exchanged=-1.5,-2.5 --n-exchanged=9", "of 9 systems of law 'power_a1_n1.5' only"),
         ("--n-laws=0", "n_laws must be at least 1"),
         ("--training.accelerator=cuda", "accelerator cuda needs 1 CUDA device"),
     ],
