@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from attention.listing import table
+from attention.listing import records, table
 from attention.triton.tiles import SHARED
 
 
@@ -30,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     if options.command == "ls":
         try:
-            print(table(options.markdown), flush=True)
+            text = json.dumps(records()) if options.json else table(options.markdown)
+            print(text, flush=True)
         except BrokenPipeError:  # the reader, for example `head`, has seen enough
             # What is left must go somewhere: Python writes it when it exits, and would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,7 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog=prog, description="Attention variants.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("ls", help="list the variants")
-    listing.add_argument("--markdown", action="store_true", help="as a Markdown table")
+    form = listing.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="as a Markdown table")
+    form.add_argument("--json", action="store_true", help="as one JSON object")
 
     aot = commands.add_parser(
         "aot", help="build the fused kernels for a GPU that is not there, and check their limits"

@@ -71,6 +71,30 @@ def table(markdown: bool = False) -> str:
     return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *errors])
 
 
+def records() -> dict[str, Any]:
+    """Return the catalogue and the linear mixers as plain data, by name."""
+    variants = {
+        spec.name: {
+            "formula": spec.formula,
+            "source": spec.source,
+            "rows sum to": spec.row_sum,
+            "sparse": spec.sparse,
+            "signed": spec.signed,
+            "learned": list(spec.learned),
+            "gated": spec.gated,
+            "arguments": list(spec.arguments),
+            "about": spec.about,
+        }
+        for spec in catalogue.CATALOGUE
+    }
+    mixers, broken = mixer_rows()
+    return {
+        "variants": variants,
+        "mixers": {row[0]: dict(zip(MIXERS[1:], row[1:], strict=True)) for row in mixers},
+        "broken": [*catalogue.BROKEN.values(), *broken],
+    }
+
+
 def check_name(name: str) -> None:
     """Refuse a name that is neither a variant's nor a mixer's."""
     mixers, broken = mixer_rows()

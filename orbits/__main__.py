@@ -82,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     solar.add_argument("--protocol", default="fixed", help="paper (as published) or fixed")
     solar.add_argument("--dt", type=float, help="one of the protocol's time steps in years")
 
-    add("ls", help="list protocols, shifts and laws")
+    listing = add("ls", help="list protocols, shifts and laws")
+    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
     return parser
 
 

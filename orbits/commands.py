@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from orbits import dataset, laws, protocols, shifts
 from orbits.dataset.card import card
@@ -129,6 +130,9 @@ def solar_system(options: argparse.Namespace) -> None:
 
 def ls(options: argparse.Namespace) -> None:
     """List protocols, shifts and laws."""
+    if options.json:
+        print(json.dumps(_listed()))
+        return
     for name in protocols.names():
         protocol = protocols.get(name)
         print(
@@ -145,3 +149,20 @@ def ls(options: argparse.Namespace) -> None:
         print(f"laws     {family.name:{width}s} {family.expression}  ({family.reference})")
     for line in laws.broken().values():
         print(f"no law: {line}")
+
+
+def _listed() -> dict[str, Any]:
+    """Return the same as plain data, by name."""
+    made = {name: protocols.get(name) for name in protocols.names()}
+    known = [*map(laws.get, laws.names()), *laws.families()]
+    return {
+        "protocols": {
+            name: {"n_points": each.n_points, "n_bins": each.n_bins, "law": each.law}
+            for name, each in made.items()
+        },
+        "shifts": {name: shifts.get(name).about for name in shifts.names()},
+        "laws": {
+            law.name: {"expression": law.expression, "reference": law.reference} for law in known
+        },
+        "broken": list(laws.broken().values()),
+    }

@@ -75,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument("folder", type=Path, help="a local copy of inductive-bias-probes")
     convert.add_argument("out", type=Path, help="folder for one .npz per model")
 
-    commands.add_parser("ls", help="list engines, with their state, and laws")
+    listing = commands.add_parser("ls", help="list engines, with their state, and laws")
+    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
     return parser
 
 

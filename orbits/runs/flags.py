@@ -11,12 +11,13 @@ from typing import Any, NoReturn
 
 import jsonargparse
 
+from orbits.runs import cost, reuse
 from orbits.runs.cli import hint, leave
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.result import Result
 from orbits.runs.settings import build_settings, resolve_types
-from orbits.runs.study import Study, all_cells, get_preset, presets, run
+from orbits.runs.study import Study, checked_cells, get_preset, presets, run
 
 
 class SettingsParser(jsonargparse.ArgumentParser):
@@ -39,7 +40,7 @@ class Chosen:
         execution: Where cells are computed.
         existing: What may happen to results that are in the folder.
         sources: Results folders to take finished cells from.
-        dry_run: Print the cells, and stop.
+        dry_run: Print the cells and what they cost, and stop.
     """
 
     settings: Any
@@ -71,7 +72,9 @@ def parse_study(study: Study, arguments: Sequence[str], prog: str) -> Chosen:
         parser.add_argument(study.words, nargs="+", help=_about(study.Settings, study.words))
     group = parser.add_argument_group("The run")
     group.add_argument("--out", type=str, help="results folder (default: runs/STUDY-PRESET)")
-    group.add_argument("--dry_run", action="store_true", help="print the cells, and stop")
+    group.add_argument(
+        "--dry_run", action="store_true", help="print the cells and what they cost, and stop"
+    )
     group.add_argument("--reuse", default="", help="comma-separated results to take cells from")
     parser.add_class_arguments(Existing, as_group=False)
     parser.add_class_arguments(Execution)
@@ -114,7 +117,7 @@ def execute(study: Study, chosen: Chosen) -> list[Result] | None:
         ValueError: The settings, the folder or a source cannot be used; nothing was computed.
     """
     if chosen.dry_run:
-        print(study.plan(all_cells(study, chosen.settings), chosen.settings))
+        _say_cost(study, chosen)
         return None
     return run(
         study,
@@ -125,6 +128,16 @@ def execute(study: Study, chosen: Chosen) -> list[Result] | None:
         existing=chosen.existing,
         sources=chosen.sources,
     )
+
+
+def _say_cost(study: Study, chosen: Chosen) -> None:
+    """Print the cells, and what those take that are neither finished nor reused."""
+    cells = checked_cells(
+        study, chosen.settings, chosen.out, chosen.preset, chosen.existing, chosen.sources
+    )
+    fresh = chosen.existing.overwrite
+    left = reuse.plan(cells, chosen.sources, chosen.out, study.restore, fresh=fresh).left
+    print(study.plan(cells, chosen.settings), cost.summary(left, cells), sep="\n\n")
 
 
 def _about(kind: type, name: str) -> str | None:

@@ -44,10 +44,12 @@ class Plan:
     Attributes:
         taken: Puts one cell into the folder of the run each.
         stale: Cells of that folder whose files are read and missing, so that they are computed.
+        left: The cells that the run computes.
     """
 
     taken: Sequence[Callable[[], None]]
     stale: Sequence[Path]
+    left: Sequence[Cell]
 
     def carry_out(self) -> None:
         """Write to the folder of the run."""
@@ -91,6 +93,7 @@ def plan(
     all_kept = [_kept(source) for source in sources]
     taken: list[Callable[[], None]] = []
     stale: list[Path] = []
+    left: list[Cell] = []
     read: dict[str, set[str]] = {}
     unique = {cell.key: cell for cell in cells}
     for cell in reversed(unique.values()):  # who reads a cell is known before it is its turn
@@ -103,11 +106,12 @@ def plan(
         elif found := _adopted(cell, all_kept, roles, restore):
             taken.append(partial(adopt, cell, found, out))
         else:
+            left.append(cell)
             if not fresh and _is_good(cell, out, set()):
                 stale.append(cell.folder(out))
             for role, need in cell.needs.items():
                 read.setdefault(need.key, set()).add(role)
-    return Plan(taken, stale)
+    return Plan(taken, stale, left[::-1])
 
 
 def _adopted(

@@ -249,14 +249,7 @@ def run(
         )
     study.check(settings)
     config = study.config(settings, preset)
-    folder.check(out, config, existing)
-    for source in sources:
-        reuse.check(source)
-        if existing.overwrite and source.resolve() == out.resolve():
-            raise ValueError(
-                f"--reuse {source}: --overwrite would discard it; choose another --out"
-            )
-    cells = all_cells(study, settings)
+    cells = checked_cells(study, settings, out, preset, existing, sources)
     with locks.lock(out):
         plan = reuse.plan(cells, sources, out, study.restore, fresh=existing.overwrite)
         folder.claim(out, config, existing)
@@ -268,6 +261,29 @@ def run(
         results = [with_units(study, result) for result in results]
         folder.save(out, results)
     return results
+
+
+def checked_cells(
+    study: Study,
+    settings: Any,
+    out: Path,
+    preset: str,
+    existing: Existing,
+    sources: Sequence[Path],
+) -> list[Cell]:
+    """Return every cell of a run whose folders can be used; nothing is written.
+
+    Raises:
+        ValueError: The settings, the folder or a source cannot be used.
+    """
+    folder.check(out, study.config(settings, preset), existing)
+    for source in sources:
+        reuse.check(source)
+        if existing.overwrite and source.resolve() == out.resolve():
+            raise ValueError(
+                f"--reuse {source}: --overwrite would discard it; choose another --out"
+            )
+    return all_cells(study, settings)
 
 
 def all_cells(study: Study, settings: Any) -> list[Cell]:

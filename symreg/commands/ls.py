@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 
 from orbits import laws
 from symreg import engines
@@ -10,6 +12,13 @@ from symreg import engines
 
 def main(options: argparse.Namespace) -> None:
     """List engines, with their state, and laws."""
+    if options.json:
+        state = {name: dataclasses.asdict(engines.get(name).status()) for name in engines.names()}
+        known = [*map(laws.get, laws.names()), *laws.families()]
+        broken = [*engines.broken().values(), *laws.broken().values()]
+        formulas = {law.name: law.expression for law in known}
+        print(json.dumps({"engines": state, "laws": formulas, "broken": broken}))
+        return
     print("engines")
     width = max(map(len, (*engines.names(), *laws.names())))
     for name in engines.names():

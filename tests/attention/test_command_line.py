@@ -1,3 +1,4 @@
+import json
 import runpy
 import subprocess
 import sys
@@ -32,6 +33,15 @@ def test_every_variant_is_listed_with_its_properties(capsys, added):
         assert mixer.about in line
         assert mixer.source in line
         assert all(argument in line for argument in mixer.arguments)
+
+
+def test_json_has_every_variant_and_mixer(capsys, added):
+    main(["ls", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert tuple(found["variants"]) == attention.names()
+    assert tuple(found["mixers"]) == attention.linear.names()
+    assert found["variants"]["lssar"]["arguments"] == list(attention.get("lssar").arguments)
+    assert found["broken"] == []
 
 
 def test_markdown_is_a_table(capsys, added):

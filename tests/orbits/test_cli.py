@@ -157,6 +157,11 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
     main(["ls"])
     text = capsys.readouterr().out
     assert all(f" {name} " in text for name in (*protocols.names(), *shifts.names(), *laws.names()))
+    main(["ls", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert [tuple(found[of]) for of in ("protocols", "shifts")] == [protocols.names(), shifts.names()]
+    assert set(laws.names()) < set(found["laws"])
+    assert found["broken"] == []
 
 
 @pytest.mark.parametrize(

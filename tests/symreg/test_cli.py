@@ -92,6 +92,10 @@ def test_ls(capsys):
     out = capsys.readouterr().out
     assert "operon" in out
     assert "newton" in out
+    main(["ls", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["engines"]["powerlaw"]["state"] == "ready"
+    assert found["laws"]["newton"] in out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,191 @@
+"""The cost of a run: CPU seconds that cells of the same kind and size took before.
+
+``cpu_seconds.yaml`` is made from results, whose records say what each cell took and with which
+arguments. Those of the suite are of one machine with two cores, on the CPU. Made again by::
+
+    python -m orbits.runs.cost benchmarks/results/* runs/tiny/* > orbits/runs/cpu_seconds.yaml
+
+where ``runs/tiny`` has a run of each study with ``--preset tiny``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from orbits.runs.cell import Cell
+from orbits.runs.folder import CLAIM, LINES, load
+from orbits.runs.result import Result
+
+TABLE = Path(__file__).with_name("cpu_seconds.yaml")
+STEPS = "steps"
+"""The size to which the seconds are proportional; all others must be as they were."""
+WORDS = ("backend", "engine", "mode", "problem", "task")
+"""Arguments that are words, and of which the time depends."""
+NO_SIZES = (
+    "seed",
+    "seeds",
+    "version",
+    "row",
+    "line_kind",
+    "task_version",
+    "label_leak",
+    "dt_octaves",
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a cell will take.
+
+    Attributes:
+        seconds: CPU seconds of the reference machine.
+        measured: Whether its variant was measured; if not, it counts as the dearest that was.
+    """
+
+    seconds: float
+    measured: bool
+
+
+def of(cell: Cell) -> Estimate | None:
+    """Return what a cell will take; None where none of its kind and size was measured."""
+    plain = sizes(json.loads(json.dumps(dict(cell.arguments))))
+    rows = _table().get(f"{cell.case.study}/{cell.case.kind}", ())
+    like = [row for row in rows if _same(row["sizes"], plain)]
+    if not like:
+        return None
+    variant = str(cell.case.variant)
+    row = max(like, key=lambda x: (variant in x["seconds"], -len(x["sizes"].keys() ^ plain.keys())))
+    seconds = row["seconds"].get(variant, max(row["seconds"].values()))
+    scale = plain[STEPS] / row["sizes"][STEPS] if STEPS in plain else 1.0
+    return Estimate(seconds * scale, variant in row["seconds"])
+
+
+def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
+    """Return what a run costs, for ``--dry-run``.
+
+    Args:
+        left: The cells that it would compute.
+        cells: All of its cells, those that are finished or taken from other results included.
+    """
+    done = len({cell.key for cell in cells}) - len(left)
+    kinds: dict[str, list[Estimate | None]] = defaultdict(list)
+    for cell in left:
+        kinds[f"{cell.case.study}, {cell.case.kind}"].append(of(cell))
+    lines = [f"to compute: {len(left)} cells; finished or reused: {done}"]
+    lines += [f"  {kind:40s} {_words(found)}" for kind, found in kinds.items()]
+    found = [each for estimates in kinds.values() for each in estimates]
+    if len(kinds) > 1:
+        lines.append(f"  {'in all':40s} {_words(found)}")
+    if any(each is not None and not each.measured for each in found):
+        lines.append("* of variants that were not measured; each counts as the dearest that was")
+    if any(each is not None for each in found):
+        lines.append("CPU minutes are those of one core of the machine of the kept results")
+    return "\n".join(lines)
+
+
+def _words(found: Sequence[Estimate | None]) -> str:
+    known = [each for each in found if each is not None]
+    other = sum(not each.measured for each in known)
+    words = f"{len(found):5d} cells  "
+    if known:
+        words += f"{sum(each.seconds for each in known) / 60:9.1f} CPU minutes"
+    if other:
+        words += f" ({other} *)"
+    if unknown := len(found) - len(known):
+        words += f"{' and ' if known else ''}unknown: {unknown} cells of a size never measured"
+    return words
+
+
+def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that decide what a cell takes, by their last name.
+
+    These are whole numbers, switches, the lengths of lists and a few words (``WORDS``).
+    """
+    found: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if name in NO_SIZES or name.endswith(("_seed", "_seeds")):
+            continue
+        if isinstance(value, Mapping):
+            found |= sizes(value)
+        elif isinstance(value, list | tuple):
+            found[name] = len(value)
+        elif isinstance(value, int) or (name in WORDS and isinstance(value, str)):
+            found[name] = value
+    return found
+
+
+def calibrate(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Return the rows of the table: the median over the cells of each kind, size and variant."""
+    cells: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        cells[result.cell].append(result)
+    seconds: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for group in cells.values():
+        took = sum(result.cpu_s for result in group)
+        first = group[0]
+        if took and all(result.ok and _on_cpu(result) for result in group):
+            of_size = json.dumps(sizes(first.manifest["config"]), sort_keys=True)
+            kind = f"{first.case.study}/{first.case.kind}"
+            seconds[kind, of_size][str(first.case.variant)].append(took)
+    return [
+        {
+            "of": kind,
+            "sizes": json.loads(of_size),
+            "seconds": {k: float(f"{statistics.median(v):.2g}") for k, v in sorted(took.items())},
+        }
+        for (kind, of_size), took in sorted(seconds.items())
+    ]
+
+
+def _on_cpu(result: Result) -> bool:
+    return str(result.manifest.get("device", "cpu")).startswith("cpu")
+
+
+def _same(measured: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Return whether a cell has the size of one that was measured, up to its steps.
+
+    Arguments that only one of them has are of an earlier or a later version and decide nothing.
+    """
+    shared = measured.keys() & asked.keys() - {STEPS}
+    equal = all(measured[name] == asked[name] for name in shared)
+    return equal and (STEPS in measured) == (STEPS in asked)
+
+
+@functools.cache
+def _table() -> Mapping[str, Sequence[dict[str, Any]]]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in yaml.load(TABLE.read_text(encoding="utf-8"), loader):
+        found[row["of"]].append(row)
+    return found
+
+
+def main() -> None:
+    """Print the table that results folders give."""
+    parser = argparse.ArgumentParser(description="Print CPU seconds by kind and size of cells.")
+    parser.add_argument(
+        "folders",
+        metavar="DIR",
+        nargs="+",
+        type=Path,
+        help="results folders; unfinished and other folders are passed over",
+    )
+    folders = [each for each in parser.parse_args().folders if all((each / name).is_file() for name in (CLAIM, LINES))]
+    rows = calibrate(result for folder in folders for result in load(folder)[0])
+    print("# Made by python -m orbits.runs.cost; see its file.")
+    yaml.safe_dump(rows, sys.stdout, sort_keys=False, default_flow_style=None, width=10**6)
+
+
+if __name__ == "__main__":
+    main()
