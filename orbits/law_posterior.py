@@ -3,11 +3,13 @@
 The ceiling of inferring a law in context: an observer who knows that the force is a power of the
 distance, and how strong it is at 1 AU, fits an orbit under each law to the points that are seen,
 and weighs laws by their evidence. The prior is flat between the least and the largest exponent;
-which laws a model was not trained on plays no part.
+which laws a model was not trained on plays no part. In another family of laws with one parameter
+the observer knows the family, and the parameter takes the exponent's place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +44,17 @@ class LawPosterior(NamedTuple):
     points: Array
 
 
+def _power(exponent: float) -> str:
+    return power_name(-exponent)
+
+
 def law_posterior(
-    protocol: Protocol, world: Systems, n_seen: int, fitted: tuple[float, ...]
+    protocol: Protocol,
+    world: Systems,
+    n_seen: int,
+    fitted: tuple[float, ...],
+    law: Callable[[float], str] = _power,
+    near: float | None = None,
 ) -> LawPosterior:
     """Return the posterior over exponents given the first observed points.
 
@@ -54,14 +65,19 @@ def law_posterior(
         protocol: What observes; its law is that of the systems, which the observer is not told.
         world: Systems of one planet.
         n_seen: Observed points that are seen.
-        fitted: Exponents of the distance under which orbits are fitted, ascending, five or more.
+        fitted: Exponents of the distance under which orbits are fitted, ascending, five or more;
+            or what takes their place.
+        law: Returns the name of the law of each.
+        near: The one from which fits go outwards, for speed; none for the world's own exponent.
 
     Raises:
         ValueError: There are fewer exponents, or a law does not bind the orbits.
     """
     if len(fitted) < 5 or np.any(np.diff(fitted) <= 0):
         raise ValueError(f"fitted needs five or more ascending exponents, got {fitted}")
-    found = _fits(protocol, world, n_seen, fitted)
+    true = laws.get(protocol.law).exponents
+    start = near if near is not None else true["r"] if true else float(np.mean(fitted))
+    found = _fits(protocol, world, n_seen, fitted, law, start)
     tokens = protocol.observe(world)["tokens"][:, 1 : 1 + n_seen]
     points = np.stack([each.points for each in found])
     grid = np.linspace(fitted[0], fitted[-1], N_GRID)
@@ -78,12 +94,16 @@ def law_posterior(
 
 
 def _fits(
-    protocol: Protocol, world: Systems, n_seen: int, fitted: tuple[float, ...]
+    protocol: Protocol,
+    world: Systems,
+    n_seen: int,
+    fitted: tuple[float, ...],
+    law: Callable[[float], str],
+    first: float,
 ) -> list[ceiling.Fit]:
-    """Return the fits under each law: from the middle law outwards, each starts at the last."""
+    """Return the fits under each law: from the nearest law outwards, each starts at the last."""
     population = ceiling.typical_systems(protocol)
-    true = laws.get(protocol.law).exponents
-    middle = int(np.abs(np.array(fitted) - (true["r"] if true else np.mean(fitted))).argmin())
+    middle = int(np.abs(np.array(fitted) - first).argmin())
     found: dict[int, ceiling.Fit] = {}
     for way in (range(middle, len(fitted)), range(middle - 1, -1, -1)):
         for number in way:
@@ -94,7 +114,7 @@ def _fits(
                 n_seen,
                 population,
                 ITERATIONS,
-                believed=power_name(-fitted[number]),
+                believed=law(fitted[number]),
                 start=None if near is None else near.theta,
             )
     return [found[number] for number in range(len(fitted))]

@@ -1,4 +1,4 @@
-"""Mixtures of worlds: every sequence obeys a law of its own, a power of the distance.
+"""Mixtures of worlds: every sequence obeys a law of its own, most often a power of the distance.
 
 Sequence i of a mixture draws the number of its law and is, bit for bit, sequence i of the world of
 that law. So a mixture is a pure function of (protocol, exponents, population, split, seed, index),
@@ -70,10 +70,12 @@ class Mixture:
     Attributes:
         protocol: What is sampled and observed, with one planet; its own law plays no part.
         exponents: Of the distance in each law, ``d ln F / d ln r``: -2 for Newton's.
+        further: Names of laws that are no powers, in equal parts with the others.
     """
 
     protocol: Protocol
     exponents: tuple[float, ...]
+    further: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.exponents:
@@ -87,7 +89,12 @@ class Mixture:
     @property
     def name(self) -> str:
         """What it is, for messages."""
-        return f"{self.protocol.name}, {len(self.exponents)} laws"
+        return f"{self.protocol.name}, {self.n_laws} laws"
+
+    @property
+    def n_laws(self) -> int:
+        """How many laws there are."""
+        return len(self.exponents) + len(self.further)
 
     @property
     def max_planets(self) -> int:
@@ -106,7 +113,12 @@ class Mixture:
 
     def world(self, number: int) -> Protocol:
         """Return the world of the law of a number."""
-        name = power_name(-self.exponents[number])
+        powers = len(self.exponents)
+        name = (
+            power_name(-self.exponents[number])
+            if number < powers
+            else self.further[number - powers]
+        )
         return dataclasses.replace(self.protocol, law=name)
 
     def numbers(
@@ -119,7 +131,7 @@ class Mixture:
         """
         stream = systems.stream(population, split)
         u = uniforms(seed, stream, indices, _DRAW + 1)[:, _DRAW]
-        return np.floor(u * len(self.exponents)).astype(np.int64)
+        return np.floor(u * self.n_laws).astype(np.int64)
 
     def batch(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"
@@ -127,14 +139,16 @@ class Mixture:
         """Return sequences without labels, law by law.
 
         Returns:
-            The arrays of :meth:`orbits.protocols.Protocol.batch`, and ``exponent`` float64 [N].
+            The arrays of :meth:`orbits.protocols.Protocol.batch`, and ``exponent`` float64 [N], NaN
+            where the law is no power.
 
         Raises:
             ValueError: As for :meth:`numbers`, or a law does not bind an orbit.
         """
         index = np.asarray(indices, np.int64).reshape(-1)
         numbers = self.numbers(seed, split, index, population)
-        made: Batch = {"sequence_id": index, "exponent": np.asarray(self.exponents)[numbers]}
+        exponents = np.array([*self.exponents, *(np.nan for _ in self.further)])
+        made: Batch = {"sequence_id": index, "exponent": exponents[numbers]}
         for number in np.unique(numbers):
             rows = np.flatnonzero(numbers == number)
             part = self.world(number).batch(seed, split, index[rows], population)

@@ -75,7 +75,8 @@ class Grid:
             for budget in self.settings.labels:
                 for variant in self.variants:
                     yield self._pretrained(variant, seed, budget)
-                    yield self._scratch(variant, seed, budget)
+                    if self.settings.scratch:
+                        yield self._scratch(variant, seed, budget)
             for variant in self.variants:
                 if not variant.sharpen_after:
                     case = self._case(

@@ -30,6 +30,7 @@ class NewtonSettings:
             published; these sequences are scored as always, and every row says so.
         images: Train force heads on random images of the labelled sequences
             (:mod:`worldmodel.data.symmetry`).
+        scratch: Train every row from scratch too, in as many steps as both phases take.
         seeds: Model seeds.
         engine: Symbolic-regression engines, or ``auto``.
         law_labels: Label budgets of models whose predictions are searched for formulas, beside
@@ -43,7 +44,7 @@ class NewtonSettings:
         head_dim: Channels per head.
         batch_size: Sequences per step and device.
         pretrain_steps: Steps of next-token prediction.
-        finetune_steps: Steps on labelled sequences. The scratch arm takes the sum of both.
+        finetune_steps: Steps on labelled sequences.
         n_test: Held-out test sequences.
         n_pretrain: Different sequences of pre-training; none for new ones at every step.
         input: Embedding of rows, see :class:`worldmodel.models.embedding.OrbitEmbedding`.
@@ -75,6 +76,7 @@ class NewtonSettings:
     baseline_seeds: tuple[int, ...] = (0,)
     label_leak: int = 0
     images: bool = False
+    scratch: bool = True
     seeds: tuple[int, ...] = (0,)
     engine: tuple[str, ...] = ("operon", "operon_vafa")
     law_labels: tuple[int | str, ...] | None = None

@@ -43,14 +43,18 @@ class Asked:
 
     Attributes:
         protocol: What observes; its law plays no part.
-        exponents: Of the test worlds, ascending.
+        laws: Of the test worlds.
+        values: What tells them apart, ascending: the exponent of the distance, or the parameter.
+        has_powers: Whether it is the exponent.
         is_held_out: Whether no law of the training is near, for each.
         prompts: Lengths in time steps, ascending.
         n_test: Sequences of each world.
     """
 
     protocol: protocols.Protocol
-    exponents: tuple[float, ...]
+    laws: tuple[str, ...]
+    values: tuple[float, ...]
+    has_powers: bool
     is_held_out: tuple[bool, ...]
     prompts: tuple[int, ...]
     n_test: int
@@ -71,16 +75,18 @@ class Asked:
         protocol = protocols.get(world["name"], {"n_bins": world["n_bins"]})
         if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
             raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
-        exponents = tuple(each["exponent"] for each in tested)
+        powers = all("exponent" in each for each in tested)
+        values = tuple(each["exponent" if powers else "parameter"] for each in tested)
+        laws = tuple(power_name(-each["exponent"]) if powers else each["law"] for each in tested)
         held_out = tuple(each["held_out"] for each in tested)
-        return cls(protocol, exponents, held_out, tuple(prompts), n_test)
+        return cls(protocol, laws, values, powers, held_out, tuple(prompts), n_test)
 
     @cached_property
     def worlds(self) -> list[HeldOutSystems]:
         """The test systems of each world as observed."""
         found = []
-        for exponent in self.exponents:
-            world = dataclasses.replace(self.protocol, law=power_name(-exponent))
+        for law in self.laws:
+            world = dataclasses.replace(self.protocol, law=law)
             found.append(HeldOutSystems(world, world.systems(0, "test", range(self.n_test))))
         return found
 
@@ -123,26 +129,28 @@ class Asked:
     def measured(self, paths: Paths, truth: Exponents) -> dict[str, Interval]:
         """Return ``S``, ``exponent@WORLD``, ``bias@WORLD`` of the worlds held out, and ``error``.
 
+        A world that is no power of the distance counts as the exponent of its true orbits.
+
         Args:
             paths: Of continuations.
             truth: Of true orbits in bins. The same sequences are drawn where there are as many.
         """
         (value, drawn), errors = paths
-        x, known = np.array(self.exponents), ~np.array(self.is_held_out)
+        x = np.array(self.values) if self.has_powers else truth[0]
+        known = ~np.array(self.is_held_out)
 
         def slope(y: Array) -> Array:
             return (x - x.mean()) @ (y - y.mean(axis=0))
 
         share = float(slope(value) / slope(truth[0]))
         measured = {"S": percentiles(share, slope(drawn) / slope(truth[1]))}
-        for world, one, each in zip(x, value, drawn, strict=True):
+        for world, one, each in zip(self.values, value, drawn, strict=True):
             measured[f"exponent@{world:g}"] = percentiles(one, each)
         for number in np.flatnonzero(~known):
-            world = x[number]
             off, each = (
-                y[number] - _line(x[known], y[known], world) for y in (value[:, None], drawn)
+                y[number] - _line(x[known], y[known], x[number]) for y in (value[:, None], drawn)
             )
-            measured[f"bias@{world:g}"] = percentiles(float(off[0]), each)
+            measured[f"bias@{self.values[number]:g}"] = percentiles(float(off[0]), each)
         return {**measured, **self.both_kinds("error", errors, statistics.median)}
 
     def both_kinds(

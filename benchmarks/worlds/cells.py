@@ -15,6 +15,7 @@ from benchmarks import learners, training
 from benchmarks.training import CHECKPOINT, CURVES
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
+from benchmarks.worlds.families import FAMILIES
 from benchmarks.worlds.names import FILTER, HALF, TABLE
 from benchmarks.worlds.readout import ReadOut, scores
 from orbits.arithmetic import Array
@@ -26,6 +27,7 @@ from worldmodel.controls.orbit_table import OrbitTable
 from worldmodel.data.mixture import tell
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
+from worldmodel.models.trained import TrainedModel
 from worldmodel.probes.motion.held_out import (
     HeldOutSystems,
     batches,
@@ -114,15 +116,7 @@ def ask_control(
     asked = Asked.of(world, tested, prompts, n_test)
     worlds = Mixture(asked.protocol, tuple(mixture))
     if control in (TABLE, FILTER):
-        makers: dict[int, Any] = {
-            steps: OrbitTable(worlds, DATA_SEED, n_table, steps)
-            if control == TABLE
-            else LinearAutoregression(worlds, DATA_SEED, steps)
-            for steps in prompts
-        }
-        return _own_paths(
-            asked, lambda test, rows: makers[rows // 2].rollout(test.observed, rows), truths
-        )
+        return _own_paths(asked, _without_model(control, worlds, prompts, n_table), truths)
     read, unseen = _reading(worlds, n_read, n_test)
     decode = asked.protocol.tokens.decode
     outcomes = []
@@ -136,6 +130,50 @@ def ask_control(
     return outcomes
 
 
+def ask_family(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    truths: Path,
+    pretrained: Path | None = None,
+    job: Job | None = None,
+) -> list[Outcome]:
+    """Ask a model for worlds of another family; one of random weights where there is a job."""
+    model: TrainedModel
+    if pretrained is not None:
+        model = load_model(pretrained / CHECKPOINT)
+    else:
+        assert job is not None
+        lightning.seed_everything(job["seed"], verbose=False)
+        model = learners.build(job)
+    assert isinstance(model, MixtureModel)
+    model.eval()
+
+    def continued(test: HeldOutSystems, rows: int) -> Array:
+        seen = {name: test.batch[name] for name in ("tokens", "coordinates")}
+        return continuation(model, test, seen, rows)
+
+    return _own_paths(Asked.of(world, tested, prompts, n_test), continued, truths)
+
+
+def ask_family_control(
+    world: Plain,
+    tested: Worlds,
+    prompts: Sequence[int],
+    n_test: int,
+    mixture: Sequence[float],
+    further: Sequence[str],
+    n_table: int,
+    control: str,
+    truths: Path,
+) -> list[Outcome]:
+    """Ask what has no world model for worlds of another family."""
+    asked = Asked.of(world, tested, prompts, n_test)
+    worlds = Mixture(asked.protocol, tuple(mixture), tuple(further))
+    return _own_paths(asked, _without_model(control, worlds, prompts, n_table), truths)
+
+
 def ask_ceiling(
     world: Plain,
     tested: Worlds,
@@ -145,16 +183,23 @@ def ask_ceiling(
     fitted: Sequence[float],
     truths: Path,
     progress: Progress,
+    family: str | None = None,
 ) -> list[Outcome]:
-    """Ask the observer who fits orbits under each law and weighs laws by their evidence."""
+    """Ask the observer who fits orbits under each law and weighs laws by their evidence.
+
+    Of a family with a parameter he knows the family; what is fitted are powers of ten of it.
+    """
     few = Asked.of(world, tested, prompts, n_fitted)
     outcomes, done = [], 0
     known = load_truths(truths)
     for number, steps in enumerate(prompts):
         found = {}
-        for test in few.worlds:
-            found[test.protocol.law] = law_posterior(
-                test.protocol, test.world, 2 * steps, tuple(fitted)
+        for test, value in zip(few.worlds, few.values, strict=True):
+            asked = test.protocol, test.world, 2 * steps, tuple(fitted)
+            found[test.protocol.law] = (
+                law_posterior(*asked)
+                if family is None
+                else law_posterior(*asked, FAMILIES[family].name, np.log10(value))
             )
             done += 1
             progress(done, len(prompts) * len(few.worlds))
@@ -166,18 +211,16 @@ def ask_ceiling(
 
         each = list(found.values())
         grid = each[0].exponents
-        metrics = {
-            **few.measured(few.own_path({"prompt": steps}, continued), known[number]),
-            **_scored(few, grid, [x.density for x in each]),
-            "coverage": mean(
-                np.concatenate(
-                    [
-                        scores(grid, x.density, exponent)["coverage"]
-                        for x, exponent in zip(each, few.exponents, strict=True)
-                    ]
-                )
-            ),
+        metrics: dict[str, Any] = {
+            **few.measured(few.own_path({"prompt": steps}, continued), known[number])
         }
+        if family is None:
+            metrics |= _scored(few, grid, [x.density for x in each])
+            covered = [
+                scores(grid, x.density, exponent)["coverage"]
+                for x, exponent in zip(each, few.values, strict=True)
+            ]
+            metrics["coverage"] = mean(np.concatenate(covered))
         outcomes.append(Outcome(metrics, setting={"prompt": steps}))
     return outcomes
 
@@ -197,7 +240,7 @@ def _asked_model(
         batch = {name: test.batch[name].copy() for name in ("tokens", "coordinates")}
         if told:
             number = [x.protocol.law for x in asked.worlds].index(test.protocol.law)
-            tell(batch["coordinates"], asked.exponents[number])
+            tell(batch["coordinates"], asked.values[number])
         return batch
 
     def continued(test: HeldOutSystems, rows: int) -> Array:
@@ -245,6 +288,17 @@ def continuation(
         for each in batches(test)
     ]
     return np.concatenate(parts)
+
+
+def _without_model(control: str, worlds: Mixture, prompts: Sequence[int], n_table: int) -> Continue:
+    """Return what continues prompts by a table or a linear filter of a mixture."""
+    makers: dict[int, Any] = {
+        steps: OrbitTable(worlds, DATA_SEED, n_table, steps)
+        if control == TABLE
+        else LinearAutoregression(worlds, DATA_SEED, steps)
+        for steps in prompts
+    }
+    return lambda test, rows: makers[rows // 2].rollout(test.observed, rows)
 
 
 def _own_paths(asked: Asked, continued: Continue, truths: Path) -> list[Outcome]:
@@ -305,7 +359,7 @@ def _read_out(
 
 def _scored(asked: Asked, grid: Array, densities: Sequence[Array]) -> dict[str, Any]:
     """Return the scores of law posteriors, over worlds of the training and those held out."""
-    each = [scores(grid, d, x) for d, x in zip(densities, asked.exponents, strict=True)]
+    each = [scores(grid, d, x) for d, x in zip(densities, asked.values, strict=True)]
     found: dict[str, Any] = {}
     for name in ("log_score", "crps"):
         found |= asked.both_kinds(name, [one[name] for one in each])

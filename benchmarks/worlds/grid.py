@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,22 @@ from benchmarks.training import check_devices
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from benchmarks.worlds import cells as functions
-from benchmarks.worlds.names import ALONE, CEILING, CONTROLS, MIXTURE, TOLD, UNTRAINED
+from benchmarks.worlds import exchange
+from benchmarks.worlds.families import FAMILIES, OneParameter
+from benchmarks.worlds.names import (
+    ALONE,
+    CEILING,
+    CONTROLS,
+    EXCHANGE,
+    FAMILY,
+    FILTER,
+    MIXTURE,
+    TABLE,
+    TABLE_WITH_FAMILIES,
+    TOLD,
+    UNTRAINED,
+    WITH_FAMILIES,
+)
 from benchmarks.worlds.worlds import Worlds
 from orbits import protocols
 from orbits.laws.family import power_name
@@ -47,6 +63,10 @@ class _Grid:
             {"exponent": x, "held_out": is_held_out(x, settings.held_out)} for x in settings.tested
         ]
         self._check()
+        self.families = {name: FAMILIES[name] for name in settings.families}
+        self.further = tuple(
+            law for each in self.families.values() for law in each.trained(settings.n_family_laws)
+        )
 
     def cells(self) -> Iterator[Cell]:
         settings = self.settings
@@ -58,10 +78,15 @@ class _Grid:
         trained = [
             (v, MIXTURE, s, self.mixture.exponents, False) for s in settings.seeds for v in found
         ]
+        if self.families:
+            trained += [(v, WITH_FAMILIES, s, laws, told) for v, _, s, laws, told in trained]
         trained.append((found[0], ALONE, first, alone, False))
         trained.append((found[0], TOLD, first, self.mixture.exponents, True))
+        models = []
         for variant, arm, seed, exponents, told in trained:
             job = self._job(variant, seed, exponents, told)
+            if arm == WITH_FAMILIES:
+                job["data"]["further"] = list(self.further)
             learners.check(job)
             arguments = {"job": job, "world": self.protocol.config()}
             training = Cell(
@@ -69,6 +94,7 @@ class _Grid:
                 self._case("world model", variant.label, arm, seed),
                 arguments,
             )
+            models.append(training)
             yield training
             yield self._asking(functions.ask_model, variant.label, arm, seed, truths, training)
         job = self._job(found[0], first, self.mixture.exponents, False)
@@ -87,6 +113,69 @@ class _Grid:
         }
         case = self._case("worlds", CEILING, "ceiling")
         yield Cell(functions.ask_ceiling, case, fitted, needs={"truths": truths})
+        asked_of = [model for model in models if model.case.arm != TOLD]
+        for name, family in self.families.items():
+            yield from self._of_family(name, family, asked_of, job)
+        if settings.exchanged:
+            yield from self._exchanges(asked_of, job)
+
+    def _exchanges(self, models: Sequence[Cell], job: Job) -> Iterator[Cell]:
+        """Yield exchanges of residuals between laws, in models and in what has none."""
+        settings, first = self.settings, models[0].case
+        asked = {
+            "world": self.protocol.config(),
+            "exponents": list(settings.exchanged),
+            "n": settings.n_exchanged,
+        }
+        for model in models:
+            case = dataclasses.replace(model.case, kind=EXCHANGE)
+            yield Cell(exchange.exchange, case, asked, needs={"pretrained": model})
+        case = self._case(EXCHANGE, first.variant, UNTRAINED, first.seed)
+        yield Cell(exchange.exchange, case, {**asked, "job": job})
+        more = {**asked, "mixture": list(self.mixture.exponents)}
+        yield Cell(exchange.references, self._case(EXCHANGE, "references", "control"), more)
+
+    def _of_family(
+        self, name: str, family: OneParameter, models: Sequence[Cell], job: Job
+    ) -> Iterator[Cell]:
+        """Yield what models, controls and the ceiling are asked of a family of laws."""
+
+        def case(variant: str, arm: str, seed: int | None = None) -> Case:
+            found = self._case(FAMILY, variant, arm, seed)
+            return dataclasses.replace(found, setting={**found.setting, FAMILY: name})
+
+        settings = self.settings
+        asked = {**self._asked(), "tested": list(family.worlds())}
+        truths = Cell(functions.truths, case("true orbits", "-"), asked)
+        yield truths
+        needs = {"truths": truths}
+        for model in models:
+            of = case(model.case.variant, model.case.arm, model.case.seed)
+            yield Cell(functions.ask_family, of, asked, needs={**needs, "pretrained": model})
+        first = models[0].case
+        of = case(first.variant, UNTRAINED, first.seed)
+        yield Cell(functions.ask_family, of, {**asked, "job": job}, needs=needs)
+        for control, named, further in (
+            (TABLE, TABLE, ()),
+            (TABLE, TABLE_WITH_FAMILIES, self.further),
+            (FILTER, FILTER, self.further),
+        ):
+            more = {
+                "control": control,
+                "mixture": list(self.mixture.exponents),
+                "further": list(further),
+                "n_table": settings.n_table,
+            }
+            of = case(named, "control")
+            yield Cell(functions.ask_family_control, of, {**asked, **more}, needs=needs)
+        powers = np.log10(family.tested)
+        fitted = {
+            **asked,
+            "family": name,
+            "n_fitted": settings.n_fitted,
+            "fitted": np.linspace(powers[0], powers[-1], settings.n_fits).round(4).tolist(),
+        }
+        yield Cell(functions.ask_ceiling, case(CEILING, "ceiling"), fitted, needs=needs)
 
     def _asking(
         self, function: Any, variant: str, arm: str, seed: int, truths: Cell, training: Cell
@@ -146,6 +235,9 @@ class _Grid:
     def _check(self) -> None:
         """Refuse laws and test worlds that cannot be, and machines with too few devices."""
         settings = self.settings
+        for name in settings.families:
+            if name not in FAMILIES:
+                raise ValueError(f"families must be among {', '.join(FAMILIES)}, got {name!r}")
         seen = [each["exponent"] for each in self.tested if not each["held_out"]]
         if len(settings.tested) < 3 or len(seen) < 2:
             raise ValueError(
@@ -163,4 +255,6 @@ class _Grid:
             name = power_name(-exponent)
             world = protocols.get(PROTOCOL, {**self.arguments, "law": name})
             world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
+        if settings.exchanged:
+            exchange.check(self.protocol, settings.exchanged, settings.n_exchanged)
         check_devices(settings.training)

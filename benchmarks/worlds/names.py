@@ -2,6 +2,12 @@
 
 MIXTURE, TOLD, ALONE, UNTRAINED = "mixture", "told the law", "one world", "untrained"
 """Arms of models: trained on all laws; the same, told each law; trained in one world; untrained."""
+WITH_FAMILIES = "mixture with families"
+"""The arm of models that are trained on laws of other families, too."""
+TABLE_WITH_FAMILIES = "table of training orbits, families too"
+EXCHANGE = "exchange"
+FAMILY = "family"
+"""The kind of results in worlds of another family, and the name of that family in a setting."""
 CEILING = "orbit fits over the laws"
 TABLE, FILTER, PLACES = "table of training orbits", "linear autoregression", "read-out of places"
 CONTROLS = (TABLE, FILTER, PLACES)

@@ -9,17 +9,20 @@ from benchmarks.worlds.names import (
     ALONE,
     CEILING,
     CONTROLS,
+    FAMILY,
     HALF,
     MIXTURE,
+    TABLE_WITH_FAMILIES,
     TOLD,
     UNTRAINED,
+    WITH_FAMILIES,
 )
 from orbits.runs.result import Metric, Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
 
 TRUTH = "true orbits"
-ARMS = (MIXTURE, TOLD, ALONE, UNTRAINED)
+ARMS = (MIXTURE, WITH_FAMILIES, TOLD, ALONE, UNTRAINED)
 Setting = tuple[int, bool]
 """Steps of the prompt, and whether it has half the time step."""
 
@@ -85,25 +88,32 @@ class Row:
         return f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
 
 
-def rows(results: Sequence[Result]) -> list[Row]:
-    """Return the truth, the ceiling, models, then controls."""
+def rows(results: Sequence[Result], family: str | None = None) -> list[Row]:
+    """Return the truth, the ceiling, models, then controls, in worlds of powers or of a family."""
     made: dict[tuple[str, str], Row] = {}
+    kinds = ("worlds", "truth") if family is None else (FAMILY,)
     for result in results:
-        if not result.ok or result.case.kind not in ("worlds", "truth"):
-            continue
         case = result.case
+        if not result.ok or case.kind not in kinds or case.setting.get(FAMILY) != family:
+            continue
         new = Row(case.variant, case.arm, case.setting.get("single"))
         row = made.setdefault((case.variant, case.arm), new)
         setting = int(case.setting["prompt"]), case.setting.get("time step") == HALF
         there = row.found.setdefault(setting, {})
         for name, metric in result.metrics.items():
             there.setdefault(name, []).append(metric)
-    order = [TRUTH, CEILING, *ARMS, *CONTROLS]
+    order = [TRUTH, CEILING, *ARMS, *CONTROLS, TABLE_WITH_FAMILIES]
 
     def place(row: Row) -> int:
         return order.index(row.arm if row.arm in ARMS else row.variant)
 
     return sorted(made.values(), key=place)
+
+
+def families(results: Sequence[Result]) -> list[str]:
+    """Return the names of the families of laws that were asked for."""
+    asked = (result.case.setting[FAMILY] for result in results if result.case.kind == FAMILY)
+    return list(dict.fromkeys(asked))
 
 
 def find(found: Sequence[Row], name: str) -> Row | None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.worlds import exchange
 from benchmarks.worlds.names import (
     ALONE,
     CEILING,
     FILTER,
     HELD_OUT,
+    MIXTURE,
     PLACES,
     TABLE,
+    TABLE_WITH_FAMILIES,
     TOLD,
     TRAINED,
     UNTRAINED,
+    WITH_FAMILIES,
 )
-from benchmarks.worlds.scores import Row, find, leak, prompts, rows, worlds
+from benchmarks.worlds.scores import TRUTH, Row, families, find, leak, prompts, rows, worlds
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -40,15 +44,43 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said += [line for row in lawful for line in _growth(row, found)]
     said += [line for row in lawful for line in _held_out(row, longest, found)]
     said += [line for row in lawful for line in _leak(row, found)]
-    return said + _read_out(models, found, longest)
+    said += _read_out(models, found, longest)
+    said += [line for family in families(results) for line in _family(family, results)]
+    return said + exchange.sentences(results)
 
 
-def _verdict(row: Row, found: Sequence[Row], longest: int) -> str:
-    value = row.value("S", longest)
+def _family(family: str, results: Sequence[Result]) -> list[str]:
+    """Say how models go on in worlds of another family, and what that is worth."""
+    found = rows(results, family)
+    longest = max(prompts(found), default=0)
+    models = [row for row in found if row.arm in (MIXTURE, WITH_FAMILIES)]
+    models = [row for row in models if row.metrics("S", longest)]
+    said = []
+    for row in models:
+        said.append(f"Worlds of {family}: {_verdict(row, found, longest, row.name)}")
+        if not _has_no_law(row, found, longest):
+            said += _leak(row, found, row.name)
+    names = (TABLE, TABLE_WITH_FAMILIES, ALONE, FILTER, UNTRAINED)
+    parts = _shares(names, found, longest)
+    if models and parts:
+        said.append(f"Worlds of {family}, S of the controls: {'; '.join(parts)}.")
+    return said
+
+
+def _shares(names: Sequence[str], found: Sequence[Row], longest: int) -> list[str]:
+    return [
+        f"{row.name} {row.said('S', longest)}"
+        for name in names
+        if (row := find(found, name)) is not None and row.metrics("S", longest)
+    ]
+
+
+def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "") -> str:
+    value, name = row.value("S", longest), name or row.variant
     assert value is not None
     if _has_no_law(row, found, longest):
         return (
-            f"{row.variant} goes on by no power of the distance that attracts, so its S says "
+            f"{name} goes on by no power of the distance that attracts, so its S says "
             f"nothing: {row.said('S', longest)} after {longest} steps."
         )
     if value < IMPOSES:
@@ -57,7 +89,7 @@ def _verdict(row: Row, found: Sequence[Row], longest: int) -> str:
         does = "infers part of the law from its prompt"
     else:
         does = "infers the law from its prompt"
-    said = f"{row.variant} {does}: S = {row.said('S', longest)} after {longest} steps"
+    said = f"{name} {does}: S = {row.said('S', longest)} after {longest} steps"
     ceiling = find(found, CEILING)
     if ceiling is not None and ceiling.metrics("S", longest):
         said += f"; an observer who fits orbits under every law has {ceiling.said('S', longest)}"
@@ -71,7 +103,9 @@ def _has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
     """
     names = worlds(found)
     values = [row.value(f"exponent@{world}", longest) for world in names]
-    most = max(map(float, names)) + 0.5
+    truth = find(found, TRUTH)
+    true = [truth.value(f"exponent@{world}", longest) for world in names] if truth else []
+    most = max((each for each in true if each is not None), default=0.0) + 0.5
     return any(value is not None and not -NO_POWER < value < most for value in values)
 
 
@@ -87,11 +121,7 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
         else:
             line += f"{best[1]} has {best[0] - own:.2f} more than such a memory"
         said += [f"{line}.", *_memory(table, models, found, longest)]
-    parts = [
-        f"{row.name} {row.said('S', longest)}"
-        for name in (TOLD, ALONE, FILTER, UNTRAINED)
-        if (row := find(found, name)) is not None and row.metrics("S", longest)
-    ]
+    parts = _shares((TOLD, ALONE, FILTER, UNTRAINED), found, longest)
     return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said
 
 
@@ -134,7 +164,7 @@ def _held_out(row: Row, longest: int, found: Sequence[Row]) -> list[str]:
     ]
 
 
-def _leak(row: Row, found: Sequence[Row]) -> list[str]:
+def _leak(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
     moved = leak(row, found)
     if moved is None:
         return []
@@ -145,7 +175,8 @@ def _leak(row: Row, found: Sequence[Row]) -> list[str]:
     else:
         means = "hardly, so the rate of sampling does not tell it the law"
     return [
-        f"Leak test: half the time step moves {row.variant}'s exponents by {moved:+.2f}, {means}."
+        f"Leak test: half the time step moves {name or row.variant}'s exponents by {moved:+.2f}, "
+        f"{means}."
     ]
 
 

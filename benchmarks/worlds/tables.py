@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from benchmarks.worlds.names import ALONE, HELD_OUT, MIXTURE, TOLD, TRAINED
-from benchmarks.worlds.scores import Row, leak, prompts, rows, worlds
+from benchmarks.worlds import exchange
+from benchmarks.worlds.families import FAMILIES
+from benchmarks.worlds.names import (
+    ALONE,
+    HELD_OUT,
+    MIXTURE,
+    TOLD,
+    TRAINED,
+    WITH_FAMILIES,
+)
+from benchmarks.worlds.scores import Row, families, leak, prompts, rows, worlds
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import NOTHING, Column, Table, Value, number
 
 T = TypeVar("T")
-TRAININGS = (MIXTURE, TOLD, ALONE)
+TRAININGS = (MIXTURE, WITH_FAMILIES, TOLD, ALONE)
 SHOWN = 3
 """Lengths of prompts in one table, evenly from the shortest to the longest."""
 S = "Law inferred in context: S"
@@ -43,10 +53,25 @@ READ_OUT_CAPTION = (
 )
 
 
+FAMILY_CAPTION = (
+    "The same where a law is no power of the distance; test worlds are told apart by {}. The unit "
+    "of S is the change of the exponent that true orbits in bins obey along each orbit. Orbit fits "
+    "know the family."
+)
+
+
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
-    """Return S, exponents by world, what is held out, and read-outs."""
+    """Return S, exponents by world, what is held out, and read-outs; then each other family."""
     found = rows(results)
     made = [_s(found), _worlds(found), _held_out(found), _read_out(found)]
+    for family in families(results):
+        there = rows(results, family)
+        caption = FAMILY_CAPTION.format(f"{FAMILIES[family].parameter} (held out: in brackets)")
+        for table in (_s(there), _worlds(there), _held_out(there)):
+            made.append(
+                dataclasses.replace(table, title=f"{table.title}: {family}", caption=caption)
+            )
+    made.append(exchange.table(results))
     return [table for table in made if table.rows]
 
 

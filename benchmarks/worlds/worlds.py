@@ -21,6 +21,7 @@ from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.study import Study
+from worldmodel.probes.quantities import QUANTITIES as PROBES
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Worlds:
         n_laws: Laws of the training, evenly over what is not held out.
         single: Exponent of the one world that a control is trained in.
         tested: Exponents of the test worlds, three or more; two or more not held out.
+        families: Laws of other families that are asked for, too, names of
+            :data:`benchmarks.worlds.families.FAMILIES`; further models are trained on them.
+        n_family_laws: Laws of the training in each family, beside ``n_laws`` powers.
+        exchanged: Exponents of laws between which residuals are exchanged: of the systems that
+            are shown, then of the donors; none for no exchange.
+        n_exchanged: Systems of which those that have such pairs are taken.
         prompts: Time steps of a prompt.
         n_test: Test sequences of each world.
         n_fitted: Test sequences of each world to which the ceiling fits orbits, the first ones.
@@ -64,6 +71,10 @@ class Worlds:
     n_laws: int = 64
     single: float = -2.0
     tested: tuple[float, ...] = (-2.5, -2.0, -1.5, -1.0, -0.5)
+    families: tuple[str, ...] = ()
+    n_family_laws: int = 16
+    exchanged: tuple[float, ...] = ()
+    n_exchanged: int = 400
     prompts: tuple[int, ...] = (4, 8, 12)
     n_test: int = 300
     n_fitted: int = 100
@@ -82,7 +93,8 @@ class Worlds:
     def __post_init__(self) -> None:
         check_not_empty(self, "attention", "seeds", "tested", "prompts")
         least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
-        check_at_least(self, {**least, "seeds": 0, "steps": 1, "prompts": 2, "n_laws": 1})
+        least |= {"n_laws": 1, "n_family_laws": 1, "n_exchanged": 1}
+        check_at_least(self, {**least, "seeds": 0, "steps": 1, "prompts": 2})
         if max(self.prompts) > LONGEST:
             raise ValueError(
                 f"prompts must be of at most {LONGEST} steps, since as many are continued as "
@@ -92,6 +104,7 @@ class Worlds:
             raise ValueError(f"n_fitted must be at most n_test {self.n_test}, got {self.n_fitted}")
 
 
+EXCHANGED = (*("share_path", "agreement_path", "exponent_within", "share_exponent", "share_law"),)
 LONGEST = 12
 """Steps of the longest prompt: half of a sequence."""
 
@@ -102,7 +115,7 @@ class WorldsStudy(Study):
     name = "worlds"
     about = "Does a world model infer the law of a world from the orbit that it sees?"
     Settings = Worlds
-    once = ("attention", "exponents", "seeds", "tested", "prompts")
+    once = ("attention", "exponents", "seeds", "tested", "families", "exchanged", "prompts")
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "val_nll": Quantity("lower", "nats", "of the next point, validation"),
         "S": Quantity(
@@ -125,6 +138,7 @@ class WorldsStudy(Study):
             "higher", "nats", "logarithm of the density that the law read-out has at the truth"
         ),
         "crps": Quantity("lower", "", "continuous ranked probability score of the law read-out"),
+        **{name: PROBES[name] for name in EXCHANGED},
         "coverage": Quantity(
             "none", "share", "true exponents within the central 90% of the law read-out", (0, 1)
         ),

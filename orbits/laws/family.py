@@ -42,7 +42,7 @@ def family(name: str) -> Law | None:
             f"law {name!r}: a member of the family is written {PATTERN}, with decimal numbers A "
             "and N, as in power_a0.5_n2"
         )
-    texts = [_plain(text) for text in match.groups()]
+    texts = [plain(text) for text in match.groups()]
     written = "power_a{}_n{}".format(*texts)
     if written != name:
         raise ValueError(f"law {name!r} is written {written}")
@@ -72,10 +72,10 @@ def family(name: str) -> Law | None:
 
 def power_name(n: float) -> str:
     """Return the name of the law k m1 m2 / r^n, to four decimals: ``power_a1_n1.25``."""
-    return f"power_a1_n{_plain(format(n, '.4f'))}"
+    return f"power_a1_n{plain(format(n, '.4f'))}"
 
 
-def _plain(number: str) -> str:
+def plain(number: str) -> str:
     """Return a decimal number as it is written without zeros that say nothing."""
     plain = format(Decimal(number).normalize(), "f")
     return "0" if plain == "-0" else plain

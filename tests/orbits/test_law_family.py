@@ -81,9 +81,36 @@ def test_a_name_that_is_no_law_says_how_it_is_written(name, message, capsys):
     assert message in capsys.readouterr().err
 
 
+def test_a_law_at_another_value_of_its_parameter_is_that_law_there():
+    changed = laws.get("softened_length_0.3")
+    own = laws.Law(**{**vars(laws.get("softened")), "parameters": changed.parameters})
+    assert changed.parameters == {**laws.get("softened").parameters, "length": 0.3}
+    np.testing.assert_array_equal(changed.magnitude(*points()), own.magnitude(*points()))
+    assert changed.magnitude(0.3, 1, 1) > 2 * laws.get("softened").magnitude(0.3, 1, 1)
+    assert laws.get("power_1_5").name == "power_1_5"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("softened_lenght_2", "softened has no parameter 'lenght'; choose from G, length"),
+        ("mond_a0_0", "a0 must be positive"),
+        ("mond_a0_1.50", "is written mond_a0_1.5"),
+        ("plummer_length_2", "unknown law 'plummer_length_2'"),
+    ],
+)
+def test_a_changed_law_that_cannot_be_is_refused(name, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        laws.get(name)
+
+
 def test_the_family_stands_beside_the_laws_and_is_none(capsys):
     assert not laws.broken()
-    assert [family.name for family in laws.families()] == ["power_aA_nN", "FORMULA"]
+    assert [family.name for family in laws.families()] == [
+        "LAW_PARAMETER_NUMBER",
+        "power_aA_nN",
+        "FORMULA",
+    ]
     assert not any(name.startswith("power_a") for name in laws.names())
     with pytest.raises(ValueError, match=r"choose from .*, power_aA_nN"):
         laws.get("nothing_like_it")

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from benchmarks.worlds.families import FAMILIES
 from orbits import ceiling, protocols
 from orbits.law_posterior import law_posterior, normalised
 from orbits.laws.family import power_name
@@ -68,3 +69,13 @@ def test_laws_are_told_apart():
 def test_too_few_laws_are_refused(fitted):
     with pytest.raises(ValueError, match="five or more ascending"):
         posterior(-1.0, 8, 2, fitted)
+
+
+@pytest.mark.full
+def test_the_parameter_of_another_family_is_found():
+    family = FAMILIES["softened"]
+    world = dataclasses.replace(PROTOCOL, law="softened_length_0.7")
+    fitted = tuple(np.linspace(-1, np.log10(1.6), 8))
+    some = world.systems(0, "test", np.arange(12))
+    found = law_posterior(world, some, 24, fitted, family.name, np.log10(0.7))
+    assert np.median(10 ** means(found)) == pytest.approx(0.7, rel=0.1)

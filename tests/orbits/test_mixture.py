@@ -92,3 +92,14 @@ def test_bad_mixtures_are_refused_before_any_work():
         Mixture(protocols.get("fixed"), (-2.0,))
     with pytest.raises(ValueError, match=r"power_a1_n3\.2': n must be"):
         Mixture(PROTOCOL, (-3.2, -2.0)).batch(0, "train", range(99))
+
+
+def test_laws_of_other_families_are_drawn_as_powers_are():
+    both = Mixture(PROTOCOL, (-1.5,), ("softened_length_0.7", "mond_a0_40"))
+    index, drawn = np.arange(30), both.numbers(0, "test", np.arange(30))
+    batch = both.batch(0, "test", index)
+    assert set(drawn) == {0, 1, 2}
+    np.testing.assert_array_equal(np.isnan(batch["exponent"]), drawn > 0)
+    rows = index[drawn == 2]
+    own = dataclasses.replace(PROTOCOL, law="mond_a0_40").batch(0, "test", rows)
+    np.testing.assert_array_equal(batch["coordinates"][rows], own["coordinates"])

@@ -91,7 +91,7 @@ class LinearAutoregression:
 
 
 @functools.lru_cache(maxsize=4)
-def linear_autoregression(protocol: Protocol, seed: int = 0) -> LinearAutoregression:
+def linear_autoregression(protocol: Protocol | Mixture, seed: int = 0) -> LinearAutoregression:
     """Return the control of a protocol, fitted once."""
     return LinearAutoregression(protocol, seed)
 

@@ -94,7 +94,7 @@ class OrbitTable:
 
 
 @functools.lru_cache(maxsize=2)
-def orbit_table(protocol: Protocol, seed: int = 0) -> OrbitTable:
+def orbit_table(protocol: Protocol | Mixture, seed: int = 0) -> OrbitTable:
     """Return the table of a protocol, made once."""
     return OrbitTable(protocol, seed)
 

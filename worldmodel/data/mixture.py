@@ -59,7 +59,11 @@ class MixtureData(SequenceData):
         protocol_args: Its overrides.
         exponents: Of the distance in each law, in equal parts.
         told: Whether each sequence tells its exponent, see :func:`tell`.
+        further: Names of laws that are no powers, see :class:`orbits.mixture.Mixture`.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
+
+    Raises:
+        ValueError: A sequence should tell an exponent that it has not.
     """
 
     def __init__(
@@ -68,10 +72,14 @@ class MixtureData(SequenceData):
         protocol: str = "neutral_step",
         protocol_args: dict[str, Any] | None = None,
         told: bool = False,
+        further: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.mixture = Mixture(protocols.get(protocol, protocol_args), tuple(exponents))
+        if told and further:
+            raise ValueError(f"law {further[0]!r} has no exponent to tell; take told off")
+        of = protocols.get(protocol, protocol_args)
+        self.mixture = Mixture(of, tuple(exponents), tuple(further))
 
     def sequences(self, split: str, length: int) -> MixtureSequences:
         """Return the first ``length`` sequences of a split."""

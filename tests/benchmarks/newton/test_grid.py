@@ -38,6 +38,11 @@ def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
         assert bool(cell.needs) == (cell.case.arm == "pretrained")
 
 
+def test_a_run_can_do_without_the_scratch_arm():
+    left_out = {row(cell) for cell in cells()} - {row(cell) for cell in cells(scratch=False)}
+    assert {arm for _, arm, _ in left_out} == {"scratch"}
+
+
 def test_every_predictor_is_searched_by_every_engine_and_seed():
     grid = cells(seeds=(0, 1, 2), law_seeds=4)
     forces = [cell for cell in grid if cell.case.kind == "forces"]

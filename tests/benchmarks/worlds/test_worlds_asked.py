@@ -48,6 +48,24 @@ def test_true_orbits_infer_their_law_and_one_law_for_all_does_not(asked, truth):
     assert imposed["error@trained"].value > 0.1
 
 
+def test_in_another_family_the_exponent_of_true_orbits_is_the_unit():
+    tested = [
+        {"law": f"softened_length_{x:g}", "parameter": x, "held_out": x == 0.7}
+        for x in (0.1, 0.7, 1.6)
+    ]
+    asked = Asked.of(PROTOCOL.config(), tested, [12], 30)
+    truth = asked.own_path({"prompt": 12}, lambda test, rows: test.observed)
+    own = asked.measured(truth, truth[0])
+    assert own["S"] == pytest.approx((1, 1, 1))
+    assert own["exponent@0.1"].value < -1.8 < -0.5 < own["exponent@1.6"].value
+    imposed = asked.measured(asked.own_path({"prompt": 12}, one_law), truth[0])
+    assert imposed["S"].value == pytest.approx(0, abs=0.1)
+    assert set(imposed) == set(own) == {
+        *("S", "exponent@0.1", "exponent@0.7", "exponent@1.6", "bias@0.7"),
+        *("error@trained", "error@held-out"),
+    }  # fmt: skip
+
+
 def test_the_bias_is_the_distance_from_the_line_of_the_others(asked, truth):
     (value, drawn), errors = truth
     off = np.array([0.0, 0.3, 0.0])

@@ -53,6 +53,24 @@ def test_every_model_and_control_is_asked_the_same(small):
     assert {x.case.variant for x in asked if x.case.arm == "control"} == set(names.CONTROLS)
 
 
+def test_other_families_are_asked_of_models_that_know_them_and_of_those_that_do_not(small):
+    grid = cells("families", seeds=[0])
+    known = {x.key for x in small}
+    (job,) = trained(grid, names.WITH_FAMILIES)
+    further = job["data"].pop("further")
+    assert job == trained(grid, names.MIXTURE)[0]
+    assert [sum(x.startswith(y) for x in further) for y in ("softened", "yukawa", "mond")] == [
+        16
+    ] * 3
+    assert not set(further) & {"softened_length_0.7", "yukawa_length_3", "mond_a0_40"}
+    assert {x.key for x in grid if x.case.arm in (names.MIXTURE, names.ALONE)} & known
+    asked = [x for x in grid if x.case.kind == names.FAMILY]
+    assert {x.case.arm for x in asked} == {
+        *("-", names.MIXTURE, names.WITH_FAMILIES, names.ALONE, names.UNTRAINED),
+        *("control", "ceiling"),
+    }  # fmt: skip
+
+
 def test_each_value_counts_once_and_in_order():
     settings = STUDY.resolve(STUDY.settings("small", seeds=[1, 1], prompts=[8, 4, 8]))
     assert settings.seeds == (1,)
@@ -74,6 +92,9 @@ def test_each_value_counts_once_and_in_order():
         ("--n-fitted=400", "n_fitted must be at most n_test 300, got 400"),
         ("--attention=lsar", "lsar"),
         ("--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
+        ("--families=logarithmic", "families must be among softened, yukawa, mond, got 'logar"),
+        ("--exchanged=-1.5", "exchanged needs a law and another one, got -1.5 alone"),
+        ("--exchanged=-1.5,-2.5 --n-exchanged=9", "of 9 systems of law 'power_a1_n1.5' only"),
         ("--n-laws=0", "n_laws must be at least 1"),
         ("--training.accelerator=cuda", "accelerator cuda needs 1 CUDA device"),
     ],

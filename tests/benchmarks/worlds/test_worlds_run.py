@@ -6,14 +6,19 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.training import CHECKPOINT
 from benchmarks.worlds import names
+from benchmarks.worlds.exchange import DONORS, ROWS, TITLE
 from orbits.runs import folder
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.probes.law.exchange import NOTHING, OTHER_LAW, WHOLE
 
 TINY = (
     *("run", "worlds", "--preset", "tiny", "--executor", "here", "--steps", "3", "--prompts", "4"),
     *("--n-test", "4", "--n-fitted", "2", "--n-fits", "5", "--n-bins", "64"),
+    *("--families", "softened,mond", "--n-family-laws", "4"),
+    *("--exchanged=-1,-0.5", "--n-exchanged", "20"),
 )
 
 
@@ -29,9 +34,24 @@ def test_everything_is_asked(tiny):
     results, _ = folder.load(tiny)
     assert all(result.ok for result in results), [result.error for result in results]
     asked = {(x.case.variant, x.case.arm) for x in results if x.case.kind == "worlds"}
-    models = {("softmax", arm) for arm in (names.MIXTURE, names.TOLD, names.ALONE, names.UNTRAINED)}
+    arms = (names.MIXTURE, names.WITH_FAMILIES, names.TOLD, names.ALONE, names.UNTRAINED)
+    models = {("softmax", arm) for arm in arms}
     controls = {(name, "control") for name in names.CONTROLS} | {(names.CEILING, "ceiling")}
     assert asked == models | controls
+    controls ^= {(names.PLACES, "control"), (names.TABLE_WITH_FAMILIES, "control")}
+    for family in ("softened", "mond"):
+        there = [x for x in results if x.case.setting.get(names.FAMILY) == family]
+        asked = {(x.case.variant, x.case.arm) for x in there}
+        assert asked == (models - {("softmax", names.TOLD)}) | controls | {("true orbits", "-")}
+        for result in there:
+            held_out = "bias@0.7" if family == "softened" else "bias@40"
+            assert {"S", held_out, "error@held-out"} <= set(result.metrics)
+    given = [x for x in results if x.case.kind == names.EXCHANGE and x.case.arm == names.MIXTURE]
+    assert {x.case.setting["donor"] for x in given} == {NOTHING, *DONORS}
+    assert {x.case.setting["rows"] for x in given} == {WHOLE, *ROWS}
+    bins = [x for x in results if x.case.variant == IN_BINS]
+    (whole,) = (x for x in bins if x.case.setting["donor"] == OTHER_LAW)
+    assert whole.metrics["share_exponent"].value == pytest.approx(1)
     for result in results:
         if result.case.kind == "worlds" and result.case.variant != names.PLACES:
             assert {"S", "exponent@-2.5", "bias@-2", "error@trained"} <= set(result.metrics)
@@ -55,3 +75,7 @@ def test_checkpoints_know_their_worlds_and_probes_refuse_them(tiny):
 def test_the_report_has_the_figure(tiny):
     main(["report", str(tiny)])
     assert (tiny / "figures/worlds.png").is_file()
+    report = (tiny / "report.md").read_text()
+    assert "Law inferred in context: S: softened" in report
+    assert TITLE in report
+    assert "a past of r^-0.5 that ends in the same state" in report

@@ -8,6 +8,7 @@ import numpy as np
 
 from orbits.arithmetic import Array
 from orbits.ceiling import fit
+from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
 from worldmodel.controls.orbit_table import TABLE, orbit_table
@@ -39,7 +40,7 @@ def continuations(test: HeldOutSystems, trained_on: Protocol) -> Iterator[Named]
     yield from of_world(test, trained_on)
 
 
-def of_world(test: HeldOutSystems, trained_on: Protocol) -> Iterator[Named]:
+def of_world(test: HeldOutSystems, trained_on: Protocol | Mixture) -> Iterator[Named]:
     """Yield continuations by what learnt from sequences of a world without a law."""
     if refusal(trained_on) is None:
         rows = test.n_prompt

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from orbits import laws
 from orbits.laws.family import UNBOUND, power_name
+from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
@@ -108,7 +109,7 @@ def others(law: str) -> tuple[str, ...]:
 
 
 def references_of(
-    pair: Pairs, trained_on: Protocol
+    pair: Pairs, trained_on: Protocol | Mixture
 ) -> Iterator[tuple[str | None, str | None, list[Outcome]]]:
     """Yield name, arm and answers of the truth in bins and of what continues without a model.
 
