@@ -63,7 +63,7 @@ def write(
         home: A page that it links back to; empty for none.
     """
     failed = failures(results)
-    artefact.write_bytes(out / MARKDOWN, report.to_markdown(failed).encode())
+    artefact.write_bytes(out / MARKDOWN, report.to_markdown(failed, out).encode())
     tables = [table for section in report.sections for table in section.tables]
     page = environment().get_template("page.html")
     html = page.render(

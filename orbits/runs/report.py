@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,14 @@ class Picture:
     def urls(self) -> list[str]:
         """The images as data URLs."""
         return [_data_url(x if isinstance(x, bytes) else x.read_bytes()) for x in self.images]
+
+    def links(self, place: Path | None) -> list[str]:
+        """Return a line of Markdown for each image that is a file in a folder."""
+        if place is None:
+            return []
+        files = [x for x in self.images if isinstance(x, Path) and place in x.parents]
+        paths = (urllib.parse.quote(file.relative_to(place).as_posix()) for file in files)
+        return [f"![{escape(self.caption)}]({path})" for path in paths]
 
     @property
     def drawings(self) -> list[str]:
@@ -99,16 +108,25 @@ class Report:
         )
         return [*(f"{headings}: {note}" for headings, note in found.items()), *intervals]
 
-    def to_markdown(self, failures: Sequence[str] = ()) -> str:
-        """Return the report without its figures and without tables that are folded."""
+    def to_markdown(self, failures: Sequence[str] = (), place: Path | None = None) -> str:
+        """Return the report without tables that are folded, with links to figures of its folder.
+
+        Args:
+            failures: A sentence for each cell without a result.
+            place: The folder that it is written to; none for no figures.
+        """
         parts = [f"# {escape(self.title)}"]
         parts += [escape(self.setting)] if self.setting else []
         parts += [f"**Warning: {escape(text)}**" for text in self.warnings]
         parts += [_list(self.sentences)] if self.sentences else []
         for section in self.sections:
+            links = [link for picture in section.pictures for link in picture.links(place)]
+            if not (links or section.tables or section.sentences or section.warnings):
+                continue
             parts.append(f"## {escape(section.title)}")
             parts += [f"**Warning: {escape(text)}**" for text in section.warnings]
             parts += [escape(sentence) for sentence in section.sentences]
+            parts += links
             for table in section.tables:
                 if table.folded:
                     parts.append(f"{len(table.rows)} rows: see {PAGE}.")

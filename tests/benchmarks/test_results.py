@@ -20,6 +20,7 @@ from statistics import fmean, variance
 import pytest
 
 from benchmarks.excerpts import KEPT, MARKER, filled, parsed
+from orbits.runs.statistics.paired import paired
 
 ROOT = Path(__file__).parents[2]
 TEXT, README = ((ROOT / x).read_text(encoding="utf-8") for x in ("RESULTS.md", "README.md"))
@@ -38,6 +39,7 @@ DERIVED: dict[str, dict[str, str]] = {
     "Results": {"173 of 180": "sum of the column within 0.05 over the twelve rows of models"},
     FOUND: {"173 of 180": "as in Results"},
     "A law inferred from the prompt": {"-2.75": "the setting low"},
+    "Softmax taken apart": {"0.068 [0.022, 0.115]": "exp less l1, paired by seed"},
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
         "3 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
@@ -186,6 +188,17 @@ def shifts_in_which_attentions_vary_more(arm):
 def test_attentions_vary_more_than_seeds_where_it_says_so():
     assert len(shifts_in_which_attentions_vary_more("pretrained")) == 3
     assert len(shifts_in_which_attentions_vary_more("scratch")) == 0
+
+
+def test_the_exponential_alone_is_worse_than_the_normalisation_alone():
+    losses = {}
+    for line in (KEPT / "ablations-small" / "results.jsonl").read_text().splitlines():
+        result = json.loads(line)
+        if result["kind"] == "measurement":
+            value = result["metrics"]["loss@1x"]["value"]
+            losses.setdefault(result["variant"], {})[result["seed"]] = value
+    found = paired(losses["exp"], losses["l1"]).difference
+    assert [round(x, 3) for x in found] == [0.068, 0.022, 0.115]
 
 
 def test_each_section_with_numbers_names_its_runs():

@@ -77,6 +77,15 @@ def test_a_picture_says_what_kind_of_image_it_is():
     ]
 
 
+def test_markdown_links_the_figures_of_its_folder_alone(tmp_path):
+    places = [tmp_path / "run" / "figures" / "a b.png", tmp_path / "other.png", b"GIF89a"]
+    report = Report("?", sections=[Section("Figures", pictures=[Picture("[1]", places)])])
+    assert report.to_markdown(place=tmp_path / "run").endswith(
+        "## Figures\n\n![\\[1\\]](figures/a%20b.png)\n"
+    )
+    assert "Figures" not in report.to_markdown()
+
+
 def test_a_report_explains_each_column_once_and_leaves_out_folded_tables():
     columns = [Column("name", "a word."), *(Column(x, "in metres.") for x in ("one", "two"))]
     lengths = Table("Lengths", columns, [[Value("a"), Value("1"), Value("2")]])
