@@ -10,6 +10,7 @@ from typing import Any
 import attention
 from benchmarks import learners
 from benchmarks.kepler_or_newton import cells as functions
+from benchmarks.kepler_or_newton import exam
 from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED, Point, star
 from benchmarks.kepler_or_newton.settings import KeplerOrNewton
 from benchmarks.newton import newton
@@ -39,15 +40,19 @@ def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
         attention=settings.attention,
         seeds=settings.seeds,
         engine=("powerlaw",),  # always there; nothing is searched
-        shifts=(),
+        shifts=("all",) if settings.heads else (),
+        **({"labels": settings.heads} if settings.heads else {}),
     )
     functions.check_world(world(flagship), settings.places)
     grid = Grid(flagship)
     found: list[Cell] = []
+    trained: dict[tuple[Point, int], Cell] = {}
     for point in star(settings, *_attentions(grid), partial(_steps, flagship)):
         for seed in settings.seeds:
-            found += _of(point, seed, grid, settings)
-    return [*found, *_references(flagship, settings)]
+            trained[point, seed] = own = _trained(point, seed, grid)
+            found += _of(point, seed, own, settings)
+    examined = exam.cells(NAME, trained, grid) if settings.heads else ()
+    return [*found, *_references(flagship, settings), *examined]
 
 
 def _steps(flagship: NewtonSettings, window: int) -> float:
@@ -68,9 +73,8 @@ def _attentions(grid: Grid) -> tuple[dict[str, str], set[str]]:
     return labels, {name for name, mask in masks.items() if mask == "causal"}
 
 
-def _of(point: Point, seed: int, grid: Grid, settings: KeplerOrNewton) -> Iterator[Cell]:
+def _of(point: Point, seed: int, own: Cell, settings: KeplerOrNewton) -> Iterator[Cell]:
     """Yield the training of a point, its questions, and those of a twin that is not trained."""
-    own = _trained(point, seed, grid)
     job = own.arguments["job"]
     yield own
     asked = {**_asked(own.arguments["world"], job["data"]), "n": settings.n_test}

@@ -9,16 +9,18 @@ continuations obey, which no read-out tells: what is there to be read need not b
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.kepler_or_newton.points import RANDOM
 from benchmarks.kepler_or_newton.settings import LISTS, KeplerOrNewton
-from benchmarks.newton.quantities import WORLD_MODEL
+from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.recipe import RecipeStudy
 from benchmarks.published.compare import Verdict
 from orbits.runs.deferred import deferred
+from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from worldmodel.probes.quantities import QUANTITIES as PROBES
@@ -35,7 +37,7 @@ class KeplerOrNewtonStudy(RecipeStudy):
     once = LISTS
     untrained = (RANDOM,)
     metrics: ClassVar[Mapping[str, Quantity]] = {
-        **WORLD_MODEL,
+        **QUANTITIES,
         **{name: PROBES[name] for name in MEASURED},
         **{name: value for name, value in PROBES.items() if name.startswith("r2_")},
         "rollout_error": Quantity("lower", "AU", "error of a rollout, mean over its rows"),
@@ -47,9 +49,13 @@ class KeplerOrNewtonStudy(RecipeStudy):
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
         """Return the report with the published numbers at its end."""
+        from benchmarks.kepler_or_newton import exam
         from benchmarks.kepler_or_newton.beside import with_published
 
-        return with_published(super().report(results, config, out), results, self.setting(config))
+        report = super().report(results, config, out)
+        examined = exam.section(results, out / FIGURES)
+        report = dataclasses.replace(report, sections=[*report.sections, *examined])
+        return with_published(report, results, self.setting(config))
 
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]

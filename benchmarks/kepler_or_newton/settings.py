@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orbits.runs.settings import check_at_least, check_not_empty
 
 HEADS = ("mixture", "gaussian", "bins")
-LISTS = ("attention", "predicts", "noise", "windows", "seeds", "places")
+LISTS = ("attention", "predicts", "noise", "windows", "seeds", "heads", "places")
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class KeplerOrNewton:
         seeds: Seeds of trainings.
         n_test: Held-out sequences of each question.
         labels: Labelled sequences that read-outs are fitted to.
+        heads: Label budgets of force heads on every world model, which are examined outside the
+            training box; none for none.
         places: The control of read-outs: so many last places, exact and without a model.
     """
 
@@ -35,13 +37,13 @@ class KeplerOrNewton:
     seeds: tuple[int, ...] = (0, 1, 2)
     n_test: int = 500
     labels: int = 1000
+    heads: tuple[int, ...] = ()
     places: tuple[int, ...] = (5, 8, 24)
 
     def __post_init__(self) -> None:
-        check_not_empty(self, *LISTS)
-        check_at_least(
-            self, {"seeds": 0, "n_test": 2, "labels": 10, "windows": 0, "noise": 0, "places": 1}
-        )
+        check_not_empty(self, *(name for name in LISTS if name != "heads"))
+        least = {"seeds": 0, "n_test": 2, "labels": 10, "windows": 0, "noise": 0, "places": 1}
+        check_at_least(self, {**least, "heads": 1})
         for head in self.predicts:
             if head not in HEADS:
                 raise ValueError(f"predicts must be among {', '.join(HEADS)}, got {head!r}")

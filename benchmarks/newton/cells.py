@@ -41,7 +41,7 @@ Shifts = Mapping[str, Plain]
 
 def world_model(job: Job, world: World, folder: Path, scratch: Path, progress: Progress) -> Outcome:
     """Train a world model on orbits; keep its checkpoint and curves."""
-    _orbits(job["data"], world)
+    checked_orbits(job["data"], world)
     training.train(job, folder, scratch, progress)
     metrics = {"val_nll": training.last_value(folder / CURVES, "val_loss")}
     return Outcome(metrics, files={"curves": CURVES}, device=training.device(job))
@@ -73,7 +73,7 @@ def force(
     pretrained: Path | None = None,
 ) -> Outcome:
     """Train a force head, on a pre-trained backbone or from scratch, and predict the test set."""
-    data = _orbits(job["data"], world)
+    data = checked_orbits(job["data"], world)
     checkpoint = None if pretrained is None else pretrained / CHECKPOINT
     model = training.train(job, folder, scratch, progress, checkpoint)
     assert isinstance(model, GPTModel)
@@ -83,14 +83,14 @@ def force(
 
 def transfer(data: Plain, world: World, head: Path, folder: Path) -> Outcome:
     """Evaluate a force head that was trained in another world on the forces of this one."""
-    orbits = _orbits(data, world)
+    orbits = checked_orbits(data, world)
     columns = _predictor(load_model(head / CHECKPOINT), Training())(orbits)
     return _forces(columns, orbits, folder, device=device_name(Training()))
 
 
 def control(data: Plain, world: World, control: str, arguments: Plain, folder: Path) -> Outcome:
     """Measure what predicts forces without a trained model, one of :data:`controls.CONTROLS`."""
-    orbits = _orbits(data, world)
+    orbits = checked_orbits(data, world)
     columns = controls.CONTROLS[control](**arguments)(orbits)
     return _forces(columns, orbits, folder, arguments.get("seed"))
 
@@ -154,7 +154,7 @@ def search(predictor: Path, law: str, engine: str, seed: int, config: Plain) -> 
     return measure.search(data, law=law, engine=engine, seed=seed)
 
 
-def _orbits(data: Plain, world: World) -> OrbitData:
+def checked_orbits(data: World, world: World) -> OrbitData:
     """Return the sequences of a cell.
 
     Raises:
@@ -168,7 +168,7 @@ def _orbits(data: Plain, world: World) -> OrbitData:
 
 def asked_sequences(data: Plain, world: World, shifts: Shifts) -> dict[str, OrbitData]:
     """Return the test sequences of the training box and of each shift."""
-    box = {exam.BOX: _orbits(data, world)}
+    box = {exam.BOX: checked_orbits(data, world)}
     arguments = data["protocol_args"] or {}
     moved = {
         name: OrbitData(**{**data, "protocol_args": {**arguments, "shift": shift}})
@@ -183,7 +183,7 @@ def _plain(config: Mapping[str, Any]) -> Any:
 
 
 def _held_out(data: Plain, world: World) -> tuple[Protocol, Systems]:
-    orbits = _orbits(data, world)
+    orbits = checked_orbits(data, world)
     indices = np.arange(orbits.hparams["n_test"])
     return orbits.protocol, orbits.protocol.systems(orbits.hparams["seed"], "test", indices)
 

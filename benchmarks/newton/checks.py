@@ -33,6 +33,10 @@ def check(settings: NewtonSettings) -> None:
     for name in settings.baselines:
         if name not in BASELINES:
             raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
+    if settings.continued < 0 or settings.continued == 1:
+        raise ValueError(
+            f"--continued must be 0, or at least 2 for an interval, got {settings.continued}"
+        )
     if settings.law_seeds < 1:
         raise ValueError(f"--law-seeds must be at least 1, got {settings.law_seeds}")
     for name in settings.engine:

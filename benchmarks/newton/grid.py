@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.newton import cells, controls
+from benchmarks.newton import cells, continued, controls
 from benchmarks.newton.checks import FORCE_SEED_OFFSET, check
 from benchmarks.newton.controls import Predictor
 from benchmarks.newton.exam_rows import CAUSAL
 from benchmarks.newton.observers import infers_mass
 from benchmarks.newton.settings import NewtonSettings
+from benchmarks.newton.world_models import CONTINUED
 from benchmarks.newton.worlds import UNLIMITED, shifts, world, world_arguments
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
@@ -20,6 +21,7 @@ from orbits.runs.cell import Cell, Function
 from orbits.runs.result import Case
 from symreg.measure import search_config
 from worldmodel.data.device import is_made_on_device
+from worldmodel.probes.implied.asked import refusal
 
 CLOSED_FORM_SEQUENCES = 4000
 """Labelled sequences of nearest neighbours and ridge read-outs where the budget is unlimited."""
@@ -55,7 +57,8 @@ class Grid:
         forces = [*self.models(), *transferred, *self.controls()]
         trained = [*self.world_models.values(), *heads]
         examined = [*self.exams(forces)]
-        return [*trained, *self.next_points(), *forces, *examined, *self.searches(forces)]
+        asked = [*self.next_points(), *self.continuations()]
+        return [*trained, *asked, *forces, *examined, *self.searches(forces)]
 
     def next_points(self) -> Iterable[Cell]:
         """Yield how well each world model of this world predicts, and what needs no model."""
@@ -68,6 +71,30 @@ class Grid:
                 yield Cell(cells.next_point, case, more, needs={"pretrained": cell})
         case = self._case("next point", "references", "control", None, None)
         yield Cell(cells.next_point_references, case, arguments)
+
+    def continuations(self) -> Iterable[Cell]:
+        """Yield by which law each world model of this world continues orbits, and controls."""
+        settings, here = self.settings, world(self.settings)
+        if not settings.continued or refusal(here) is not None:
+            return
+        data = {**self._data("pretrain", None, None), "n_test": settings.continued}
+        asked = {"data": data, "world": self._world(), "n": settings.continued}
+        training = self._training(one_device=True)
+        for (law, variant, seed), cell in self.world_models.items():
+            if law == settings.law:
+                case = self._case(CONTINUED, variant.label, "world model", None, seed)
+                more = {**asked, "training": training}
+                yield Cell(continued.ask, case, more, needs={"pretrained": cell})
+        seed = settings.seeds[0]
+        for variant in self.variants:
+            if variant.sharpen_after:  # before any step it is the variant itself
+                continue
+            case = self._case(CONTINUED, f"{variant.label}, untrained", "control", None, None)
+            model = self._model(variant, "pretrain")
+            more = {**asked, "model": model, "seed": seed}
+            yield Cell(continued.ask_random_weights, case, more)
+        case = self._case(CONTINUED, "references", "control", None, None)
+        yield Cell(continued.ask_references, case, asked)
 
     def models(self) -> Iterable[Cell]:
         """Yield pre-trained, scratch and untrained rows."""

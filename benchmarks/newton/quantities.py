@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from orbits.runs.result import Quantity
 from symreg.leaderboard.quantities import FORCES, SEARCH
+from worldmodel.probes.quantities import QUANTITIES as PROBES
 
 WORLD_MODEL: Mapping[str, Quantity] = {
     "val_nll": Quantity("lower", "nats", "validation loss of a row's two bins together"),
@@ -15,6 +16,7 @@ WORLD_MODEL: Mapping[str, Quantity] = {
     "star_error": Quantity("lower", "AU", "the same of the star"),
     "planet_error_mode": Quantity("lower", "AU", "distance of the likeliest bin"),
     "star_error_mode": Quantity("lower", "AU", "the same of the star"),
+    **{name: PROBES[name] for name in ("exponent_within", "first_error", "last_error")},
 }
 EXAM: Mapping[str, Quantity] = {
     "exam": Quantity("lower", "", "geometric mean of times_ceiling over the shifts"),

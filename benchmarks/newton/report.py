@@ -11,7 +11,7 @@ from benchmarks.newton import exam_report, figures, sentences
 from benchmarks.newton.differences import differences
 from benchmarks.newton.exam_rows import exam_rows
 from benchmarks.newton.headline import headline, in_the_box
-from benchmarks.newton.world_models import world_models
+from benchmarks.newton.world_models import continues, world_models
 from orbits.motion import NEWTON
 from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report, Section
@@ -60,6 +60,7 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
             *sentences.verdict(table, examined, law),
             *sentences.hidden_masses(law),
             *exam_report.sentences(examined),
+            *continues(here),
             *sentences.answers(table, law),
             *sentences.heads_elsewhere(results),
             *sentences.mixed_backbones(here),

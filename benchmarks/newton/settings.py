@@ -39,6 +39,8 @@ class NewtonSettings:
         shifts: Shifts of the exam outside the training box (:mod:`orbits.shifts`): names, or
             ``all`` that the protocol can make; none for no exam.
         shift_file: A YAML file of further shifts.
+        continued: Held-out orbits that each world model continues by itself, to say by which power
+            of the distance; 0 for none, and none of a protocol of several planets.
         n_layer: Blocks of the backbone.
         n_head: Heads per block.
         head_dim: Channels per head.
@@ -83,6 +85,7 @@ class NewtonSettings:
     law_seeds: int = 3
     shifts: tuple[str, ...] = ("all",)
     shift_file: str | None = None
+    continued: int = 300
     n_layer: int = 2
     n_head: int = 2
     head_dim: int = 32

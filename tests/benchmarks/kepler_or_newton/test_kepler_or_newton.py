@@ -72,6 +72,28 @@ def test_the_flagships_own_recipe_is_the_flagships_own_cell(small):
     assert len(mine) == 3
 
 
+def test_heads_and_exams_are_the_flagships_on_every_point():
+    cells = study.all_cells(STUDY, STUDY.settings("exam", seeds=(0,), attention=("softmax",)))
+    heads = [x for x in cells if x.function is newton_cells.force]
+    known = {cell.key: cell.case for cell in trainings(cells)}
+    assert len(heads) == len(known)
+    for head in heads:
+        trained = head.needs["pretrained"]
+        assert trained.key in known
+        own, model = (x.arguments["job"]["model"] for x in (trained, head))
+        assert model == {name: x for name, x in own.items() if name != "predicts"}
+        assert "context_noise" not in head.arguments["job"]["data"]
+    exams = [x for x in cells if x.case.kind == "exam" and x.case.arm == "pretrained"]
+    assert {x.needs["head"].key for x in exams} == {x.key for x in heads}
+    flagship = newton.STUDY.settings("small", seeds=(0,), labels=(1000,), attention=("softmax",))
+    (same,) = {
+        dataclasses.replace(cell, version=newton.STUDY.version).key
+        for cell in newton.STUDY.cells(flagship)
+        if cell.function is newton_cells.force and cell.case.arm == "pretrained"
+    }
+    assert same in {x.needs["head"].key for x in exams}, "the flagship's own head is one"
+
+
 def test_twins_with_random_weights_are_told_by_attention_window_and_seed(small):
     cells = [x for x in small if x.case.kind == "carried" and x.case.arm == RANDOM]
     told = {(x.case.variant, x.case.get("window"), x.case.seed) for x in cells}
@@ -220,7 +242,7 @@ def test_a_world_without_the_questions_is_refused(name, args, words):
 @pytest.mark.full
 def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
     out = tmp_path / "out"
-    more = ("--predicts", "mixture", "--attention", "softmax", "--n-test", "10")
+    more = ("--predicts", "mixture", "--attention", "softmax", "--n-test", "10", "--heads", "30")
     main([*TINY, *more, "--out", str(out)])
     found, _ = folder.load(out)
     assert all(result.ok for result in found)
@@ -235,4 +257,13 @@ def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
     text = (out / "report.md").read_text()
     assert "nearest training orbit" in text
     assert "random weights" in text
+    examined = [x for x in found if x.case.kind == "exam" and x.case.arm == "pretrained"]
+    assert {(x.case.get("window"), x.case.get("input")) for x in examined} == {
+        (ALL, "coordinates"),
+        (3, "coordinates"),
+        (ALL, "bin_centres"),
+    }
+    assert all(x.metrics["times_ceiling@closer"].value > 1 for x in examined)
+    assert "## The exam: forces outside the training box" in text
+    assert "softmax, mixture, noise 0.01 AU, window 3 (2.5 steps), pretrained, 30 labels" in text
     assert (out / "figures" / "knobs.png").stat().st_size > 10_000

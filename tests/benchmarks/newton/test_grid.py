@@ -51,6 +51,22 @@ def test_every_predictor_is_searched_by_every_engine_and_seed():
     assert len({cell.key for cell in grid}) == len(grid)
 
 
+def test_every_world_model_continues_orbits_where_there_are_two_bodies():
+    asked = [x for x in cells(seeds=(0, 1, 2)) if x.case.kind == "continued orbits"]
+    models = [x for x in asked if x.case.arm == "world model"]
+    assert {(x.case.variant, x.case.seed) for x in models} == {
+        (name, seed) for name in ("softmax", "lssar p=15") for seed in range(3)
+    }
+    assert all(function(x.needs["pretrained"]) == "world_model" for x in models)
+    assert {x.case.variant for x in asked if x.case.arm == "control"} == {
+        *("softmax, untrained", "lssar p=15, untrained", "references"),
+    }  # fmt: skip
+    for more in ({"continued": 0}, {"protocol": "paper"}):
+        assert not [x for x in cells(**more) if x.case.kind == "continued orbits"]
+    with pytest.raises(ValueError, match="--continued must be 0, or at least 2"):
+        cells(continued=1)
+
+
 def test_a_schedule_adds_a_row_for_reweighted_variants_alone():
     added = {c.case.variant for c in cells(sharpen_after=100)} - {c.case.variant for c in cells()}
     assert added == {"lssar p=15, off to step 100"}

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.newton import sentences
 from benchmarks.newton.headline import in_the_box
-from benchmarks.newton.world_models import world_models
+from benchmarks.newton.world_models import continues, world_models
 from orbits.runs.result import Case, Metric, Result
 from symreg.leaderboard import rows
 from symreg.leaderboard.tables import contestants
@@ -60,6 +60,27 @@ def test_world_models_are_ordered_by_likelihood_and_references_by_error():
         ["near", "reference", "", "0.5", "0.5"],
         ["far", "reference", "", "5", "5"],
     ]
+
+
+def test_the_law_of_continuations_has_a_column_and_a_sentence_beside_controls():
+    def asked(variant, exponent, seed=None, arm="control"):
+        metrics = {"exponent_within": Metric(exponent, exponent - 0.1, exponent + 0.1)}
+        return result("continued orbits", variant, arm, seed, None, metrics=metrics)
+
+    found = [asked("softmax", -1.9 - seed / 100, seed, "world model") for seed in range(3)]
+    found += [asked("softmax, untrained", 1.2), asked("nearest training orbit", -2.0)]
+    found += [asked("true orbit in bins", -1.96)]
+    own, controls = continues(found)
+    assert own.startswith("softmax continues orbits by r^-1.91 [-1.93, -1.89] along each orbit")
+    assert own.endswith("the truth in bins has -1.96 [-2.06, -1.86].")
+    assert "softmax, untrained 1.20 [1.10, 1.30]; nearest training orbit -2.00" in controls
+    predicted = {"nll": Metric(2.0), "planet_error": Metric(0.1), "star_error": Metric(0.1)}
+    old = [result("next point", "softmax", "world model", 0, None, metrics=predicted)]
+    table = world_models([*old, *found])
+    assert table.columns[-1].heading == "continues by r^"
+    assert [row[-1].text for row in table.rows] == ["-1.91", "1.20", "-2.00", "-1.96"]
+    assert len(world_models(old).columns) == len(table.columns) - 1, "kept results have no such"
+    assert continues(old) == []
 
 
 @pytest.mark.parametrize("role", ["pretrained/last.ckpt", "pretrained"])

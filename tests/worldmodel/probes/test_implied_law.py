@@ -183,13 +183,24 @@ def test_a_world_that_tokens_cannot_express_is_refused(changes, message):
     assert "\n" not in reason
 
 
-def test_a_world_without_bound_orbits_is_one_line_before_any_work(untrained, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("options", "law", "message"),
+    [
+        ((), "inverse_cube", "law 'inverse_cube' does not bind"),
+        ((), "newton_G_1000000", "the shortest time step that a token tells, 0.0078125 years"),
+        ((ForceModel,), "newton", "a ForceModel continues no orbits; take a NextTokenModel"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line_before_any_work(
+    untrained, tmp_path, capsys, options, law, message
+):
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as stop:
-        command.main([str(untrained()), "--law=inverse_cube", "--out", str(out)])
+        asked = [str(untrained(*options)), f"--law={law}", "--probes=implied_law"]
+        command.main([*asked, "--out", str(out)])
     said = capsys.readouterr().err
     assert stop.value.code == 2
-    assert "law 'inverse_cube' does not bind" in said
+    assert message in said
     assert said.count("\n") == 1
     assert not out.exists()
 

@@ -1,0 +1,69 @@
+"""Which power of the distance a world model's own continuations of orbits obey; no label, no head.
+
+The whole question, with the prompts of other worlds, is the probe ``implied_law`` and the study
+``implied``. Here each backbone is asked in its own world alone, by inference.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+
+from benchmarks.newton.cells import checked_orbits
+from benchmarks.training import CHECKPOINT, device_name
+from benchmarks.training_options import Training
+from orbits.runs.cell import Outcome
+from worldmodel.models.load import load_model
+from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.implied import references
+from worldmodel.probes.implied.asked import Prompts, own_prompts
+
+Plain = Mapping[str, Any]
+
+
+def ask(data: Plain, world: Plain, n: int, training: Plain, pretrained: Path) -> Outcome:
+    """Ask a world model; arguments as for :func:`benchmarks.newton.cells.next_point`.
+
+    Args:
+        data: The test sequences.
+        world: Their world.
+        n: Sequences.
+        training: How the models are trained: on what device the model answers.
+        pretrained: The folder of the world model.
+    """
+    model = load_model(pretrained / CHECKPOINT).eval()
+    assert isinstance(model, NextTokenModel)
+    how = Training(**training)
+    if how.accelerator != "cpu" and torch.cuda.is_available():
+        model.cuda()
+    prompts = _prompts(data, world, n)
+    return Outcome(prompts.measured(prompts.continued(model)), device=device_name(how))
+
+
+def ask_random_weights(data: Plain, world: Plain, n: int, model: Plain, seed: int) -> Outcome:
+    """Ask a model with random weights."""
+    lightning.seed_everything(seed, verbose=False)
+    prompts = _prompts(data, world, n)
+    return Outcome(prompts.measured(prompts.continued(NextTokenModel(**model).eval())))
+
+
+def ask_references(data: Plain, world: Plain, n: int) -> list[Outcome]:
+    """Ask the truth in bins, and what continues orbits without a model or a law."""
+    prompts = _prompts(data, world, n)
+    test = prompts.test
+    found = itertools.chain(
+        [*references.truths(test)][1:],
+        [(references.CUBIC, "control", references.cubic(test))],
+        references.of_world(test, test.protocol),
+    )
+    return [Outcome(prompts.measured(points), variant=name) for name, _, points in found]
+
+
+def _prompts(data: Plain, world: Plain, n: int) -> Prompts:
+    orbits = checked_orbits(data, world)
+    return own_prompts(orbits.protocol, orbits.protocol.law, orbits.hparams["seed"], n)
