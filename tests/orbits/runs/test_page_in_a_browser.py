@@ -1,24 +1,14 @@
 """The page as a browser lays it out: one screen, a telephone, the keyboard and paper."""
 
-import json
-import re
-import shutil
-import subprocess
-
 import pytest
 
 from orbits.runs import page
 from orbits.runs.page import Picture, Report, Section
 from orbits.runs.result import Quantity
 from orbits.runs.table import Column, Table, Value, interval
+from tests import browser
 
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.skipif(not BROWSER, reason="needs Chromium"),
-]
+pytestmark = browser.MARKS
 MODELS = [f"softmax_reweighted p={i}" for i in range(30)]
 NUMBERS = [Column(name, "times the ceiling.") for name in ("exam", "in the box", "r", "m1")]
 HEADLINE = Table(
@@ -45,31 +35,14 @@ REPORT = Report(
         Section("Folded", [WIDE], folded=True),
     ],
 )
-OUTER = """<iframe id="f" width="WIDTH" height="HEIGHT" src="report.html"></iframe><pre></pre>
-<script>
-document.getElementById("f").addEventListener("load", (event) => {
-  const inner = event.target.contentWindow, page = inner.document;
-  const told = (() => { ASKED })();
-  document.querySelector("pre").textContent = JSON.stringify(told);
-});
-</script>"""
 
 
 @pytest.fixture
 def ask(tmp_path):
-    def asked(script, width=1280, height=900):
+    def asked(script, width=1280):
         metrics = {"loss": Quantity("lower", "nats", "a loss")}
         page.write(REPORT, [], {"config": {}}, tmp_path, metrics)
-        outer = OUTER.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
-        (tmp_path / "outer.html").write_text(outer.replace("ASKED", script))
-        flags = ("--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files")
-        own = (f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000")
-        command = [BROWSER, *flags, *own, "--dump-dom", (tmp_path / "outer.html").as_uri()]
-        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-        found = re.search(r"<pre>(.*?)</pre>", run.stdout, re.DOTALL)
-        assert found, run.stdout
-        assert found[1], run.stderr
-        return json.loads(found[1].replace("&quot;", '"'))
+        return browser.ask(tmp_path / "report.html", script, width)
 
     return asked
 
@@ -83,21 +56,15 @@ def test_the_headline_is_within_the_first_screen(ask):
         " page.querySelectorAll('.first thead th').length]"
     )
     assert columns == 7
-    assert verdict < table[0] < 900
+    assert verdict < table[0] < 800
     assert table[1] <= table[2] + 1, "the last column is cut"
-    assert figure[0] < 900
+    assert figure[0] < 800
     assert figure[1] <= 1280
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_but_tables_is_wider_than_the_window(ask, width):
-    wide = ask(
-        "return [page.documentElement.scrollWidth, [...page.body.querySelectorAll('*')]"
-        ".filter((x) => !x.closest('.scroll'))"
-        ".filter((x) => x.getBoundingClientRect().right > inner.innerWidth)"
-        ".map((x) => x.tagName)]",
-        width,
-    )
+    wide = ask(browser.TOO_WIDE, width)
     assert wide[0] <= width
     assert wide[1] == []
 
