@@ -195,9 +195,9 @@ def test_what_cannot_be_asked_is_one_line_before_any_work(
     untrained, tmp_path, capsys, options, law, message
 ):
     out = tmp_path / "out"
+    asked = [str(untrained(*options)), f"--law={law}", "--probes=implied_law", "--out", str(out)]
     with pytest.raises(SystemExit) as stop:
-        asked = [str(untrained(*options)), f"--law={law}", "--probes=implied_law"]
-        command.main([*asked, "--out", str(out)])
+        command.main(asked)
     said = capsys.readouterr().err
     assert stop.value.code == 2
     assert message in said
