@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._bounded import Bounded
 from attention.linear._decay import decayed_attention
 from attention.linear.mixer import RecurrentState, full_precision
@@ -20,7 +22,7 @@ SMALLEST = 1e-6
 class CosFormer(Bounded):
     """o_t = sum_i w_ti v_i / sum_i w_ti, w_ti = relu(q_t) . relu(k_i) cos(pi (t - i) / (2 M)).
 
-    The cosine of a difference is a sum of two products (Eqs. 10 and 11): features of twice as many
+    The cosine of a difference is a sum of two products: features of twice as many
     channels, linear attention. M is at least the length, so that no weight is negative.
 
     Arguments:
@@ -28,9 +30,10 @@ class CosFormer(Bounded):
     """
 
     name = "cosformer"
-    source = "Qin et al. 2022 (arXiv:2202.08791), Eqs. 8 to 12"
+    source = "Qin et al. 2022 (arXiv:2202.08791), Sect. 3: cos-based re-weighting"
     about = "Linear attention with ReLU features, weighted by a cosine of the distance."
     kept = "2 H (D^2 + D)"
+    kernels: ClassVar = {"fla": fla.refusal}
     arguments: ClassVar = {"max_length": 1024}
     deviations = (
         "M is an argument; in the authors' code it is the length of the sequence at hand, which a "
@@ -42,6 +45,11 @@ class CosFormer(Bounded):
         self.query, self.key, self.value, self.project = (
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return 2 * head_dim, head_dim
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))

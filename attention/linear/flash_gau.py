@@ -20,7 +20,7 @@ EXPAND = 2
 
 
 class FlashGAU(Segmented):
-    """(u * (A_t v + q_t^lin S)) W_o, u = SiLU(x W_u), v = SiLU(x W_v) (Sects. 2.2 and 3).
+    """(u * (A_t v + q_t^lin S)) W_o, u = SiLU(x W_u), v = SiLU(x W_v) (Sects. 2, 3).
 
     One head for all channels. Within a segment of C positions
     A_ti = relu(q_t . k_i / C + b_{t-i})^2 is quadratic attention, with a learned bias for each
@@ -34,7 +34,7 @@ class FlashGAU(Segmented):
     """
 
     name = "flash_gau"
-    source = "Hua et al. 2022 (arXiv:2202.10447), Sects. 2.2 and 3.2: FLASH, mixed chunk attention"
+    source = "Hua et al. 2022 (arXiv:2202.10447), Sects. 2 and 3: FLASH, mixed chunk attention"
     about = "A gate times squared-ReLU attention in segments and linear attention to those before."
     kept = "2 H D N + (2 N + 2 H D) (L - 1)"
     arguments: ClassVar = {"state": 128, "segment": 256}

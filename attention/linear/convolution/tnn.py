@@ -38,7 +38,7 @@ class ToeplitzNetwork(Mixer):
     """
 
     name = "tnn"
-    source = "Qin et al. 2023 (arXiv:2305.04749), Sects. 3.1 to 3.3: gated Toeplitz unit"
+    source = "Qin et al. 2023 (arXiv:2305.04749), Sect. 3: gated Toeplitz unit"
     about = "A gated convolution whose taps, made of the distance by a small network, decay."
     kept = "3 H D (N - 1)"
     arguments: ClassVar = {"state": 1024}
