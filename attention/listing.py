@@ -29,9 +29,11 @@ MIXERS_HEADER = """
 
 # Linear mixers
 
-Their time is linear in L (times log L for convolutions) and their state constant, so there are no
-weights to look at. The state is how many numbers decoding keeps for a sequence, of H heads of D
-channels (N: the argument state, L: the argument length).
+Their time is linear in the length of a sequence (times its logarithm for convolutions, times the
+length itself for Synthesizers and gMLP, which keep what they have read) and their state constant,
+so there are no weights to look at. The state is how many numbers decoding keeps for a sequence, of
+H heads of D channels (N: the argument state, L: the argument length, max_length or segment). Those
+with max_length refuse longer sequences.
 
 """
 

@@ -77,6 +77,10 @@ class Variant:
         arguments, taken = self._args(), attention.arguments(self.attention)
         if "length" in taken:
             arguments["length"] = length
+        if "max_length" in taken:
+            # Longer sequences than those of the training are asked too, up to the mixer's default.
+            known = attention.linear.get(self.attention).arguments["max_length"]
+            arguments["max_length"] = max(length, known)
         if not rotary and "angular" in taken:  # zeros
             arguments.setdefault("angular", "plain")
         elif not rotary and (self.attention in attention.names() or "rope_base" in taken):

@@ -1,10 +1,10 @@
 """Linear-time sequence mixers: one file each; a new file is found automatically.
 
-Files lie here or in a folder of their kind: ``state_space``, ``recurrent``, ``convolution``. A
-mixer's file is called like the mixer and defines ``MIXER``, a subclass of
-:class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share. A file that
-fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and stops nothing
-else.
+Files lie here or in a folder of their kind: ``state_space``, ``recurrent``, ``convolution``,
+``positional``, ``fast_weights``. A mixer's file is called like the mixer and defines ``MIXER``, a
+subclass of :class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share. A
+file that fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and
+stops nothing else.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class RecurrentState:
 class Mixer(nn.Module, ABC):
     """A sequence mixer whose time is linear and whose state is constant in the length.
 
-    It is causal; ``zeros`` alone can be told not to be.
+    It is causal; ``zeros`` alone can be told not to be. Those that are ``quadratic`` have a longest
+    sequence, which bounds their state.
 
     A subclass describes itself by constants, makes its layers in ``__init__`` and writes
     :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.
@@ -67,6 +68,8 @@ class Mixer(nn.Module, ABC):
     """Where it is not as published."""
     undecayed: ClassVar[tuple[str, ...]] = ()
     """Parameters that weight decay leaves alone although they are matrices."""
+    quadratic: ClassVar[bool] = False
+    """Whether the time of a sequence grows with the square of its length."""
     kernels: ClassVar[Mapping[str, Refusal]] = {}
     """By name, in the order of choice: why kernels do not serve keys and values, or None."""
 

@@ -36,7 +36,8 @@ class RetNet(Mixer):
     deviations = (
         "LayerNorm without weights (the paper has GroupNorm, later code RMSNorm). RoPE's "
         "angles are 10000^(-2i/d) in split halves; torchscale's linspace(0, 1), interleaved. "
-        "No small start of the projections (there a gain of 2^-2.5)."
+        "No small start of the projections (there a gain of 2^-2.5). retnet_published has "
+        "torchscale's rotations, scalings and start."
     )
     kernels: ClassVar = {"fla": fla.refusal}
 

@@ -27,6 +27,9 @@ def test_arguments_build_the_module(name):
     (row,) = variants([name])
     arguments = row.arguments(20)
     assert ("length" in arguments) is ("length" in attention.arguments(name))
+    if "max_length" in attention.arguments(name):
+        assert arguments["max_length"] == 1024, "tests may be longer than the training"
+        assert row.arguments(2000)["max_length"] == 2000
     module = attention.build(name, n_head=1, head_dim=4, **arguments)
     assert repr(name) in repr(module)
     assert name in attention.linear.names() or module.spec.label == row.label

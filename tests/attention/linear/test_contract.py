@@ -32,11 +32,17 @@ QUICK = (
     "zeros",
 )  # fmt: skip
 """Mixers of which the quick tier checks everything; of the others what `in_brief` says."""
-POWERS = ("hyena", "mamba", "multihead_hyena")
+POWERS = ("flash_gau", "hyena", "mamba", "multihead_hyena", "tnn")
 """Mixers whose outputs are a third or higher power of large inputs, more than float16 holds."""
+LENGTHS = ("length", "max_length", "segment")
+"""What L is in the size of a state."""
 
 dear = pytest.mark.parametrize("name", corners(linear.names(), "gla", "rwkv7", "zeros"))
 """Mark of what costs too much to ask every mixer in the quick tier."""
+
+
+def arguments_of(name):
+    return linear.get(name).arguments
 
 
 @pytest.fixture(params=corners(linear.names(), *QUICK))
@@ -54,11 +60,12 @@ def other(request):
 def mixer_of(name, n_head=2, head_dim=4, seed=0, dtype=torch.float64, **args):
     """Build a mixer none of whose numbers is where it starts: zeros and ones would hide terms.
 
-    What has a length gets a short one.
+    What has a length gets a short one, and what has a longest sequence one that tests need.
     """
     torch.manual_seed(seed)
-    if "length" in linear.get(name).arguments:
-        args.setdefault("length", 6)
+    for argument, size in {"length": 6, "segment": 6, "max_length": 300}.items():
+        if argument in linear.get(name).arguments:
+            args.setdefault(argument, size)
     mixer = attention.build(name, n_head=n_head, head_dim=head_dim, **args)
     with torch.no_grad():
         for parameter in mixer.parameters():
@@ -201,7 +208,8 @@ def test_the_state_has_the_size_it_is_said_to_have_and_does_not_grow(name, n_hea
         transformations=(*standard_transformations, convert_xor, implicit_multiplication),
     )
     mixer = mixer_of(name, n_head, head_dim)
-    arguments = {"N": mixer.args.get("state", 0), "L": mixer.args.get("length", 0)}
+    (length,) = [mixer.args[x] for x in LENGTHS if x in mixer.args] or [0]
+    arguments = {"N": mixer.args.get("state", 0), "L": length}
     sizes = {"H": n_head, "D": head_dim, **arguments}
     for length in (1, 2, 40):
         cache = mixer.new_cache()
@@ -419,11 +427,39 @@ class Work(TorchDispatchMode):
         return out
 
 
-def test_work_is_linear_in_the_length(name):
-    mixer = mixer_of(name, head_dim=16, dtype=torch.float32)
+def test_work_is_linear_in_the_length_or_quadratic_as_it_is_said_to_be(name):
     lengths, counts = [512, 1024, 2048], []
+    sizes = {"max_length": 2048, "segment": 64}
+    sizes = {argument: size for argument, size in sizes.items() if argument in arguments_of(name)}
+    mixer = mixer_of(name, head_dim=16, dtype=torch.float32, **sizes)
     for length in lengths:
         with torch.no_grad(), Work() as work:
             mixer(inputs(length, width=32, batch=1, dtype=torch.float32))
         counts.append(work.written)
-    assert np.polyfit(np.log(lengths), np.log(counts), 1)[0] <= 1.02
+    power = np.polyfit(np.log(lengths), np.log(counts), 1)[0]
+    assert 1.5 < power <= 2.02 if mixer.quadratic else power <= 1.02
+
+
+@pytest.mark.parametrize("name", [x for x in linear.names() if "max_length" in arguments_of(x)])
+def test_longer_sequences_than_the_longest_are_refused(name):
+    mixer, x = mixer_of(name, max_length=7), inputs(8)
+    whole = mixer(x[:, :7])
+    for run in (mixer, mixer.recurrent):
+        with pytest.raises(ValueError, match=f"{name} was built for max_length=7 .* got 8: raise"):
+            run(x)
+        cache = mixer.new_cache()
+        torch.testing.assert_close(run(x[:, :7], cache), whole, rtol=0, atol=1e-9)
+        kept = copy.copy(cache)
+        with pytest.raises(ValueError, match="max_length=7 positions, got 8"):
+            run(x[:, 7:], cache)
+        assert cache == kept, "a refused position leaves the cache as it was"
+    for wrong in (0, 2.5, "long", None):
+        with pytest.raises(ValueError, match=f"max_length of {name} must be .*, got {wrong!r}"):
+            attention.build(name, n_head=2, head_dim=4, max_length=wrong)
+
+
+@pytest.mark.parametrize("name", [x for x in linear.names() if "segment" in arguments_of(x)])
+def test_bad_segments_are_refused(name):
+    for wrong in (0, 2.5, "long", None):
+        with pytest.raises(ValueError, match=f"segment of {name} must be .*, got {wrong!r}"):
+            attention.build(name, n_head=2, head_dim=4, segment=wrong)

@@ -15,7 +15,7 @@ from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
-TRANSFORMED = ("dss", "gss", "hyena", "s4", "s4d")
+TRANSFORMED = ("dss", "gss", "hyena", "s4", "s4d", "tnn")
 """Mixers that convolve by a Fourier transform."""
 
 

@@ -1,0 +1,44 @@
+"""Sequences that are read in segments of a fixed length, which the first position begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from attention.linear.mixer import Mixer
+from attention.scalars import check_size
+
+
+class Segmented(Mixer):
+    """A mixer in which something happens at the end of each ``segment`` positions.
+
+    Arguments:
+        segment: Positions of a segment.
+    """
+
+    arguments: ClassVar[Mapping[str, Any]] = {"segment": 64}
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`."""
+        values = super().checked(args)
+        check_size(f"segment of {cls.name}", values["segment"])
+        return values
+
+    def _pieces(self, before: int, length: int, chunk: int | None) -> Iterator[tuple[int, slice]]:
+        """Yield pieces of ``length`` positions of which each lies within one segment.
+
+        Args:
+            before: Positions seen before.
+            length: New positions.
+            chunk: Most positions of a piece; None for one.
+
+        Yields:
+            The place of the piece's first position in its segment, and the piece.
+        """
+        first = 0
+        while first < length:
+            place = (before + first) % self.args["segment"]
+            last = min(first + (chunk or 1), first + self.args["segment"] - place, length)
+            yield place, slice(first, last)
+            first = last

@@ -1,0 +1,1 @@
+"""Mixers whose state is the weights of a small model, which learns while it reads."""

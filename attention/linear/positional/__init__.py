@@ -1,0 +1,1 @@
+"""Mixers whose weights belong to positions, not to what stands there."""
