@@ -1,15 +1,16 @@
-"""The attention module of a transformer block, with its learned parameters and its cache."""
+"""The attention module of a transformer block, with its learned parameters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from attention import reference
-from attention.backends import attend_spec, check_backend
+from attention import projections as projection
+from attention import reference, selection
+from attention.backends import attend_spec, check_backend, eager
+from attention.cache import KeyValueCache
 from attention.catalogue import get, names
 from attention.positions import Rotations, dynamic_ntk_base
 from attention.scalars import check_positive, check_size
@@ -17,46 +18,24 @@ from attention.spec import AttnSpec
 from attention.validation import check_sequences
 
 
-@dataclass
-class KeyValueCache:
-    """What attention needs of the positions seen so far, for decoding.
-
-    Each tensor lies in one that is twice as long when it grows, so that a step copies the new
-    positions alone. Where a gradient is recorded tensors are joined instead: nothing that it may
-    need is written over.
+class _Heads(NamedTuple):
+    """What attends, of Lq new and Lk known positions.
 
     Attributes:
-        capacity: Positions to set memory aside for at the first step; more come as they are needed.
-        length: Number of positions seen.
+        q: Rotated queries [B, H, Lq, D].
+        k: Rotated keys [B, H_kv, Lk, D].
+        v: Values [B, H_kv, Lk, D].
+        inverse_lengths: One over the lengths of the keys [B, H_kv, Lk], where a cache keeps them.
+        scores: Of the indexer [B, Lq, Lk], where they are needed.
+        selected: The keys that a row attends to, bool [B, Lq, Lk]; None for all.
     """
 
-    capacity: int = 0
-    length: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("capacity of a cache", self.capacity, least=0)
-        self._kept: tuple[Tensor, ...] = ()
-
-    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
-        """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
-
-        They are valid until the next call. Each call gives the same tensors in the same order.
-        """
-        before, self.length = self.length, self.length + new[0].shape[2]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, *self._kept)):
-            known = [x[:, :, :before] for x in self._kept] or [x[:, :, :0] for x in new]
-            self._kept = tuple(torch.cat(x, dim=2) for x in zip(known, new, strict=True))
-            return self._kept
-        room = self._kept[0].shape[2] if self._kept else 0
-        if self.length > room:
-            room = max(self.length, self.capacity, 2 * room)
-            longer = tuple(x.new_empty([*x.shape[:2], room, *x.shape[3:]]) for x in new)
-            for x, old in zip(longer, self._kept, strict=bool(self._kept)):
-                x[:, :, :before] = old[:, :, :before]
-            self._kept = longer
-        for x, part in zip(self._kept, new, strict=True):
-            x[:, :, before : self.length] = part
-        return tuple(x[:, :, : self.length] for x in self._kept)
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    inverse_lengths: Tensor | None
+    scores: Tensor | None
+    selected: Tensor | None
 
 
 class Attention(nn.Module):
@@ -72,6 +51,17 @@ class Attention(nn.Module):
         ntk_train_length: With a number, the base grows for longer sequences (dynamic NTK).
         backend: As in :func:`attention.attend`.
         causal: False for an encoder, in which every position sees all; eager, without a cache.
+        projections: How heads are made of the input: ``full``, a matrix each for queries, keys and
+            values, or ``tpa``, sums of a few products of two factors, which alone are cached
+            (:mod:`attention.projections`).
+        q_rank: Products of a query of ``tpa``; None for 6, as published.
+        k_rank: Of a key; None for 2.
+        v_rank: Of a value; None for 2.
+        select: ``none``: a query attends to all keys that it sees. ``dsa``: to the ``top_k`` that
+            an indexer ranks first (:mod:`attention.selection`); eager.
+        top_k: Keys of a query with ``select="dsa"``.
+        index_heads: Heads of the indexer; None for ``n_head``.
+        index_dim: Its channels per head; None for ``head_dim``.
         **args: Arguments of the variant.
 
     Learned parameters of a variant (tau, sink, bias, gates) live here. The buffer ``sharpen``
@@ -81,7 +71,8 @@ class Attention(nn.Module):
 
     Raises:
         ValueError: Unknown variant or backend, a bad size or ``rope_base``, a length that the
-            variant needs is missing, or an encoder of a variant with a window.
+            variant needs is missing, an encoder of a variant with a window or a selection, or
+            a part of ``projections`` or ``select`` that does not fit the others.
         TypeError: An argument the variant does not take.
     """
 
@@ -97,6 +88,14 @@ class Attention(nn.Module):
         ntk_train_length: int | None = None,
         backend: str = "auto",
         causal: bool = True,
+        projections: str = "full",
+        q_rank: int | None = None,
+        k_rank: int | None = None,
+        v_rank: int | None = None,
+        select: str = "none",
+        top_k: int | None = None,
+        index_heads: int | None = None,
+        index_dim: int | None = None,
         **args: Any,
     ) -> None:
         super().__init__()
@@ -120,10 +119,10 @@ class Attention(nn.Module):
         self.n_head, self.n_kv_head, self.head_dim = n_head, n_kv_head, head_dim
         self.width = n_head * head_dim
         self.ntk_train_length, self.backend, self.causal = ntk_train_length, backend, causal
-        width, kv_width = self.width, n_kv_head * head_dim
-        self.query = nn.Linear(width, width, bias=False)
-        self.key = nn.Linear(width, kv_width, bias=False)
-        self.value = nn.Linear(width, kv_width, bias=False)
+        width, ranks = self.width, {"q_rank": q_rank, "k_rank": k_rank, "v_rank": v_rank}
+        self.query, self.key, self.value = projection.build(
+            projections, width, n_head, n_kv_head, head_dim, **ranks
+        )
         self.project = nn.Linear(width, width, bias=False)
         sizes = {"head": n_head, "distance": self.spec.max_distance}
         starts = {"tau": self.spec.tau, "sink": 0.0, "bias": 0.0}
@@ -135,6 +134,15 @@ class Attention(nn.Module):
         )
         if self.spec.gated:
             self.gates = nn.Linear(width, 2 * n_head, bias=False)
+        self.selection = selection.build(
+            select, width, top_k, index_heads, index_dim, n_head, head_dim
+        )
+        if self.selection is not None:
+            self.check_no_window()
+            if not causal:
+                raise ValueError("select dsa looks back alone: it has no causal=False")
+            if backend not in ("auto", "reference"):
+                raise ValueError(f"select dsa is computed eagerly: leave backend={backend!r} out")
         self.register_buffer("sharpen", torch.tensor(1.0))
         self.register_load_state_dict_post_hook(_read_sharpen)
         self._sharpen = 1.0
@@ -161,15 +169,21 @@ class Attention(nn.Module):
         """
         if cache is not None and not self.causal:
             raise ValueError("attention with causal=False reads a whole sequence, not parts of one")
-        q, k, v, *inverse_lengths = self._heads(x, cache, rotations)
+        found = self._heads(x, cache, rotations, narrow=True)
+        q, k, v, selected = found.q, found.k, found.v, found.selected
         spec, parameters = self._active(), self._parameters_of(x)
-        if inverse_lengths:
-            parameters["inverse_lengths"] = inverse_lengths[0]
-        if self.causal:
-            mixed = attend_spec(q, k, v, spec, parameters, self.backend)
-        else:
-            rows = reference.weights(q, k, spec, parameters, causal=False)
+        if found.inverse_lengths is not None:
+            parameters["inverse_lengths"] = found.inverse_lengths
+        learns = self.selection is not None and self.selection.learns
+        if learns or not self.causal:
+            rows = reference.weights(q, k, spec, parameters, self.causal, selected)
             mixed = reference.shared_product(rows, v)
+            if self.selection is not None and found.scores is not None:
+                self.selection.learn(found.scores, rows, selected)
+        elif selected is not None:
+            mixed = eager(q, k, v, spec, parameters, selected)
+        else:
+            mixed = attend_spec(q, k, v, spec, parameters, self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
     def new_cache(self, capacity: int = 0) -> KeyValueCache:
@@ -178,8 +192,25 @@ class Attention(nn.Module):
 
     def weights(self, x: Tensor) -> Tensor:
         """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""
-        q, k, *_ = self._heads(x, None)
-        return reference.weights(q, k, self._active(), self._parameters_of(x), self.causal)
+        found = self._heads(x, None)
+        parameters, selected = self._parameters_of(x), found.selected
+        return reference.weights(
+            found.q, found.k, self._active(), parameters, self.causal, selected
+        )
+
+    @property
+    def kept(self) -> int:
+        """Numbers that a cache keeps of one position of a sequence."""
+        lengths = self.n_kv_head if self._keeps_lengths else 0
+        index = 0 if self.selection is None else self.selection.kept
+        return self.key.kept + self.value.kept + lengths + index
+
+    def check_no_window(self) -> None:
+        """Refuse a window beside a selection of keys, with a ValueError."""
+        if self.selection is not None and self.spec.mask != "causal":
+            raise ValueError(
+                f"{self.spec.name} with a window and select dsa both leave keys out: take one"
+            )
 
     def set_sharpen(self, fraction: float | None = None) -> None:
         """Set the fraction of the second stage, 0 to 1; None reads it from the buffer.
@@ -199,6 +230,10 @@ class Attention(nn.Module):
         arguments = {name: getattr(self.spec, name) for name in self.spec.arguments}
         if not self.causal:
             arguments["causal"] = False
+        if not self._full:
+            arguments["projections"] = "tpa"
+        if self.selection is not None:
+            arguments["select"] = "dsa"
         return str({"name": self.spec.name, **arguments})
 
     def _active(self) -> AttnSpec:
@@ -209,39 +244,66 @@ class Attention(nn.Module):
             return self.spec.without_reweighting()
         return self.spec.with_arguments(p=1 + self._sharpen * (self.spec.p - 1))
 
-    def _heads(
-        self, x: Tensor, cache: KeyValueCache | None, rotations: Rotations | None = None
-    ) -> tuple[Tensor, ...]:
-        """Return rotated queries [B, H, L, D], and keys and values [B, H_kv, cached + L, D].
+    @property
+    def _full(self) -> bool:
+        """Whether keys are cached as they are, and not as factors."""
+        return isinstance(self.key, projection.FullProjection)
 
-        With a cache and a variant that takes the directions of keys, one over their lengths
-        [B, H_kv, cached + L] as well.
-        """
+    @property
+    def _keeps_lengths(self) -> bool:
+        """Whether a cache keeps one over the length of each key."""
+        return self.spec.directional and self._full
+
+    def _heads(
+        self,
+        x: Tensor,
+        cache: KeyValueCache | None,
+        rotations: Rotations | None = None,
+        narrow: bool = False,
+    ) -> _Heads:
+        """Return what attends; ``narrow`` may leave keys out that a lone row did not select."""
         check_sequences(x, self.width)
-        q, k, v = (
-            layer(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-            for layer in (self.query, self.key, self.value)
-        )
         rotations = rotations or Rotations()
         first = 0 if cache is None else cache.length
-        base = self.rope_base
+        total = first + x.shape[1]
+        base, chooser = self.rope_base, self.selection
         if base is not None and self.ntk_train_length is not None:
-            total = first + x.shape[1]
             base = dynamic_ntk_base(base, self.head_dim, total, self.ntk_train_length)
-        if base is not None:
-            q = rotations.rope(q, first, base)
+
+        def turned(part: Tensor, start: int = first) -> Tensor:
+            return part if base is None else rotations.rope(part, start, base)
+
+        *factors, channels = self.query.parts(x)
+        q = self.query.joined(*factors, turned(channels))
+        keys, values = list(self.key.parts(x)), list(self.value.parts(x))
+        index = [] if chooser is None else list(chooser.parts(x))
+        lengths: list[Tensor] = []
         # A base that grows with the length turns every key anew at each step.
         turn_all = cache is not None and self.ntk_train_length is not None
-        if base is not None and not turn_all:
-            k = rotations.rope(k, first, base)
-        kept = [k, v]
+        for group in (keys, index):
+            group[-1:] = [part if turn_all else turned(part) for part in group[-1:]]
         if cache is not None:
-            if self.spec.directional:
-                kept.append(reference.inverse_lengths(k))  # of rotated keys the same
-            kept = list(cache.append(*kept))
-        if base is not None and turn_all:
-            kept[0] = rotations.rope(kept[0], 0, base)
-        return q, *kept
+            if self._keeps_lengths:
+                lengths = [reference.inverse_lengths(keys[0])]  # of rotated keys the same
+            groups = (keys, values, index, lengths)
+            grown = iter(cache.append(*(part for group in groups for part in group)))
+            keys, values, index, lengths = ([next(grown) for _ in group] for group in groups)
+        for group in (keys, index):
+            group[-1:] = [turned(part, 0) if turn_all else part for part in group[-1:]]
+        scores = selected = None
+        if chooser is not None and (chooser.learns or chooser.narrows(total)):
+            scores = chooser.scores(x, index, turned)
+            selected = chooser.chosen(scores)
+            # Without biases of distances the selected keys alone are a sequence of their own.
+            alone = x.shape[1] == 1 and self.spec.bias == "none" and not chooser.learns
+            if narrow and alone and selected is not None:
+                keys, values, lengths = (
+                    [selection.picked(part, selected, chooser.top_k) for part in group]
+                    for group in (keys, values, lengths)
+                )
+                selected = None
+        k, v = self.key.joined(*keys), self.value.joined(*values)
+        return _Heads(q, k, v, lengths[0] if lengths else None, scores, selected)
 
     def _parameters_of(self, x: Tensor) -> dict[str, Tensor]:
         parameters: dict[str, Tensor] = dict(self.learned.items())

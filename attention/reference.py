@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attention.positions import alibi_slopes, distance_bias
+from attention.simplex import entmax15, sparsemax
 from attention.spec import AttnSpec
 
 DEAD_BELOW = 1e-5
@@ -60,6 +61,7 @@ def stages(
     spec: AttnSpec,
     parameters: Parameters | None = None,
     causal: bool = True,
+    selected: Tensor | None = None,
 ) -> Stages:
     """Return every stage's matrix; queries are the last Lq of the Lk positions.
 
@@ -70,13 +72,23 @@ def stages(
         parameters: Its learned numbers, if it has any.
         causal: False for the rows of an encoder, each of which sees all keys and is computed as
             the last one of a causal matrix is; only a distance bias tells one row from another.
+        selected: Which of the keys that it sees a row attends to, bool [B, Lq, Lk], of a variant
+            without a window; None for all. A row is computed as if the selected keys were all there
+            are: their number is its row number. Distances stay those of the positions.
     """
     # Autocast would compute the scores in half precision.
     with torch.autocast(q.device.type, enabled=False):
-        return _stages(q, k, spec, parameters or {}, causal)
+        return _stages(q, k, spec, parameters or {}, causal, selected)
 
 
-def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters, causal: bool) -> Stages:
+def _stages(
+    q: Tensor,
+    k: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters,
+    causal: bool,
+    selected: Tensor | None,
+) -> Stages:
     dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.to(dtype), k.to(dtype)
     learned = {name: value.to(dtype) for name, value in parameters.items()}
@@ -87,6 +99,9 @@ def _stages(q: Tensor, k: Tensor, spec: AttnSpec, parameters: Parameters, causal
     if not causal:
         distance, rows = distance.abs(), torch.full_like(rows, k.shape[-2])
     mask = _mask(rows, keys, spec)
+    if selected is not None:
+        mask = selected[:, None]
+        rows = mask.sum(dim=-1, keepdim=True)
     count = rows.to(dtype)
     scores = _biased_scores(q, k, rows, distance, spec, learned)
     normalised = _normalised(scores, mask, spec, count, learned)
@@ -118,9 +133,10 @@ def weights(
     spec: AttnSpec,
     parameters: Parameters | None = None,
     causal: bool = True,
+    selected: Tensor | None = None,
 ) -> Tensor:
     """Return the attention matrix [B, H, Lq, Lk] in the dtype of ``q``; see :func:`stages`."""
-    return stages(q, k, spec, parameters, causal).weights.to(q.dtype)
+    return stages(q, k, spec, parameters, causal, selected).weights.to(q.dtype)
 
 
 def attend(
@@ -130,6 +146,7 @@ def attend(
     spec: AttnSpec,
     parameters: Parameters | None = None,
     chunk: int | None = None,
+    selected: Tensor | None = None,
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D].
 
@@ -140,6 +157,7 @@ def attend(
         spec: The variant.
         parameters: Its learned numbers, if it has any.
         chunk: Rows at a time, for O(Lk chunk) memory; None for all.
+        selected: As in :func:`stages`.
 
     Raises:
         ValueError: ``chunk`` is below 1.
@@ -148,7 +166,7 @@ def attend(
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be a positive number of rows, got {chunk}")
     if chunk is None or chunk >= length:
-        return shared_product(weights(q, k, spec, parameters), v)
+        return shared_product(weights(q, k, spec, parameters, selected=selected), v)
     outputs = []
     for start in range(0, length, chunk):
         stop = min(start + chunk, length)
@@ -158,7 +176,8 @@ def attend(
             part["gates"] = part["gates"][..., start:stop, :]
         if "inverse_lengths" in part:
             part["inverse_lengths"] = part["inverse_lengths"][..., :n_keys]
-        rows = weights(q[..., start:stop, :], k[..., :n_keys, :], spec, part)
+        chosen = None if selected is None else selected[:, start:stop, :n_keys]
+        rows = weights(q[..., start:stop, :], k[..., :n_keys, :], spec, part, selected=chosen)
         outputs.append(shared_product(rows, v[..., :n_keys, :]))
     return torch.cat(outputs, dim=-2)
 
@@ -342,49 +361,3 @@ def inverse_lengths(x: Tensor) -> Tensor:
     """Return the factors [...] by which :func:`unit` multiplies vectors [..., D]."""
     norm = x.to(torch.promote_types(x.dtype, torch.float32)).norm(dim=-1)
     return 1 / torch.where(norm > 0, norm.clamp_min(1e-12), math.inf)
-
-
-def sparsemax(scores: Tensor) -> Tensor:
-    """Project rows on the simplex (Martins and Astudillo 2016, Algorithm 1).
-
-    Args:
-        scores: [..., L], -inf where masked; at least one finite entry per row.
-
-    Returns:
-        Non-negative rows of sum 1, [..., L].
-    """
-    # Shifting a row changes nothing, and keeps the sums small.
-    scores = scores - scores.detach().amax(dim=-1, keepdim=True)
-    ordered = scores.sort(dim=-1, descending=True).values
-    finite = ordered.isfinite()
-    safe = torch.where(finite, ordered, 0.0)
-    size = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
-    total = safe.cumsum(dim=-1)
-    support = ((1 + size * safe > total) & finite).sum(dim=-1, keepdim=True)
-    threshold = (total.gather(-1, support - 1) - 1) / support
-    return (scores - threshold).clamp_min(0.0)
-
-
-def entmax15(scores: Tensor) -> Tensor:
-    """Apply 1.5-entmax to rows (Peters et al. 2019, Algorithm 2).
-
-    Args:
-        scores: [..., L], -inf where masked; at least one finite entry per row.
-
-    Returns:
-        Non-negative rows of sum 1, [..., L].
-    """
-    # Shifting a row changes nothing, and keeps the sums of squares small.
-    half = (scores - scores.detach().amax(dim=-1, keepdim=True)) / 2
-    ordered = half.sort(dim=-1, descending=True).values
-    finite = ordered.isfinite()
-    size = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
-    safe = torch.where(finite, ordered, 0.0)
-    mean = safe.cumsum(dim=-1) / size
-    variance_sum = safe.square().cumsum(dim=-1) - size * mean.square()
-    # Clamped away from 0, where the square root has no gradient; such sizes are not chosen.
-    inside = (1 - variance_sum) / size
-    candidate = mean - torch.where(inside > 0, inside, 1.0).sqrt().masked_fill(inside <= 0, 0.0)
-    support = ((candidate <= ordered) & finite).sum(dim=-1, keepdim=True)
-    threshold = candidate.gather(-1, support - 1)
-    return (half - threshold).clamp_min(0.0).square()

@@ -1,4 +1,4 @@
-"""Attention variants, linear mixers and named ablations as the rows of a benchmark."""
+"""Attention variants, linear mixers, named ablations and layers as the rows of a benchmark."""
 
 from __future__ import annotations
 
@@ -31,10 +31,27 @@ ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
 """
 
+_TPA, _DSA = {"projections": "tpa"}, {"select": "dsa"}
+LAYERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "softmax_tpa": ("softmax", _TPA),
+    "lssar_tpa": ("lssar", _TPA),
+    "softmax_dsa8": ("softmax", {**_DSA, "top_k": 8}),
+    "lssar_dsa8": ("lssar", {**_DSA, "top_k": 8}),
+    "softmax_dsa64": ("softmax", {**_DSA, "top_k": 64}),
+    "lssar_dsa64": ("lssar", {**_DSA, "top_k": 64}),
+    "lssar_tpa_dsa64": ("lssar", {**_TPA, **_DSA, "top_k": 64}),
+}
+"""Variants with tensor-product projections (T6), with 8 or 64 selected keys (DSA), or both.
+
+The two combinations with LSSAR are recommended in LSSAR's papers, and not measured there.
+"""
+NAMED = {**ABLATIONS, **LAYERS}
+"""All names beside those of variants and mixers."""
+
 
 @dataclass(frozen=True)
 class Variant:
-    """One attention row: a variant, a linear mixer or an ablation, and its schedule.
+    """One attention row: a variant, a linear mixer, an ablation or a layer, and its schedule.
 
     Raises:
         ValueError: There is no such name, or it refuses its ``p``.
@@ -52,12 +69,15 @@ class Variant:
     @property
     def attention(self) -> str:
         """The variant or mixer that is built."""
-        return ABLATIONS.get(self.name, (self.name,))[0]
+        return NAMED.get(self.name, (self.name,))[0]
 
     @property
     def label(self) -> str:
         """The name shown in tables."""
-        label = self.name if self.name in ABLATIONS else attention.label(self.name, **self._args())
+        if self.name in NAMED:
+            label = self.name if self.p is None else f"{self.name} p={self.p:g}"
+        else:
+            label = attention.label(self.name, **self._args())
         return f"{label}, off to step {self.sharpen_after}" if self.sharpen_after else label
 
     @property
@@ -88,7 +108,7 @@ class Variant:
         return arguments
 
     def _args(self) -> dict[str, Any]:
-        fixed = ABLATIONS[self.name][1] if self.name in ABLATIONS else {}
+        fixed = NAMED[self.name][1] if self.name in NAMED else {}
         return {**fixed, **({} if self.p is None else {"p": self.p})}
 
 
@@ -109,7 +129,7 @@ def variants(
     """Return the attention rows of a run, in order, each once.
 
     Args:
-        attentions: Names of variants, mixers and ablations: a row each.
+        attentions: Names of variants, mixers, ablations and layers: a row each.
         exponents: The p of every re-weighted variant, a row each; none for the catalogue's.
         sharpen_after: A further row for every re-weighted variant, which trains without
             re-weighting up to this step; 0 for none.
@@ -122,7 +142,7 @@ def variants(
     for name in attentions:
         powers: tuple[float | None, ...] = (None,)
         if "p" in attention.arguments(Variant(name).attention):
-            powers = exponents or (attention.get(name).p,)
+            powers = exponents or (attention.get(Variant(name).attention).p,)
         rows += [Variant(name, p) for p in powers]
     if sharpen_after:
         check_re_weighted("sharpen_after", attentions)

@@ -67,14 +67,20 @@ def _never(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> None:
     return None
 
 
-def _reference(
-    q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec, parameters: Parameters | None
+def eager(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    spec: AttnSpec,
+    parameters: Parameters | None,
+    selected: Tensor | None = None,
 ) -> Tensor:
+    """Attention by the reference, some rows at a time where that saves memory or time."""
     if q.device.type == "cpu":
         chunk: int | None = CPU_CHUNK
     else:
         chunk = None if torch.is_grad_enabled() else CHUNK
-    return reference.attend(q, k, v, spec, parameters, chunk)
+    return reference.attend(q, k, v, spec, parameters, chunk, selected)
 
 
 def _warn_of_the_reference(refused: dict[str, str]) -> None:
@@ -101,7 +107,7 @@ BACKENDS: dict[str, Backend] = {
     ),
     "flex": Backend(flex.refuses, flex.avoids, flex.attend),
     "blocked": Backend(blocked.refuses, blocked.avoids, blocked.attend),
-    "reference": Backend(_never, _never, _reference),
+    "reference": Backend(_never, _never, eager),
 }
 
 

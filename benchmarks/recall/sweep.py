@@ -71,7 +71,7 @@ class Sweep:
     """Settings of models, of their training and of the sweep.
 
     Attributes:
-        attention: Attention variants, linear mixers and the papers' ablations of both.
+        attention: Attention variants, linear mixers, the papers' ablations of both, and layers.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         warm_up: A validation accuracy: a further row per re-weighted variant, which trains
             without re-weighting until it has passed it; 0 for none.

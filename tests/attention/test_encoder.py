@@ -22,7 +22,7 @@ def module(name, **args):
 def test_a_row_of_an_encoder_is_the_last_row_with_its_query(name):
     layer, x = module(name, rope_base=None), torch.randn(2, 9, 8, dtype=torch.float64)
     weights = layer.weights(x)
-    q, k, _ = layer._heads(x, None)
+    q, k, *_ = layer._heads(x, None)
     parameters = layer._parameters_of(x)
     for row in range(9):
         # Alone, the last query sees as many keys and stands in the same row number.

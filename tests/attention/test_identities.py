@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-import attention
-from attention import attend, stages, weights
+from attention import attend, simplex, stages, weights
 from attention.reference import stages as stages_of
 
 
@@ -148,8 +147,8 @@ def test_projections_stay_on_the_simplex(name, size, dtype):
     """Also far from zero, where sums of scores would lose the 1 they must reach."""
     scores = size + torch.randn(5, 400, dtype=torch.float64).to(dtype)
     project = {
-        "sparsemax": attention.reference.sparsemax,
-        "entmax": attention.reference.entmax15,
+        "sparsemax": simplex.sparsemax,
+        "entmax": simplex.entmax15,
     }
     rows = project[name](scores)
     assert torch.all(rows >= 0)

@@ -1,4 +1,4 @@
-"""Every linear mixer trains in a study of recall and in the flagship, at their smallest presets."""
+"""Every mixer and layer trains in a study of recall and in the flagship, at small presets."""
 
 import math
 
@@ -6,6 +6,7 @@ import pytest
 
 from attention import linear
 from benchmarks.__main__ import packages
+from benchmarks.variants import variants
 from benchmarks.worker import prepare
 from orbits.runs import cell as runner
 from orbits.runs import study
@@ -14,26 +15,29 @@ from tests.benchmarks.newton.small import cells
 
 pytestmark = pytest.mark.full
 
+NAMES = (*linear.names(), "softmax_tpa", "lssar_tpa", "softmax_dsa8", "lssar_dsa8")
 
-@pytest.mark.parametrize("name", linear.names())
+
+@pytest.mark.parametrize("name", NAMES)
 def test_mqar_trains_it(name, tmp_path):
     mqar = study.get(packages(), "mqar")
-    settings = mqar.settings("tiny", attention=[name], lrs=[0.003])
+    settings = mqar.settings("tiny", attention=[name], lrs=[0.003], warm_up=0.0)
     (result,) = study.run(mqar, settings, tmp_path / "out", Execution("here"), preset="tiny")
-    assert (result.case.variant, result.status) == (name, "ok"), result.error
+    (row,) = variants([name])
+    assert (result.case.variant, result.status) == (row.label, "ok"), result.error
     # In percent.
     accuracies = [x.value for metric, x in result.metrics.items() if metric.startswith("acc")]
     assert accuracies
     assert all(0 <= accuracy <= 100 for accuracy in accuracies)
 
 
-@pytest.mark.parametrize("name", linear.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_flagship_trains_it_and_gives_it_a_head(name, tmp_path):
     prepare()
     (tmp_path / "cells").mkdir()
     few = {"pretrain_steps": 5, "finetune_steps": 5, "n_test": 60}
     grid = cells("tiny", attention=(name,), **few)
-    asked = ("forces", name, "pretrained")
+    asked = ("forces", variants([name])[0].label, "pretrained")
     head = next(c for c in grid if (c.case.kind, c.case.variant, c.case.arm) == asked)
     for cell in (*head.needs.values(), head):
         runner.compute(cell, tmp_path)

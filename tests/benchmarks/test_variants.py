@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import attention
+from attention.projections import TensorProduct
 from benchmarks.published import tables as published
-from benchmarks.variants import ABLATIONS, Variant, variants
+from benchmarks.variants import ABLATIONS, LAYERS, Variant, variants
 
 
 def test_rows_are_variants_with_every_exponent_and_mixers_once():
@@ -63,6 +64,26 @@ def test_an_ablation_is_built_with_its_arguments_under_its_own_name(name):
         return
     changed = {k: v for k, v in module.args.items() if v != module.arguments[k]}
     assert changed == LEFT_OUT[name]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_is_built_with_its_arguments_under_its_own_name(name):
+    re_weighted = name.startswith("lssar")
+    rows = variants([name], (3.0, 15.0), sharpen_after=4 if re_weighted else 0)
+    if not re_weighted:
+        assert [row.label for row in rows] == [name]
+    else:
+        assert [row.label for row in rows] == [
+            f"{name} {rest}"
+            for rest in ("p=3", "p=15", "p=3, off to step 4", "p=15, off to step 4")
+        ]
+        assert variants([name]) == [Variant(name, attention.get("lssar").p)]
+    module = attention.build(rows[0].attention, n_head=2, head_dim=8, **rows[0].arguments(20))
+    kind, *parts = name.split("_")
+    assert module.spec.name == kind
+    assert isinstance(module.key, TensorProduct) == ("tpa" in parts)
+    selects = [part for part in parts if part.startswith("dsa")]
+    assert ([] if module.selection is None else [f"dsa{module.selection.top_k}"]) == selects
 
 
 def test_ablations_bear_the_names_of_published_rows():

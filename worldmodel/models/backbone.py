@@ -9,7 +9,8 @@ from typing import Any
 from torch import Tensor, nn
 
 import attention
-from attention.layer import Attention, KeyValueCache
+from attention.cache import KeyValueCache
+from attention.layer import Attention
 from attention.linear import Mixer, RecurrentState
 from attention.positions import Rotations
 from attention.scalars import check_size
@@ -48,7 +49,7 @@ class Block(nn.Module):
         """Attend to the last ``window`` positions and the first one of the sequence alone.
 
         Raises:
-            ValueError: The mixer has no attention weights, or a window of its own.
+            ValueError: The mixer has no attention weights, a window of its own, or a selection.
         """
         check_size("window", window)
         if not isinstance(self.attention, Attention):
@@ -57,6 +58,7 @@ class Block(nn.Module):
                 "window out"
             )
         self.attention.spec = self.attention.spec.within(window, sinks=1)
+        self.attention.check_no_window()
 
     def new_cache(self) -> Cache:
         """Return what the block keeps before the first position."""

@@ -9,6 +9,7 @@ import lightning
 import torch
 from torch import Tensor, distributed
 
+from attention.selection import index_losses
 from worldmodel.models import optim
 from worldmodel.models.checkpoint import without_paths
 
@@ -29,9 +30,17 @@ class TrainedModel(lightning.LightningModule, ABC):
         """Return the loss of training and validation."""
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
-        """Return the loss and log it as ``train_loss``."""
-        loss = self.finite(self._loss(batch))
+        """Return the loss and log it as ``train_loss``; that of indexers, if there are any, beside.
+
+        No gradient of the one reaches what the other trains (:mod:`attention.selection`).
+        """
+        with index_losses(self) as of_indexers:
+            loss = self.finite(self._loss(batch))
         self.log("train_loss", loss, prog_bar=True)
+        if of_indexers:
+            index_loss = self.finite(torch.stack(of_indexers).sum())
+            self.log("train_index_loss", index_loss)
+            loss = loss + index_loss
         return loss
 
     def log_mean(self, name: str, value: Tensor, n: int, prog_bar: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Lightning callbacks: the last checkpoint, the prediction file, and re-weighting schedules."""
+"""Lightning callbacks: the last checkpoint, the prediction file, and schedules of attention."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter, Callback
 
 import attention
 from attention.layer import Attention
+from attention.selection import Selection
 from orbits.runs import artefact
 from orbits.runs.manifest import manifest
 from worldmodel.models.predictions import save_predictions
@@ -159,3 +160,35 @@ def _set_sharpen(module: lightning.LightningModule, fraction: float) -> None:
         )
     for layer in layers:
         layer.set_sharpen(fraction)
+
+
+class SelectAfter(Callback):
+    """Attend to all keys up to a step, then to those that indexers select (``select: dsa``).
+
+    Indexers learn from the first step on: of all keys, which is their published warm-up, then of
+    those they select. In the published one the rest of the model, trained before, does not learn.
+
+    Args:
+        step: The first training step with selection.
+    """
+
+    def __init__(self, step: int) -> None:
+        if step < 0:
+            raise ValueError(f"step must not be negative, got {step}")
+        self.step = step
+
+    def on_train_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,
+    ) -> None:
+        """Set the switch of every indexer, which is a buffer and so part of the checkpoint."""
+        if trainer.global_step not in (0, self.step):
+            return
+        selections = [part for part in pl_module.modules() if isinstance(part, Selection)]
+        if not selections:
+            raise ValueError("a schedule of selection needs attention with one: select=dsa")
+        for selection in selections:
+            selection.set_active(trainer.global_step >= self.step)

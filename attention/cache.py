@@ -1,0 +1,52 @@
+"""The cache of a layer of attention: what decoding needs of the positions seen so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention.scalars import check_size
+
+
+@dataclass
+class KeyValueCache:
+    """What attention needs of the positions seen so far, for decoding.
+
+    Each tensor lies in one that is twice as long when it grows, so that a step copies the new
+    positions alone. Where a gradient is recorded tensors are joined instead: nothing that it may
+    need is written over.
+
+    Attributes:
+        capacity: Positions to set memory aside for at the first step; more come as they are needed.
+        length: Number of positions seen.
+    """
+
+    capacity: int = 0
+    length: int = 0
+
+    def __post_init__(self) -> None:
+        check_size("capacity of a cache", self.capacity, least=0)
+        self._kept: tuple[Tensor, ...] = ()
+
+    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
+        """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
+
+        They are valid until the next call. Each call gives the same tensors in the same order.
+        """
+        before, self.length = self.length, self.length + new[0].shape[2]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, *self._kept)):
+            known = [x[:, :, :before] for x in self._kept] or [x[:, :, :0] for x in new]
+            self._kept = tuple(torch.cat(x, dim=2) for x in zip(known, new, strict=True))
+            return self._kept
+        room = self._kept[0].shape[2] if self._kept else 0
+        if self.length > room:
+            room = max(self.length, self.capacity, 2 * room)
+            longer = tuple(x.new_empty([*x.shape[:2], room, *x.shape[3:]]) for x in new)
+            for x, old in zip(longer, self._kept, strict=bool(self._kept)):
+                x[:, :, :before] = old[:, :, :before]
+            self._kept = longer
+        for x, part in zip(self._kept, new, strict=True):
+            x[:, :, before : self.length] = part
+        return tuple(x[:, :, : self.length] for x in self._kept)
