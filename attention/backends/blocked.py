@@ -2,31 +2,35 @@
 
 The reference keeps every stage's matrix for the gradient. Here three numbers a row are kept beside
 the tensors, O(L), and the backward pass makes the weights of a block again (Tri Dao et al. 2022,
-FlashAttention, Alg. 4, without tiles of keys: whole rows fit). In place, a pass over a block costs
-a tenth of a product of matrices, which makes a step about half as long as the reference's.
-
-With cosines no score exceeds log d log i, so that softplus is log1p(exp(z)) as it stands, and its
-slope e^z / (1 + e^z) costs no second exponential.
+FlashAttention, Alg. 4, without tiles of keys: whole rows fit). A block's products are PyTorch's;
+what is done to its rows is compiled in float32 (:mod:`attention.backends.rows_compiled`) and
+plain elsewhere (:mod:`attention.backends.rows_plain`).
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd import forward_ad
 
 from attention import reference
-from attention.reference import DEAD_BELOW, UNTOUCHED_ROWS, Parameters
+from attention.backends import rows_plain
+from attention.reference import Parameters
 from attention.spec import AttnSpec
 
 ROWS = 64
 """Rows of a block."""
 ENTRIES = 2**18
 """Weights of a block, of several heads where rows are short: 1 MiB in float32."""
+LARGEST_POWER = 2**15
+"""Whole powers up to it are compiled."""
 WHOLE = AttnSpec("blocked", phi="softplus", scale="log_dim_log_row")
 """What is served, with a re-weighting or without."""
 
@@ -42,7 +46,7 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
         return f"the blocks are for a CPU, the tensors are on {q.device}"
     if q.dtype not in (torch.float32, torch.float64):
         return f"dtype {q.dtype} is not one of float32, float64"
-    largest = math.log(q.shape[-1]) * math.log(max(v.shape[2], 1))
+    largest = math.log(max(q.shape[-1], 1)) * math.log(max(v.shape[2], 1))
     if largest > 0.9 * math.log(torch.finfo(q.dtype).max):
         return f"scores up to log d log L = {largest:.0f} overflow the exponential of {q.dtype}"
     return None
@@ -50,7 +54,9 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
 
 def avoids(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     """Return why ``auto`` passes this backend over although it could serve the call."""
-    return "it rounds a training run otherwise than kept ones were; ask for it by name"
+    if q.dtype != torch.float32:
+        return "float64 is for comparisons, which are the reference's; ask for it by name"
+    return None
 
 
 def attend(
@@ -58,93 +64,94 @@ def attend(
 ) -> Tensor:
     """Return the attention output [B, H, L, Dv]; arguments as in ``attention.reference.attend``.
 
-    Without a gradient, and for fewer queries than keys, the reference's own chunks are as good.
+    The reference serves fewer queries than keys, and what no custom gradient can: forward-mode
+    derivatives, transforms of ``torch.func``, ``torch.compile``, second derivatives.
     """
-    needs_gradient = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
-    if not needs_gradient or q.shape[2] != k.shape[2]:
+    if q.shape[2] != k.shape[2] or _is_transformed(q, k, v):
         return reference.attend(q, k, v, spec, parameters, ROWS)
     k, v = (reference.one_per_head(x, q.shape[1]) for x in (k, v))
-    p = float(spec.p) if spec.reweights else 0.0
     with torch.autocast("cpu", enabled=False):
-        return _Blocks.apply(q, k, v, p)
+        return _Blocks.apply(q, k, v, spec)
+
+
+def _is_transformed(*tensors: Tensor) -> bool:
+    """Whether a call is traced, or has another derivative than a gradient."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or any(forward_ad.unpack_dual(x).tangent is not None for x in tensors)
+    )
 
 
 class _Blocks(torch.autograd.Function):
-    """The output, with its gradient; p is 0 without a re-weighting.
-
-    With f = softplus(z), N its row sum and m = i max f / N - o, the weights of row i are w / W,
-    w = r^p, r = relu(i f / N - o) / m, W their sum; without a re-weighting w = f. Of a row are kept
-    1 / N, 1 / m and 1 / W.
-    """
+    """The output, with its gradient; of a row the numbers of ``rows_plain.weigh`` are kept."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, p: float) -> Tensor:
-        scaled, units, values = _inputs(q, k, v)
-        out = torch.empty_like(values)
-        rows = q.new_zeros([3, *scaled.shape[:2], 1])
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, spec: AttnSpec) -> Tensor:
+        p = _power(spec)
+        of_rows = _of_rows(q.dtype, p)
+        inverse_q, inverse_k = (_inverse_lengths(x) for x in (q, k))
+        units = _units(k, inverse_k)
+        scaled = _units(q, inverse_q).mul_(_scale(q))
+        values = v.flatten(0, 1)
+        out = torch.empty_like(values, memory_format=torch.contiguous_format)
+        numbers = q.new_empty([3, *scaled.shape[:2], 1])
         memory = _Memory(q)
         for some, here in _blocks(q):
-            f = memory.product("f", scaled[some, here], units[some, : here.stop].mT)
-            f.exp_().log1p_()
-            f[:, :, here.start :].tril_()
-            norm, stretch, gain = rows[:, some, here]
-            torch.reciprocal(f.sum(dim=-1, keepdim=True), out=norm)
-            weight = f
-            if p:
-                count, offset = _counts(here, q)
-                largest = f.amax(dim=-1, keepdim=True) * (count * norm) - offset
-                # Of a dead row the stretch is 0, and so are its weights and its gradient.
-                stretch.copy_(torch.where(largest > DEAD_BELOW, 1 / largest, 0.0))
-                ratio = _ratio(f, count, offset, norm, stretch)
-                weight = _power(ratio, p - 1, memory).mul_(ratio)
-            total = weight.sum(dim=-1, keepdim=True)
-            gain.copy_(torch.where(total > 0, 1 / total, 0.0))
-            torch.mul(torch.bmm(weight, values[some, : here.stop]), gain, out=out[some, here])
-        ctx.p = p
-        ctx.save_for_backward(q, k, v, out, rows)
+            weight = memory.product("weight", scaled[some, here], units[some, : here.stop].mT)
+            of_rows.weigh(weight, here.start, p, numbers[:, some, here])
+            sums = torch.bmm(weight, values[some, : here.stop])
+            torch.mul(sums, numbers[2, some, here], out=out[some, here])
+        ctx.spec = spec
+        ctx.save_for_backward(q, k, v, out, numbers, inverse_q, inverse_k)
         return out.view_as(v)
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        q, k, v, out, rows = ctx.saved_tensors
-        p = ctx.p
-        scaled, units, values = _inputs(q, k, v)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, out, numbers, inverse_q, inverse_k = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a gradient that is differentiated again
+            again = reference.attend(q, k, v, ctx.spec)
+            leaves = [x for x in (q, k, v) if x.requires_grad]
+            found = iter(torch.autograd.grad(again, leaves, grad, create_graph=True))
+            return *(next(found) if x.requires_grad else None for x in (q, k, v)), None
+        p = _power(ctx.spec)
+        of_rows = _of_rows(q.dtype, p)
+        directions, units, values = _units(q, inverse_q), _units(k, inverse_k), v.flatten(0, 1)
+        scaled = directions * _scale(q)
         upstream = grad.flatten(0, 1)
-        dq, dk, dv = torch.empty_like(scaled), torch.zeros_like(units), torch.zeros_like(values)
+        dq, dk, dv = (x.new_zeros(x.shape) for x in (scaled, units, values))
         # The mean of dP = dO . v under the weights is dO . o.
         mean = (upstream * out).sum(dim=-1, keepdim=True)
-        by_weight = upstream * rows[2]
         memory = _Memory(q)
         for some, here in _blocks(q):
-            norm, stretch, gain = rows[:, some, here]
             seen = units[some, : here.stop]
-            exponential = memory.product("slope", scaled[some, here], seen.mT).exp_()
-            exponential[:, :, here.start :].tril_()
-            f = torch.log1p(exponential, out=memory.like("f", exponential))
-            more = torch.add(exponential, 1, out=memory.like("square", exponential))
-            slope = exponential.div_(more)
+            weight = memory.product("weight", scaled[some, here], seen.mT)
             change = memory.product("change", upstream[some, here], values[some, : here.stop].mT)
-            change.sub_(mean[some, here])
-            if p:
-                count, offset = _counts(here, q)
-                ratio = _ratio(f, count, offset, norm, stretch)
-                lower = _power(ratio, p - 1, memory)
-                weight = ratio.mul_(lower)
-                change.mul_(lower)
-                scale = p * stretch * gain * norm
-                # sum a da of stage 1, in which what stage 2 keeps at degree 0 has vanished.
-                along = change.sum(dim=-1, keepdim=True).mul_(scale * offset)
-                torch.addcmul(-along, change, count * scale, out=change)
-            else:
-                weight = f
-                change.mul_(norm)
-            dv[some, : here.stop].baddbmm_(weight.mT, by_weight[some, here])
-            change.mul_(slope)
+            of_rows.differentiate(
+                weight, change, here.start, p, numbers[:, some, here], mean[some, here]
+            )
+            dv[some, : here.stop].baddbmm_(weight.mT, upstream[some, here])
             torch.bmm(change, seen, out=dq[some, here])
             dk[some, : here.stop].baddbmm_(change.mT, scaled[some, here])
-        dq = _through_unit(dq.view_as(q) * _scale(q), q)
-        return dq, _through_unit(dk.view_as(k), k), dv.view_as(v), None
+        dq = _through_unit(dq.mul_(_scale(q)), directions, inverse_q)
+        dk = _through_unit(dk, units, inverse_k)
+        return dq.view_as(q), dk.view_as(k), dv.view_as(v), None
+
+
+def _power(spec: AttnSpec) -> float:
+    """Return the power of the re-weighting, 0 for none."""
+    return float(spec.p) if spec.reweights else 0.0
+
+
+def _of_rows(dtype: torch.dtype, p: float) -> ModuleType:
+    """Return the module that treats the rows of a block."""
+    whole = p == int(p) and p <= LARGEST_POWER
+    return _compiled() if dtype == torch.float32 and whole else rows_plain
+
+
+@functools.cache
+def _compiled() -> ModuleType:
+    return importlib.import_module("attention.backends.rows_compiled")  # numba takes a second
 
 
 class _Memory:
@@ -155,12 +162,8 @@ class _Memory:
         self._q, self._size = q, min(_together(length), batch * heads) * ROWS * length
         self._known: dict[str, Tensor] = {}
 
-    def like(self, name: str, block: Tensor) -> Tensor:
-        """Return the memory of a name in the shape of a block; what it held is lost."""
-        return self._shaped(name, block.shape)
-
     def product(self, name: str, a: Tensor, b: Tensor) -> Tensor:
-        """Return a @ b in the memory of a name."""
+        """Return a @ b in the memory of a name; what it held is lost."""
         return torch.bmm(a, b, out=self._shaped(name, (*a.shape[:2], b.shape[2])))
 
     def _shaped(self, name: str, shape: Sequence[int]) -> Tensor:
@@ -183,10 +186,14 @@ def _blocks(q: Tensor) -> Iterator[tuple[slice, slice]]:
             yield slice(head, head + together), slice(start, min(start + ROWS, length))
 
 
-def _inputs(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return scaled directions of queries, directions of keys, and values, each [B H, L, D]."""
-    scaled = reference.unit(q) * _scale(q)
-    return scaled.flatten(0, 1), reference.unit(k).flatten(0, 1), v.flatten(0, 1)
+def _inverse_lengths(x: Tensor) -> Tensor:
+    """Return one over the lengths of vectors [B, H, L, D], [B H, L, 1]."""
+    return reference.inverse_lengths(x).flatten(0, 1)[..., None]
+
+
+def _units(x: Tensor, inverse: Tensor) -> Tensor:
+    """Return directions of vectors [B, H, L, D], [B H, L, D]."""
+    return x.flatten(0, 1) * inverse
 
 
 def _scale(q: Tensor) -> Tensor:
@@ -194,39 +201,7 @@ def _scale(q: Tensor) -> Tensor:
     return math.log(q.shape[-1]) * torch.arange(1, q.shape[2] + 1, dtype=q.dtype).log()[:, None]
 
 
-def _counts(here: slice, q: Tensor) -> tuple[Tensor, Tensor]:
-    """Return i and o of some rows, each [rows, 1]."""
-    count = torch.arange(here.start + 1, here.stop + 1, dtype=q.dtype)[:, None]
-    return count, (count > UNTOUCHED_ROWS).to(q.dtype)
-
-
-def _ratio(f: Tensor, count: Tensor, offset: Tensor, norm: Tensor, stretch: Tensor) -> Tensor:
-    """Return relu(i f / N - o) / m in the place of f; where f is masked it is 0."""
-    torch.addcmul(-offset * stretch, f, count * norm * stretch, out=f).clamp_min_(0.0)
-    # Rows 1 to 3 subtract nothing: what was masked is 0 in them as well.
-    return f
-
-
-def _power(ratio: Tensor, p: float, memory: _Memory) -> Tensor:
-    """Return ratio^p, 0 where the ratio is, which stays: whole powers by squaring."""
-    power = memory.like("power", ratio)
-    if p == 0:
-        return power.copy_(ratio > 0)
-    if p != int(p):
-        return torch.pow(ratio, p, out=power)
-    square, rest, empty = ratio, int(p), True
-    while True:
-        if rest & 1:
-            power = power.copy_(square) if empty else power.mul_(square)
-            empty = False
-        rest >>= 1
-        if not rest:
-            return power
-        square = torch.mul(square, square, out=memory.like("square", ratio))
-
-
-def _through_unit(gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient of x from that of x / |x|, 0 where x is."""
-    direction = reference.unit(x)
-    along = (gradient * direction).sum(dim=-1, keepdim=True)
-    return (gradient - direction * along) * reference.inverse_lengths(x)[..., None]
+def _through_unit(gradient: Tensor, directions: Tensor, inverse: Tensor) -> Tensor:
+    """Return the gradient of vectors from that of their directions, 0 of a vector of zeros."""
+    along = (gradient * directions).sum(dim=-1, keepdim=True)
+    return gradient.addcmul_(directions, -along).mul_(inverse)

@@ -20,9 +20,9 @@ def test_explain_says_who_serves_and_why_others_do_not():
     assert softmax.chosen == "sdpa"
     assert softmax.refused["reference"] == "not needed"
     lssar = explain("lssar", Q, p=3)
-    assert lssar.chosen == "reference"
+    assert lssar.chosen == "blocked"
     assert "softmax only" in lssar.refused["sdpa"]
-    assert str(lssar).splitlines()[0] == "reference: serves this call"
+    assert str(lssar).splitlines()[0] == "blocked: serves this call"
     assert len(str(lssar).splitlines()) == len(BACKENDS)
     assert explain("softmax", Q, backend="reference").chosen == "reference"
     assert repr(softmax).startswith("sdpa: serves this call\n")

@@ -1,10 +1,12 @@
 """Blocks of rows with a backward of their own, against the dense reference."""
 
+from unittest import mock
+
 import pytest
 import torch
 
 from attention import attend, build, explain, get, reference
-from attention.backends import blocked
+from attention.backends import blocked, rows_compiled, rows_plain
 from benchmarks.cost import timing
 from tests.attention.fused import errors, run, tensors
 
@@ -29,6 +31,59 @@ def test_single_precision_rounds_as_little_as_the_reference(name):
     ours = errors(run(blocked.attend, inputs, get(name), {}, torch.float32), expected)
     theirs = errors(run(reference.attend, inputs, get(name), {}, torch.float32), expected)
     assert all(x <= 3 * y + 1e-6 for x, y in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3, 15, 50])
+@pytest.mark.parametrize("start", [0, 2, 64])
+def test_compiled_rows_are_the_plain_ones(p, start):
+    """In float32, of scores beyond what cosines give; of a dead row as well."""
+    generator = torch.Generator().manual_seed(p)
+    scores, change = 8 * torch.randn(2, 3, 5, start + 5, generator=generator)
+    scores[0, 4] = 1.5
+    change, mean = change / 8, torch.randn(3, 5, 1, generator=generator)
+    found, expected = [], []
+    for module, dtype, kept in (
+        (rows_compiled, torch.float32, found),
+        (rows_plain, torch.float64, expected),
+    ):
+        weight, numbers = scores.to(dtype, copy=True), torch.empty(3, 3, 5, 1, dtype=dtype)
+        module.weigh(weight, start, float(p), numbers)
+        again, moved = scores.to(dtype, copy=True), change.to(dtype, copy=True)
+        module.differentiate(again, moved, start, float(p), numbers, mean.to(dtype))
+        kept += [weight, *numbers, again, moved]
+    assert max(errors(found, expected)) <= 2e-5
+    later = torch.ones_like(scores[0], dtype=torch.bool).triu(start + 1)
+    assert all((x[:, later] == 0).all() for x in (found[0], *found[4:]))
+
+
+def test_threads_take_heads_and_change_nothing():
+    threads = torch.get_num_threads()
+    inputs = tensors(130, heads=5, dim=8, batch=2)
+    found = []
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            with mock.patch.object(rows_compiled, "ENTRIES_OF_A_THREAD", 1):
+                found.append(run(blocked.attend, inputs, get("lssar"), {}, torch.float32))
+    finally:
+        torch.set_num_threads(threads)
+    assert max(errors(found[1], [x.double() for x in found[0]])) <= 1e-5
+
+
+@pytest.mark.parametrize("name", ["lssa", "lssar"])
+def test_what_has_no_gradient_in_blocks_is_the_references(name):
+    q, k, v, _ = (x.double() for x in tensors(9, heads=1, dim=4))
+
+    def call(q, backend="blocked"):
+        return attend(q, k, v, name, backend=backend)
+
+    assert torch.autograd.gradgradcheck(call, q.requires_grad_())
+    for tangent, other in zip(
+        torch.func.jvp(call, (q.detach(),), (k,)),
+        torch.func.jvp(lambda q: call(q, "reference"), (q.detach(),), (k,)),
+        strict=True,
+    ):
+        torch.testing.assert_close(tangent, other)
 
 
 def test_dead_rows_and_zero_vectors_give_nothing():
@@ -72,7 +127,8 @@ def test_a_module_learns_shares_keys_and_decodes_with_it():
 
 def test_reasons():
     q = torch.zeros(1, 1, 8, 32)
-    assert "by name" in explain("lssar", q).refused["blocked"]
+    assert explain("lssar", q, p=2.5).chosen == "blocked"
+    assert "by name" in explain("lssar", q.double()).refused["blocked"]
     for name, dtype, word, arguments in (
         ("softmax", torch.float32, "LSSA and LSSAR only", {}),
         ("elastic", torch.float32, "LSSA and LSSAR only", {}),
