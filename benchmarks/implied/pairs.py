@@ -71,13 +71,20 @@ def _columns(found: Sequence[Row]) -> dict[str, Read]:
     shifts = dict.fromkeys(s for row in found for _, s in row.found if s is not None)
     truth = bins(found)
     return {
-        **{in_words(law): lambda row, law=law: row.by_seed((law, None)) for law in laws_of(found)},
-        **{
-            shift.replace("_", " "): lambda row, shift=shift: row.by_seed((row.world, shift))
-            for shift in shifts
-        },
+        **{in_words(law): _inside(law) for law in laws_of(found)},
+        **{shift.replace("_", " "): _outside(shift) for shift in shifts},
         SHARE: lambda row: row.shares(truth),
     }
+
+
+def _inside(law: str) -> Read:
+    """Return what reads the exponent on a law's prompts."""
+    return lambda row: row.by_seed((law, None))
+
+
+def _outside(shift: str) -> Read:
+    """Return what reads the exponent on shifted prompts of the training's own law."""
+    return lambda row: row.by_seed((str(row.world), shift))
 
 
 def _count(families: Mapping[str, Mapping[int, Comparison]]) -> int:
