@@ -87,10 +87,19 @@ class Row:
             return mean_over_seeds(values, form)
         return interval(self.interval(place, metric), form)
 
+    def by_seed(self, place: Place, metric: str = EXPONENT) -> dict[int | None, float]:
+        """Return a metric of the prompts of a place by the seed of the training."""
+        each = {x.case.seed: x.value(metric) for x in self.found.get(place, ())}
+        return {seed: value for seed, value in each.items() if value is not None}
+
     def follows(self, bins: Row | None) -> list[float]:
         """Return the share of the prompts' laws that each training follows."""
+        return list(self.shares(bins).values())
+
+    def shares(self, bins: Row | None) -> dict[int | None, float]:
+        """Return the same by the seed of the training."""
         if bins is None:
-            return []
+            return {}
         truth = {law: value for (law, shift), value in _means(bins).items() if shift is None}
         by_seed: dict[int | None, dict[str, float]] = {}
         for (law, shift), results in self.found.items():
@@ -99,8 +108,9 @@ class Row:
                 if shift is None and value is not None:
                     by_seed.setdefault(result.case.seed, {})[law] = value
         # A training that lacks a prompt would be compared over other worlds.
-        whole = [found for found in by_seed.values() if found.keys() >= truth.keys()]
-        return [share for found in whole if (share := followed(found, truth)) is not None]
+        whole = {seed: found for seed, found in by_seed.items() if found.keys() >= truth.keys()}
+        shares = {seed: followed(found, truth) for seed, found in whole.items()}
+        return {seed: share for seed, share in shares.items() if share is not None}
 
 
 def rows(results: Iterable[Result]) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from benchmarks.implied import pairs
 from benchmarks.implied.cells import MIDDLE
 from benchmarks.implied.scores import Place, Row, bins, keeps, laws_of, models, rows, table_of
 from benchmarks.worlds.sentences import IMPOSES, INFERS
@@ -21,7 +22,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """Return what a run says: the verdict, then the matrix and what lies outside the box."""
     found = rows(results)
     named = models(found)
-    said = _verdict(named, found)
+    said = _verdict(named, found) + pairs.sentences(found)
     for name, mine in named.items():
         powers = [row for row in mine if _is_power(row.world)]
         if powers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.implied import pairs
 from benchmarks.implied.cells import BELIEVER, FITTED, MIDDLE
 from benchmarks.implied.scores import MODEL, Row, bins, laws_of, places, rows
 from orbits import laws
@@ -46,7 +47,7 @@ TRAININGS = "World models"
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return the tables of a report."""
     found = rows(results)
-    made = [_matrix(found), _outside(found), _near(found), _errors(found)]
+    made = [_matrix(found), _outside(found), pairs.table(found), _near(found), _errors(found)]
     trained = [x for x in results if x.case.kind == "world model"]
     made.append(seed_table(TRAININGS, trained, ("variant", "law"), ("val_nll",)))
     return [table for table in made if table.rows]

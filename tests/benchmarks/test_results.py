@@ -40,6 +40,12 @@ DERIVED: dict[str, dict[str, str]] = {
     FOUND: {"173 of 180": "as in Results"},
     "A law inferred from the prompt": {"-2.75": "the setting low"},
     "Softmax taken apart": {"0.068 [0.022, 0.115]": "exp less l1, paired by seed"},
+    "What the pilot found, and what came": {
+        "0.233": "the pilot's, twice the width",
+        "0.234": "the pilot's, four times the steps",
+        "36.8": "the pilot's constant of the planet",
+        "39.0": "the pilot's constant of the star",
+    },
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
         "3 of 8": "shifts_in_which_attentions_vary_more, pre-trained",

@@ -1,0 +1,113 @@
+"""Which attentions go on by another power of the distance: paired by seed, corrected by Holm."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks.implied.scores import Row, bins, laws_of, models
+from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
+from orbits.runs.table import NOTHING, Column, Table, Value
+from worldmodel.probes.implied.asked import in_words
+
+TITLE = "Differences between attentions, seed by seed"
+SHARE = "S"
+CAPTION = (
+    "Mean difference of the exponents along continued orbits (and of S) over the seeds that a pair "
+    "shares [95% by Student's t, of this pair alone]; its p value, and that after Holm's "
+    "correction for the {} pairs of a column. A difference is claimed where the corrected one is "
+    f"below {LEVEL:g}. Pairs of attentions that were trained in one world, with {MINIMUM_SEEDS} "
+    "common seeds or more."
+)
+Pair = tuple[Row, Row]
+Read = Callable[[Row], Mapping[int | None, float]]
+
+
+def table(found: Sequence[Row]) -> Table:
+    """Return a row for each pair of attentions and world, a column for each kind of prompts."""
+    pairs, families = _families(found)
+    body = [
+        [_name(pair), Value(pair[0].trained_in, kind="name"), *boxes]
+        for number, pair in enumerate(pairs)
+        if any(number in family for family in families.values())
+        for boxes in [[_box(family.get(number)) for family in families.values()]]
+    ]
+    columns = [Column("pair"), Column("trained in"), *map(Column, families)]
+    return Table(TITLE, columns, body, CAPTION.format(_count(families)))
+
+
+def sentences(found: Sequence[Row]) -> list[str]:
+    """Say which differences are claimed; nothing where no pair can be compared."""
+    pairs, families = _families(found)
+    if not _count(families):
+        return []
+    compared = f"Of {_count(families)} pairs of attentions, each in {len(families)} measures, "
+    claims = [
+        f"{_name(pair).text} in the world of {pair[0].trained_in} {_words(name)} by {_text(each)}"
+        for name, family in families.items()
+        for number, pair in enumerate(pairs)
+        if (each := family.get(number)) is not None and each.differs
+    ]
+    if not claims:
+        return [f"{compared}none is claimed to differ (paired by seed, Holm)."]
+    return [f"{compared}these differ (paired by seed, Holm): {'; '.join(claims)}."]
+
+
+def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
+    """Return the pairs, and what of them is compared in each column by the number of the pair."""
+    worlds: dict[str | None, list[Row]] = {}
+    for row in itertools.chain(*models(found).values()):
+        worlds.setdefault(row.world, []).append(row)
+    pairs = [pair for rows in worlds.values() for pair in itertools.combinations(rows, 2)]
+    families = {
+        name: compare({at: (read(one), read(other)) for at, (one, other) in enumerate(pairs)})
+        for name, read in _columns(found).items()
+    }
+    return pairs, {name: family for name, family in families.items() if family}
+
+
+def _columns(found: Sequence[Row]) -> dict[str, Read]:
+    """Return what of a row is compared: prompts in the box, own ones outside, and the share."""
+    shifts = dict.fromkeys(s for row in found for _, s in row.found if s is not None)
+    truth = bins(found)
+    return {
+        **{in_words(law): _inside(law) for law in laws_of(found)},
+        **{shift.replace("_", " "): _outside(shift) for shift in shifts},
+        SHARE: lambda row: row.shares(truth),
+    }
+
+
+def _inside(law: str) -> Read:
+    """Return what reads the exponent on a law's prompts."""
+    return lambda row: row.by_seed((law, None))
+
+
+def _outside(shift: str) -> Read:
+    """Return what reads the exponent on shifted prompts of the training's own law."""
+    return lambda row: row.by_seed((str(row.world), shift))
+
+
+def _count(families: Mapping[str, Mapping[int, Comparison]]) -> int:
+    return max(map(len, families.values()), default=0)
+
+
+def _name(pair: Pair) -> Value:
+    one, other = pair
+    return Value(f"{one.variant} - {other.variant}", kind="name")
+
+
+def _words(column: str) -> str:
+    return "in S" if column == SHARE else f"on {column} prompts"
+
+
+def _text(found: Comparison) -> str:
+    value, low, high = (f"{x:+.3f}" for x in found.difference)
+    return f"{value} [{low}, {high}]"
+
+
+def _box(found: Comparison | None) -> Value:
+    if found is None:
+        return NOTHING
+    mean, low, high = (f"{x:+.3f}" for x in found.difference)
+    detail = f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}"
+    return Value(mean, detail, order=found.difference.value)
