@@ -133,7 +133,7 @@ def test_it_says_why_it_does_not_serve():
     assert "no logarithm" in explain("raw", q).refused["flex"]
     assert "l1-normalised" in explain("sigmoid", q, length=21).refused["flex"]
     chosen = explain("lssar", q)
-    assert chosen.chosen == "reference"
+    assert chosen.chosen == "blocked"
     assert "CPU" in chosen.refused["flex"]
     assert explain("lssar", q, backend="flex").chosen == "flex"
     with pytest.raises(ValueError, match="no backward on a CPU"):
