@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import attention
-
-_ZEROS: Mapping[str, Mapping[str, Any]] = {
-    "zeroth": {"zeroth": "all"},
-    "softmax": {"radial": "softmax"},
-    "no_gate": {"gated": False},
-    "no_norm": {"norm": False},
-    "no_angular": {"angular": "none"},
-    "no_position": {"angular": "plain"},
-    "additive_position": {"angular": "additive"},
-    "no_radial": {"radial": "none"},
-    "radial_linear": {"logits": "linear"},
-    "radial_quadratic": {"logits": "quadratic"},
-    "radial_distance": {"logits": "distance"},
-    "radial_mean": {"logits": "averaging"},
-}
-ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    **{f"zeros_{name}": ("zeros", arguments) for name, arguments in _ZEROS.items()},
-    "elastic_seqlen_from_zero": ("elastic_seqlen", {"tau": 0.0}),
-}
-"""A variant or mixer with arguments, under the name of its published row.
-
-ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
-"""
+from benchmarks.attention_names import ABLATIONS
 
 
 @dataclass(frozen=True)
