@@ -38,7 +38,7 @@ from orbits to a law:
   orrery predict runs/force/version_0/checkpoints/last.ckpt
   orrery law fit runs/force/version_0/predictions.npz
 
-a law, an attention, an engine or a study of your own: --plugin FILE.py with any command.
+a law, an attention, an engine, a study or a corpus of your own: --plugin FILE.py with any command.
 `orrery COMMAND --help` has the flags of a command; `python -m PACKAGE` runs the same."""
 
 
