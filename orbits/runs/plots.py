@@ -89,7 +89,8 @@ def bars(
             label_level(axes, level, named)
         if title:
             headline(figure, title)
-        axes.set_xlabel(f"{xlabel} (bars: means; dots: {dots})")
+        gap = "\n" if len(xlabel) > LONGEST else " "
+        axes.set_xlabel(f"{xlabel}{gap}(bars: means; dots: {dots})")
         return save_figure(figure, path)
 
 
