@@ -27,8 +27,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; bad input is one line on stderr and exit code 2."""
-    options = _parser().parse_args(arguments)
+    """Run the command line, or show its help; bad input is one line on stderr and exit code 2."""
+    words = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(words or ["--help"])
     if options.command == "ls":
         try:
             text = json.dumps(records()) if options.json else table(options.markdown)

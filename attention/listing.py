@@ -97,19 +97,20 @@ def records() -> dict[str, Any]:
     }
 
 
-def check_name(name: str) -> None:
-    """Refuse a name that is neither a variant's nor a mixer's."""
+def check_name(name: str, others: Sequence[str] = ()) -> None:
+    """Refuse a name that is neither a variant's nor a mixer's, nor one of others."""
     mixers, broken = mixer_rows()
-    choices = (*catalogue.names(), *(row[0] for row in mixers))
+    choices = (*catalogue.names(), *(row[0] for row in mixers), *others)
     if name not in choices and not broken and not catalogue.BROKEN:
         raise ValueError(unknown(name, choices))
 
 
 def unknown(name: str, choices: Sequence[str]) -> str:
-    """Return the error about a name that is not one of the choices."""
-    near = difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65)
-    hint = f" (did you mean {' or '.join(near)}?)" if near else ""
-    return f"unknown attention {name!r}{hint}; choose from {', '.join(choices)}"
+    """Return the error about a name that is not one of the choices: near ones, or else all."""
+    if near := difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65):
+        meant = " or ".join(near)
+        return f"unknown attention {name!r}; did you mean {meant}? `attention ls` lists all"
+    return f"unknown attention {name!r}; choose from {', '.join(choices)}"
 
 
 def mixer_rows() -> tuple[list[Row], list[str]]:

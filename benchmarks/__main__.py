@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks.attention_names import check_attention
 from orbits.runs import flags, folder, locks, presets, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
@@ -145,7 +146,8 @@ def _say(name: str, about: str, costs: dict[str, str]) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     chosen_study = study.get(packages(), options.study)
-    chosen = flags.parse_study(chosen_study, options.flags, f"{PROG} run {options.study}")
+    prog = f"{PROG} run {options.study}"
+    chosen = flags.parse_study(chosen_study, options.flags, prog, check_attention)
     results = flags.execute(chosen_study, chosen)
     if results is None:
         return

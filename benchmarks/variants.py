@@ -2,51 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import attention
-
-_ZEROS: Mapping[str, Mapping[str, Any]] = {
-    "zeroth": {"zeroth": "all"},
-    "softmax": {"radial": "softmax"},
-    "no_gate": {"gated": False},
-    "no_norm": {"norm": False},
-    "no_angular": {"angular": "none"},
-    "no_position": {"angular": "plain"},
-    "additive_position": {"angular": "additive"},
-    "no_radial": {"radial": "none"},
-    "radial_linear": {"logits": "linear"},
-    "radial_quadratic": {"logits": "quadratic"},
-    "radial_distance": {"logits": "distance"},
-    "radial_mean": {"logits": "averaging"},
-}
-ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    **{f"zeros_{name}": ("zeros", arguments) for name, arguments in _ZEROS.items()},
-    "elastic_seqlen_from_zero": ("elastic_seqlen", {"tau": 0.0}),
-}
-"""A variant or mixer with arguments, under the name of its published row.
-
-ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
-"""
-
-_TPA, _DSA = {"projections": "tpa"}, {"select": "dsa"}
-LAYERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "softmax_tpa": ("softmax", _TPA),
-    "lssar_tpa": ("lssar", _TPA),
-    "softmax_dsa8": ("softmax", {**_DSA, "top_k": 8}),
-    "lssar_dsa8": ("lssar", {**_DSA, "top_k": 8}),
-    "softmax_dsa64": ("softmax", {**_DSA, "top_k": 64}),
-    "lssar_dsa64": ("lssar", {**_DSA, "top_k": 64}),
-    "lssar_tpa_dsa64": ("lssar", {**_TPA, **_DSA, "top_k": 64}),
-}
-"""Variants with tensor-product projections (T6), with 8 or 64 selected keys (DSA), or both.
-
-The two combinations with LSSAR are recommended in LSSAR's papers, and not measured there.
-"""
-NAMED = {**ABLATIONS, **LAYERS}
-"""All names beside those of variants and mixers."""
+from benchmarks.attention_names import NAMED
 
 
 @dataclass(frozen=True)

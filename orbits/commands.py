@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def generate(options: argparse.Namespace) -> None:
     else:
         splits = ", ".join(f"{count} {split}" for split, count in counts.items())
         print(f"{sum(counts.values())} sequences in {options.out}: {splits}")
-        print(f"next: {called(f'orbits plot {options.out}')}")
+        _say_next(f"orbits plot {shlex.quote(options.out)}")
 
 
 def _shift(options: argparse.Namespace) -> shifts.Shift | None:
@@ -79,6 +80,7 @@ def verify(options: argparse.Namespace) -> None:
         sys.exit(1)
     record = dataset.read_index(options.path)
     print(f"{len(record['sha256'])} files intact, dataset sha256 {record['dataset_sha256']}")
+    _say_next(f"orbits plot {shlex.quote(options.path)}")
 
 
 def info(options: argparse.Namespace) -> None:
@@ -99,16 +101,25 @@ def plot(options: argparse.Namespace) -> None:
         raise ValueError(f"{out} is a folder; name a picture with --out")
     from orbits.dataset.plots import plot_dataset  # matplotlib, once there is something to draw
 
-    print(plot_dataset(split, out, options.n))
+    print(f"written    {plot_dataset(split, out, options.n)}")
+    if options.split == "train":
+        _say_next(f"worldmodel fit -c pretrain --data.path {shlex.quote(options.path)}")
 
 
 def export(options: argparse.Namespace) -> None:
     """Write a split as HDF5, or the splits as a folder of Parquet files."""
     if options.form == "hub":
-        print(write_hub(options.path, options.out, options.split and [options.split]))
+        out = write_hub(options.path, options.out, options.split and [options.split])
+        print(f"written    {out}\nin Python: datasets.load_dataset({str(out)!r})")
     else:
         split = dataset.OrbitDataset(options.path, options.split or "train")
-        print(write_hdf5(split, options.out))
+        out = write_hdf5(split, options.out)
+        print(f"written    {out}\nin Python: h5py.File({str(out)!r})")
+
+
+def _say_next(command: str) -> None:
+    """Print the command that comes next."""
+    print(f"next: {called(command)}")
 
 
 def solar_system(options: argparse.Namespace) -> None:
@@ -125,7 +136,7 @@ def solar_system(options: argparse.Namespace) -> None:
     config = {"protocol": protocol.config(), "dt": options.dt}
     for name, arrays in made.items():
         artefact.save_arrays(paths[name], arrays, manifest(config, seed=0))
-        print(paths[name])
+        print(f"written    {paths[name]}")
 
 
 def ls(options: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ COMMANDS = {
     "validate": ("worldmodel validate", "evaluate a checkpoint on the validation sequences"),
     "test": ("worldmodel test", "evaluate a checkpoint on the held-out test sequences"),
     "attention-maps": ("worldmodel attention-maps", "draw the attention weights of a checkpoint"),
+    "export": ("worldmodel export", "write a checkpoint in the hub's form, weights and settings"),
     "shards": ("worldmodel shards", "write a text corpus as files of tokens"),
     "bpe": ("worldmodel bpe", "train a byte-level BPE tokeniser on a corpus"),
 }
@@ -37,14 +38,14 @@ from orbits to a law:
   orrery predict runs/force/version_0/checkpoints/last.ckpt
   orrery law fit runs/force/version_0/predictions.npz
 
-a law, an attention, an engine or a study of your own: --plugin FILE.py with any command.
+a law, an attention, an engine, a study or a corpus of your own: --plugin FILE.py with any command.
 `orrery COMMAND --help` has the flags of a command; `python -m PACKAGE` runs the same."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; a word that names none exits with 2."""
     words = taken(arguments)
-    command, rest = (words[0], words[1:]) if words else ("--help", [])
+    command, rest = words[0], words[1:]
     if command in ("-h", "--help"):
         print(_overview())
     elif command == "--version":

@@ -5,8 +5,11 @@ there are refused before it is loaded.
 """
 
 import argparse
+import difflib
 import hashlib
 import importlib
+import importlib.util
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,14 +66,33 @@ MODULES = {
     "bpe": "worldmodel.text.make_tokenizer",
 }
 """Modules of commands that are not Lightning's; each has a ``main``."""
-CHECKED = ("ckpt_path", "pretrained", "model.pretrained", "data.path", "model.attention")
+LOGGER = "trainer.logger.class_path"
+CHECKED = (
+    *("ckpt_path", "pretrained", "model.pretrained", "data.path", "data.class_path"),
+    *("model.attention", LOGGER),
+)
 """Keys whose values are checked before Lightning is imported."""
+SHORT = {"data.class_path": "--data", LOGGER: "--trainer.logger"}
+"""Flags that name a class without saying so."""
+GROUPS = (
+    *("model", "data", "trainer", "optimizer", "lr_scheduler"),
+    *("save_last_step", "stop_between_steps"),
+)
+"""What a flag with a dot in it begins with."""
+TRACK = "pip install -e '.[track]' brings TensorBoard and W&B"
+LOGGERS = {"WandbLogger": ("wandb",), "TensorBoardLogger": ("tensorboard", "tensorboardX")}
+"""Loggers whose packages are extras, and packages of which one is enough."""
+MAKERS = {
+    "ShardData": "worldmodel shards --corpus fineweb --out {}",
+    "OrbitData": "orbits generate --out {}",
+}
+"""Commands that make the files of a class of data."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; every failure is one line."""
     words = taken(arguments)
-    command, rest = (words[0], words[1:]) if words else ("--help", [])
+    command, rest = words[0], words[1:]
     if command in HELP:
         print(_overview())
     elif command in MODULES:
@@ -146,6 +168,7 @@ def _check(command: str, arguments: Sequence[str]) -> None:
     for key in CHECKED:
         group, _, name = key.rpartition(".")
         spellings = {f"--{key}", f"--{group}.init_args.{name}" if group else f"--{key}"}
+        spellings |= {SHORT[key]} if key in SHORT else set()
         parser.add_argument(*spellings, dest=key, default=argparse.SUPPRESS)
     flags = vars(parser.parse_known_args(arguments)[0])
     values: dict[str, Any] = {}
@@ -162,15 +185,40 @@ def _check(command: str, arguments: Sequence[str]) -> None:
             _check_model(values[key])
     text = values.get("data.path", "")
     if text and ":" not in text and not Path(text).exists():
-        raise FileNotFoundError(f"{text}: no such file")
+        kind = str(values.get("data.class_path", "OrbitData")).rpartition(".")[2]
+        make = MAKERS.get(kind, "").format(shlex.quote(text))
+        hint = f"; `{called(make)}` makes one" if make else ""
+        raise FileNotFoundError(f"{text}: no such file{hint}")
     if "model.attention" in values:
         check_name(values["model.attention"])
+    _check_groups(arguments)
+    _check_logger(str(values.get(LOGGER, "")))
     if command in TRAINING and not configured and not any(map(_needs_no_model, arguments)):
         choice = "force" if command == "finetune" else "pretrain"
         raise ValueError(
-            f"{command} needs a configuration, such as -c {choice}; choose a file, or from "
+            f"{called(f'worldmodel {command}')} needs a configuration, such as -c {choice}; choose "
+            "a file, or from "
             f"{', '.join(configurations.names())}"
         )
+
+
+def _check_groups(arguments: Sequence[str]) -> None:
+    """Refuse a flag of a group of keys that there is not."""
+    for word in arguments:
+        key = word.removeprefix("--").partition("=")[0]
+        group, dot, _ = key.partition(".")
+        if word.startswith("--") and dot and group not in GROUPS:
+            near = difflib.get_close_matches(group, GROUPS, n=1)
+            hint = f"; did you mean --{key.replace(group, near[0], 1)}?" if near else ";"
+            raise ValueError(f"unknown key {key!r}{hint} keys begin with {', '.join(GROUPS)}")
+
+
+def _check_logger(kind: str) -> None:
+    """Refuse a logger whose package is not installed."""
+    name = kind.rpartition(".")[2]
+    packages = LOGGERS.get(name, ())
+    if packages and not any(map(importlib.util.find_spec, packages)):
+        raise ValueError(f"{name} needs {packages[0]}, which is not installed: {TRACK}")
 
 
 def _check_model(path: str) -> None:
@@ -212,7 +260,9 @@ def attention_maps(arguments: Sequence[str]) -> None:
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")
         options.out = out
-        print(importlib.import_module("worldmodel.maps").attention_maps(**vars(options)))
+        draw = importlib.import_module("worldmodel.maps").attention_maps
+        print(f"written    {draw(**vars(options))}")
+        print(f"next: {called(f'worldmodel probe {shlex.quote(options.checkpoint)}')}")
 
 
 def export(arguments: Sequence[str]) -> None:
@@ -229,6 +279,7 @@ def export(arguments: Sequence[str]) -> None:
             raise FileExistsError(f"{out} exists; choose another --out")
         write = importlib.import_module("worldmodel.models.load").export_model
         print(f"written    {write(options.checkpoint, out, options.about)}")
+        print(f"next: {called(f'worldmodel probe {shlex.quote(str(out))}')}")
 
 
 def _picture(options: argparse.Namespace) -> str:

@@ -132,7 +132,8 @@ class Parser(LightningArgumentParser):
         unknown = re.search(r"unrecognized arguments: --([\w.]+)", message)
         if unknown:
             parent = unknown[1].rpartition(".")[0]
-            message = f"unknown key {unknown[1]!r}; choose from {', '.join(self._keys(parent))}"
+            keys = self._keys(parent) or self._keys("")
+            message = f"unknown key {unknown[1]!r}; choose from {', '.join(keys)}"
         not_accepted = re.search(r"Option '(\w+)' is not accepted", message)
         if not_accepted:  # by the parser of one model or data module, which is then this parser
             message = f"unknown key {not_accepted[1]!r}; choose from {', '.join(self._keys(''))}"
@@ -316,7 +317,7 @@ def _compare(configured: Any, restored: Any, path: str, resumes: bool) -> None:
 
 def _fail(message: str, code: int = 2) -> NoReturn:
     # jsonargparse wraps what a constructor raised in a report on every member of a union.
-    causes = re.findall(r"^\s+- (?!Expected a )(.*)$", message, flags=re.MULTILINE)
-    line = causes[0] if causes else " ".join(message.split())
+    causes = re.findall(r"^\s+- (?!Expected a )(.*:\n.*|.*)$", message, flags=re.MULTILINE)
+    line = " ".join((causes[0] if causes else message).split())
     print(f"error: {line}", file=sys.stderr)
     sys.exit(code)

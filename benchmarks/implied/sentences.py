@@ -45,18 +45,18 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
     if not shares:
         return []
     every = [share for each in shares.values() for share in each]
-    does = "by one power of r each, whatever law the prompt obeys"
+    does = "by one power of the distance, whatever law rules the prompt"
     if max(every) > IMPOSES:
         does = "by the law of their prompts" + " in part" * (min(every) < INFERS)
     each = "; ".join(f"{name} {_ends(values)}" for name, values in shares.items())
-    said = f"Models continue orbits {does}: they follow this share of a change of the law: {each}"
+    said = f"Models continue orbits {does}; of a change of that law they follow: {each}"
     tables = {x.world: x for mine in powers.values() for x in mine}
     pasted = [
         fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
     ]
     said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
     counts = [
-        f"{name} keeps that of its world in {text}"
+        f"{name} keeps its world's law in {text}"
         for name, mine in named.items()
         if (text := _kept(mine, found))
     ]
@@ -71,7 +71,8 @@ def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:
     kept = [keeps(found, row, place) for row, place in outer].count(True)
     tables = [(t, place) for row, place in outer if (t := table_of(found, row.world))]
     pasted = [keeps(found, table, place) for table, place in tables].count(True)
-    return f"{kept} of {len(outer)}" + f", the table in {pasted}" * bool(tables)
+    beside = f" (the table in {pasted})" * bool(tables)
+    return f"{kept} of {len(outer)} worlds{beside}"
 
 
 def _ends(values: Sequence[float]) -> str:

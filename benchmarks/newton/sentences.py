@@ -13,6 +13,7 @@ from benchmarks.newton.exam_rows import ExamRow
 from benchmarks.newton.figures import ARMS
 from orbits import laws
 from orbits.runs.cell import ORIGIN
+from orbits.runs.naming import arm
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from orbits.runs.table import interval
@@ -81,27 +82,27 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
         for row in rows
     )
     inside = (
-        f"In the training box the mean exponents of {near} of {len(rows)} trained rows with "
-        f"{rows[0].labels} labels are within {NEAR:g} of the law's"
+        f"In the training box {near} of {len(rows)} trained rows with {rows[0].labels} labels have "
+        f"the law's exponents, within {NEAR:g}"
     )
     models = [row for row in examined if not row.is_control and row.score]
     if not models or models[0].score is None:
         return [
-            f"{inside}; this run has no exam outside the box, without which right exponents show "
-            "no law."
+            f"{inside}; there was no exam outside the box, and without one right exponents are no "
+            "evidence of a law."
         ]
-    found = (
-        f"{inside}; outside it the best of them, {models[0].variant}, {models[0].arm}, errs "
-        f"{_shown(models[0].score)} times as much as an orbit fit to what it has seen"
-    )
-    told, others = baselines([row for row in examined if row.is_control])
+    best = f"{models[0].variant} ({arm(models[0].arm)})"
+    found = f"Outside its training box the best model, {best}, errs "
+    if any(row.law_exponents for row in models):
+        kept = sum(row.passed for row in models)
+        who = "No model keeps" if not kept else f"{kept} of {len(models)} models keep"
+        found = f"{who} the law outside its training box: the best, {best}, errs "
+    found += f"{_shown(models[0].score)} times as much as an orbit fit"
+    _, others = baselines([row for row in examined if row.is_control])
     if others and others[0].score is not None:
-        found += f", and {others[0].variant} without attention {_shown(others[0].score)} times"
+        found += f"; {others[0].variant}, without attention, {_shown(others[0].score)} times"
         found += f" ({_beside(models[0].score, others[0].score)})"
-    if told and told[0].score is not None:
-        found += f"; a table that is told the true state, {told[0].variant}: "
-        found += f"{_shown(told[0].score)} times"
-    return [f"{found}."]
+    return [f"{found}.", f"{inside}; there they are no evidence of a law."]
 
 
 def _beside(one: Interval, other: Interval) -> str:

@@ -68,10 +68,11 @@ class OneLineParser(argparse.ArgumentParser):
 def taken(arguments: Sequence[str] | None) -> list[str]:
     """Return a command line, by default that of this program, without the plug-ins that it names.
 
-    A plug-in that cannot be is one line on stderr and exit code 2.
+    Who types no word at all is shown the help. A plug-in that cannot be is one line on stderr and
+    exit code 2.
     """
     with one_line_errors(resumes=False):
-        return plugins.take(sys.argv[1:] if arguments is None else arguments)
+        return plugins.take(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     raise AssertionError  # one_line_errors leaves
 
 

@@ -24,7 +24,7 @@ class FirstScreen:
     Attributes:
         verdict: The first sentence; empty without one.
         table: The first table with a number, narrowed; None without one.
-        picture: The first figure; None without one.
+        picture: The first figure of the table's section, or else of all; None without one.
         sentences: The other sentences.
         sections: The sections without what stands above; those that held no more are left out.
     """
@@ -41,7 +41,8 @@ def first_screen(report: Report) -> FirstScreen:
     tables = [(section, table) for section in report.sections for table in section.tables]
     measured = ((s, t) for s, t in tables if not (t.folded or s.folded) and _has_number(t))
     of, whole = next(measured, (None, None))
-    picture = next((x for section in report.sections for x in section.pictures), None)
+    places = [*([of] if of else []), *report.sections]  # best the figure of the table
+    picture = next((x for section in places for x in section.pictures), None)
     shown = None if whole is None else narrowed(whole)
     if shown is not None and of is not None and not shown.title:
         shown = dataclasses.replace(shown, title=of.title)

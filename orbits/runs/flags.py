@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -52,8 +52,19 @@ class Chosen:
     dry_run: bool
 
 
-def parse_study(study: Study, arguments: Sequence[str], prog: str) -> Chosen:
+def parse_study(
+    study: Study,
+    arguments: Sequence[str],
+    prog: str,
+    check: Callable[[Any], None] = lambda settings: None,
+) -> Chosen:
     """Read the command line of a study.
+
+    Args:
+        study: The study.
+        arguments: The words after its name.
+        prog: How the command is typed up to there.
+        check: What refuses settings before the study imports anything for them.
 
     Raises:
         ValueError: A value does not fit.
@@ -91,7 +102,12 @@ def parse_study(study: Study, arguments: Sequence[str], prog: str) -> Chosen:
         kind: {f.name: values[f.name] for f in dataclasses.fields(kind)}
         for kind in (study.Settings, Existing, Execution)
     }
-    settings = study.resolve(build_settings(study.Settings, pick[study.Settings]))
+    asked = build_settings(study.Settings, pick[study.Settings])
+    check(asked)
+    sources = tuple(Path(name.strip()) for name in given.reuse.split(",") if name.strip())
+    for source in sources:
+        reuse.check(source)
+    settings = study.resolve(asked)
     study.check_changes(settings, study.changes(study.config(settings, preset.name)))
     execution = Execution(**pick[Execution])
     if execution.workers is None and execution.executor == "processes":
@@ -102,7 +118,7 @@ def parse_study(study: Study, arguments: Sequence[str], prog: str) -> Chosen:
         out=Path(given.out) if given.out else study.out(settings, preset.name),
         execution=execution,
         existing=Existing(**pick[Existing]),
-        sources=tuple(Path(name.strip()) for name in given.reuse.split(",") if name.strip()),
+        sources=sources,
         dry_run=given.dry_run,
     )
 

@@ -61,6 +61,8 @@ ALONE = re.compile(
     rf"(?<![\w/=.-])(?P<name>{'|'.join(sorted({*NAMES} - {*ENGLISH}, key=len, reverse=True))})"
     r"(?![\w/=-]|\.\w)"
 )
+SQUARED = re.compile(r"\br2\b")
+"""The share of variance explained, as names in code have it."""
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
 
 
@@ -93,6 +95,11 @@ def in_box(heading: str, text: str) -> str:
     if heading not in OF_MODELS:
         return text
     return ", ".join(map(_part, text.split(", ")))
+
+
+def heading(text: str) -> str:
+    """Return the heading of a column as a page shows it: ``R² angular momentum``."""
+    return SQUARED.sub("R²", text.replace("_", " "))
 
 
 def in_prose(text: str) -> str:

@@ -23,6 +23,9 @@ from orbits.runs.statistics import Interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LONGEST = 45
+"""Characters of an axis label that leave room for a remark on the same line."""
+
 
 def curves(
     series: Mapping[str, Mapping[float, Sequence[float]]],
@@ -89,7 +92,8 @@ def bars(
             label_level(axes, level, named)
         if title:
             headline(figure, title)
-        axes.set_xlabel(f"{xlabel} (bars: means; dots: {dots})")
+        gap = "\n" if len(xlabel) > LONGEST else " "
+        axes.set_xlabel(f"{xlabel}{gap}(bars: means; dots: {dots})")
         return save_figure(figure, path)
 
 

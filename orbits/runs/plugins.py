@@ -1,10 +1,11 @@
-"""Plug-ins: laws, attention variants, engines and studies from outside the repository.
+"""Plug-ins: laws, attention variants, engines, studies and corpora from outside the repository.
 
 All kinds have one way in, the entry points of installed distributions: the groups ``orrery.law``,
-``orrery.attention``, ``orrery.engine`` and ``orrery.study``, which each catalogue reads through
-:mod:`importlib.metadata`. A file that a user names by ``--plugin`` becomes a distribution of this
-process whose entry points are what the file defines: ``LAW``, ``ATTENTION``, ``ENGINE``, ``STUDY``,
-or a tuple of them. A catalogue reads it when it is first used, and imports it then.
+``orrery.attention``, ``orrery.engine``, ``orrery.study`` and ``orrery.corpus``, which each
+catalogue reads through :mod:`importlib.metadata`. A file that a user names by ``--plugin`` becomes
+a distribution of this process whose entry points are what the file defines: ``LAW``,
+``ATTENTION``, ``ENGINE``, ``STUDY``, ``CORPUS``, or a tuple of them. A catalogue reads it when it
+is first used, and imports it then.
 
 Files are told to worker processes by an environment variable. Their contents are part of the
 addresses of cells, so that no result is taken for that of another definition.
@@ -29,6 +30,7 @@ GROUPS = {
     "ATTENTION": "orrery.attention",
     "ENGINE": "orrery.engine",
     "STUDY": "orrery.study",
+    "CORPUS": "orrery.corpus",
 }
 """What a file defines, and the group of entry points that it so joins."""
 FILES = "ORRERY_PLUGINS"

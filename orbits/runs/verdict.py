@@ -60,7 +60,7 @@ def _side(side: Mapping[str, Comparison], higher: bool, other: str, form: str, u
     said = ", ".join(
         f"{name} ({_signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
     ) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
-    return f"{'above' if higher else 'below'} {other} {_verb(len(names))} {said}"
+    return f"{'higher' if higher else 'lower'} than {other}: {said}"
 
 
 def _signed(each: Comparison, form: str) -> str:
@@ -72,7 +72,3 @@ def _names(names: list[str]) -> str:
     if len(names) > MOST_NAMED:
         return f"{len(names)} others"
     return ", ".join(names)
-
-
-def _verb(count: int) -> str:
-    return "is" if count == 1 else "are"

@@ -61,7 +61,7 @@ def test_markdown_is_a_table(capsys, added):
         assert all(all(row) for row in cells if row[0] != added.name)
 
 
-@pytest.mark.parametrize("arguments", [[], ["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)
+@pytest.mark.parametrize("arguments", [["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)
 def test_a_bad_command_is_one_line_and_exit_2(arguments, refusal):
     assert refusal(main, arguments).startswith("error: ")
 
@@ -73,7 +73,7 @@ def test_it_runs_as_a_module(capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("name ")
 
 
-@pytest.mark.parametrize("words", [["ls"], ["aot", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["ls"], ["aot", "--help"]], ids=" ".join)
 def test_the_list_and_help_need_no_torch(words):
     code = f"""import sys
 from attention.__main__ import main

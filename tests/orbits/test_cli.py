@@ -134,7 +134,7 @@ def test_a_shift_that_cannot_be_is_refused(tmp_path, capsys, arguments, message)
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
     main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])
-    assert capsys.readouterr().out.strip() == str(tmp_path / "val.hdf5")
+    assert capsys.readouterr().out.startswith(f"written    {tmp_path / 'val.hdf5'}\nin Python: ")
     with h5py.File(tmp_path / "val.hdf5") as file:
         assert file.attrs["n_trajectories"] == 2
 
@@ -149,7 +149,10 @@ def test_plot_writes_a_picture(made, tmp_path, population, capsys):
         capsys.readouterr()
     picture = tmp_path / "made" / "orbits.png"
     main(["plot", str(data), "--split", "train", "--n", "2", "--out", str(picture)])
-    assert capsys.readouterr().out.strip() == str(picture)
+    assert capsys.readouterr().out.splitlines() == [
+        f"written    {picture}",
+        f"next: python -m worldmodel fit -c pretrain --data.path {data}",
+    ]
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
@@ -170,7 +173,6 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nonsense"],
         ["generate"],
         ["generate", "--out", "OUT", "--n", "many"],

@@ -1,5 +1,7 @@
 """The console command: what each first word runs, and how commands are spelt to the user."""
 
+import contextlib
+import importlib
 import json
 import subprocess
 import sys
@@ -43,6 +45,16 @@ def test_the_overview_names_every_command(capsys):
     main([])
     said = capsys.readouterr().out
     assert all(f"\n  {name} " in said for name in COMMANDS)
+
+
+@pytest.mark.parametrize("package", ["orbits", "attention", "worldmodel", "symreg", "benchmarks"])
+def test_a_package_without_a_word_shows_its_help(package, capsys):
+    main_of = importlib.import_module(f"{package}.__main__").main
+    with contextlib.suppress(SystemExit):  # argparse leaves after help
+        main_of([])
+    said = capsys.readouterr()
+    assert said.out.startswith(f"usage: python -m {package} ")
+    assert said.err == ""
 
 
 def test_an_unknown_word_is_one_line(refusal):

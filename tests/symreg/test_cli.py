@@ -126,7 +126,6 @@ def test_ls(capsys):
         (["leaderboard", "FILE", "FILE2"], "same row"),
         (["import-llm", "nowhere", "OUT"], "nowhere"),
         (["ponder"], "ponder"),
-        ([], "required"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

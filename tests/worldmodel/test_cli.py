@@ -223,7 +223,7 @@ def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
 @pytest.mark.parametrize(
     ("argument", "choice"),
     [
-        ("--model.attention=lsar", "did you mean lssar or lssa?); choose from softmax"),
+        ("--model.attention=lsar", "did you mean lssar or lssa?"),
         ("--data.protocol=kepler", "choose from identifiable, free_step, neutral_step, paper"),
         ("--data.population=none", "force"),
         ("--model.nheads=3", "n_head"),
@@ -303,6 +303,19 @@ MISSING = [
     ("fit --ckpt_path missing", "missing: no such file"),
     ("fit -c missing.yaml", "missing.yaml: no such file"),
     ("fit -c worldmodel/configs/text.yaml --data.path=missing", "missing: no such file"),
+    ("fit -c pretrain --data.path=missing", "missing: no such file; `python -m orbits generate"),
+    (
+        "fit -c lm_124m",
+        "shards/fineweb: no such file; `python -m worldmodel shards --corpus fineweb",
+    ),
+    (
+        "fit -c pretrain --modl.attention=lssar",
+        "unknown key 'modl.attention'; did you mean --model",
+    ),
+    (
+        "fit -c pretrain --trainer.logger=AbsentLogger",
+        "AbsentLogger needs absent_package, which is",
+    ),
     ("fit -c pretrain --data.path=tests", "tests holds no finished dataset (no dataset.json)"),
     ("finetune --pretrained=missing", "missing: no such file"),
     ("validate --ckpt_path=missing", "missing: no such file"),
@@ -325,7 +338,8 @@ def test_what_is_not_there_is_refused_before_torch_is_imported(tmp_path):
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
     code = f"""
 import sys
-from worldmodel.__main__ import main
+from worldmodel.__main__ import LOGGERS, main
+LOGGERS["AbsentLogger"] = ("absent_package",)
 for command, _ in {MISSING!r}:
     sys.argv = ["worldmodel", *command.replace("CONFIG", {str(tmp_path)!r}).split()]
     try:

@@ -32,7 +32,7 @@ class Asked:
     """What a probe's verdict is about.
 
     Attributes:
-        words: What the metric says, before the numbers.
+        words: The question that the metric answers, before the numbers.
         metric: Its name.
         where: The setting of the results that are looked at.
         unit: What follows a number.
@@ -51,7 +51,7 @@ class Asked:
 ASKED: Mapping[str, Sequence[Asked]] = {
     "rollout": (
         Asked(
-            "Distance from the planet's true place, one step ahead",
+            "How far from its true place is the planet put, one step ahead?",
             "planet_error",
             {"asked": "next point"},
             " AU",
@@ -60,8 +60,8 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "causal": tuple(
         Asked(
-            f"How the planet's path bends when {mass} is changed, agreement with the truth (1 is "
-            "right, 0 is no change)",
+            f"Does the planet's path bend as it should when {mass} is changed (1: yes, 0: it does "
+            "not change)?",
             "agreement",
             {"changed": mass, "of": "planet bend"},
         )
@@ -69,8 +69,8 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "exchange": tuple(
         Asked(
-            f"Share of {mass}'s effect on the planet's next place that comes with {words}, when "
-            "they are exchanged (1: all, 0: none)",
+            f"How much of {mass}'s effect on the planet's next place comes with {words}, when they "
+            "are exchanged (1: all, 0: none)?",
             "slope_mass",
             {
                 "changed": mass,
@@ -89,14 +89,14 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "linear": (
         Asked(
-            "R² of a linear read-out of ln F after the last block",
+            "How well does a linear map read ln F after the last block (R²)?",
             "r2_log_force",
             {"layer": "final norm"},
         ),
     ),
     "force_vector": (
         Asked(
-            "Angle between fine-tuned force arrows and the direction to the Sun",
+            "By what angle do fine-tuned force arrows miss the Sun?",
             "angle_deg",
             {"planet": "all"},
             "°",
@@ -105,7 +105,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "force_magnitude": tuple(
         Asked(
-            f"R² of ln F on {words}",
+            f"Does a force head know ln F on {words} (R²)?",
             "r2_log",
             {"rows": rows, "leak": leak},
         )
@@ -117,8 +117,8 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "inductive_bias": (
         Asked(
-            "Whether equal states get equal answers after fine-tuning on new functions, R-IB (1 is "
-            "always)",
+            "Do equal states get equal answers after fine-tuning on new functions (R-IB, 1: "
+            "always)?",
             "r_ib",
         ),
     ),
@@ -200,12 +200,10 @@ def _sentences(asked: Asked, results: Sequence[Result]) -> list[str]:
         bounds = QUANTITIES.get(asked.metric, UNDECLARED).bounds
         said = f"{name} {shown(seeds, asked.form, asked.unit, bounds)}"
         if name in random:
-            said += (
-                f", with random weights {fmean(random[name].values()):z{asked.form}}{asked.unit}"
-            )
-            said += f" ({_compared(found.get(name))})"
+            value = f"{fmean(random[name].values()):z{asked.form}}{asked.unit}"
+            said += f" (random weights {value}, {_compared(found.get(name))})"
         each.append(said)
-    return [f"{asked.words}: {'; '.join(each)}{_control(asked, here, trained)}."]
+    return [f"{asked.words} {'; '.join(each)}.{_control(asked, here, trained)}"]
 
 
 def _compared(found: Comparison | None) -> str:
@@ -213,7 +211,7 @@ def _compared(found: Comparison | None) -> str:
         return "too few trainings to compare"
     if not found.differs:
         return "no difference is shown"
-    return "which is less" if found.difference.value > 0 else "which is more"
+    return "less" if found.difference.value > 0 else "more"
 
 
 def _rows(results: Sequence[Result], metric: str, arms: Sequence[str]) -> dict[str, Seeds]:
@@ -241,6 +239,7 @@ def _control(asked: Asked, results: Sequence[Result], trained: Mapping[str, Seed
     means = {name: fmean(seeds.values()) for name, seeds in rows.items()}
     best = max(means, key=lambda name: sign * means[name])
     top = max(sign * fmean(seeds.values()) for seeds in trained.values())
-    as_well = ", no worse than any of them" if sign * means[best] >= top else ""
-    what = "told the true state" if best in TABLES else "without a network"
-    return f"; {best}, {what}: {means[best]:z{asked.form}}{asked.unit}{as_well}"
+    name = f"{best} ({'a look-up table' if best in TABLES else 'without a network'})"
+    value = f"{means[best]:z{asked.form}}{asked.unit}"
+    as_well = sign * means[best] >= top
+    return f" But {name} does no worse: {value}." if as_well else f" Best control: {name}, {value}."

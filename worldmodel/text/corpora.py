@@ -1,14 +1,17 @@
 """Published text corpora; :mod:`worldmodel.text.documents` reads them.
 
-Nothing is downloaded to list them.
+Nothing is downloaded to list them. A plug-in adds its own (:mod:`orbits.runs.plugins`).
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from orbits.runs import plugins
 
 
 @dataclass(frozen=True)
@@ -104,18 +107,41 @@ _CORPORA = (
         starts_document=lambda line: WIKITEXT_TITLE.fullmatch(line) is not None,
     ),
 )
-_BY_NAME = {corpus.name: corpus for corpus in _CORPORA}
+
+
+@functools.cache
+def _catalogue() -> tuple[dict[str, PublishedCorpus], dict[str, str]]:
+    """Return every corpus by name, and by plug-in the fault of each that makes none."""
+    known = {corpus.name: corpus for corpus in _CORPORA}
+    faults: dict[str, str] = {}
+    for point in plugins.installed(plugins.GROUPS["CORPUS"]):
+        found, fault = plugins.objects(point, PublishedCorpus)
+        if twice := [corpus.name for corpus in found if corpus.name in known]:
+            found, fault = [], f"{plugins.origin(point)}: there is a corpus {twice[0]!r} already"
+        if fault is not None:
+            faults[point.name] = fault
+        known |= {corpus.name: corpus for corpus in found}
+    return known, faults
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all published corpora, sorted."""
-    return tuple(sorted(_BY_NAME))
+    return tuple(sorted(_catalogue()[0]))
+
+
+def broken() -> dict[str, str]:
+    """Return by name the fault of each plug-in that makes no corpus, as one line."""
+    return dict(_catalogue()[1])
 
 
 def get(name: str) -> PublishedCorpus:
     """Return the corpus called ``name``."""
-    if name not in _BY_NAME:
+    known, faults = _catalogue()
+    if name not in known:
         near = difflib.get_close_matches(str(name).lower(), names())
         hint = f"; did you mean {', '.join(near)}?" if near else ";"
-        raise ValueError(f"unknown corpus {name!r}{hint} choose from {', '.join(names())}")
-    return _BY_NAME[name]
+        left_out = "".join(f"; left out: {line}" for line in faults.values())
+        raise ValueError(
+            f"unknown corpus {name!r}{hint} choose from {', '.join(names())}{left_out}"
+        )
+    return known[name]

@@ -66,15 +66,18 @@ def test_models_that_follow_their_prompts_are_said_to(results):
         else x
         for x in results
     ]
-    assert "by the law of their prompts: they follow" in STUDY.sentences(following)[0]
+    assert (
+        "by the law of their prompts; of a change of that law they follow"
+        in STUDY.sentences(following)[0]
+    )
 
 
 def test_a_verdict_comes_before_the_matrix_the_table_and_what_lies_outside(results):
     verdict, first, errors, near, softened = STUDY.sentences(results)
     assert verdict == (
-        "Models continue orbits by one power of r each, whatever law the prompt obeys: they follow "
-        "this share of a change of the law: softmax 0.10; a table of training orbits 0.00. Outside "
-        "the training box softmax keeps that of its world in 1 of 3, the table in 2."
+        "Models continue orbits by one power of the distance, whatever law rules the prompt; of a "
+        "change of that law they follow: softmax 0.10; a table of training orbits 0.00. Outside "
+        "the training box softmax keeps its world's law in 1 of 3 worlds (the table in 2)."
     )
     share = 0.1 * 1.0 / 0.96  # over the prompts of powers, of which the truth in bins spans 0.96
     assert first.startswith(

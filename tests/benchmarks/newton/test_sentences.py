@@ -122,7 +122,7 @@ def test_a_law_that_hides_the_masses_is_told_as_one():
 def test_the_verdict_counts_who_is_near_the_law_and_says_what_was_not_examined():
     table = rows([*trained(), *trained(m1=0.9, variant="lssa")])
     (said,) = sentences.verdict(table, [], "newton")
-    assert said.startswith("In the training box the mean exponents of 1 of 2 trained rows with 300")
+    assert said.startswith("In the training box 1 of 2 trained rows with 300 labels have")
     assert "no exam outside the box" in said
     assert sentences.verdict([], [], "newton") == []
     assert sentences.verdict(table, [], "yukawa") == [], "it has no exponents to be near to"

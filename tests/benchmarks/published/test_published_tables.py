@@ -7,8 +7,9 @@ from decimal import Decimal
 import pytest
 
 import attention
+from benchmarks.attention_names import ABLATIONS
 from benchmarks.published import tables as published
-from benchmarks.variants import ABLATIONS, variants
+from benchmarks.variants import variants
 
 FILES = sorted(published.FOLDER.glob("*.json"))
 MADE_UP = {

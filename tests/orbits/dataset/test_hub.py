@@ -81,7 +81,9 @@ def test_the_command_writes_one_split_and_no_folder_twice(data, tmp_path, capsys
     out = str(tmp_path / "hub")
     words = ["export", str(data), "--form", "hub", "--out", out, "--split", "test"]
     main(words)
-    assert capsys.readouterr().out == f"{out}\n"
+    assert capsys.readouterr().out.startswith(
+        f"written    {out}\nin Python: datasets.load_dataset("
+    )
     assert [x.name for x in (tmp_path / "hub" / "data").iterdir()] == [
         "test-00000-of-00002.parquet",
         "test-00001-of-00002.parquet",

@@ -13,8 +13,8 @@ ROWS = {
 
 def test_sides_and_what_is_not_shown():
     said = beside(against(ROWS, "softmax"), "softmax", ".1f", " points")
-    assert said.startswith("below softmax is low (-8.0 [")
-    assert "above softmax is far (+20.0 [" in said
+    assert said.startswith("lower than softmax: low (-8.0 [")
+    assert "higher than softmax: far (+20.0 [" in said
     assert said.endswith("no difference from softmax is shown for near")
     assert "two" not in said  # two trainings show nothing
 

@@ -25,17 +25,15 @@ def test_a_model_that_a_line_beats_is_said_to_be():
     (said,) = verdict(
         "rollout", [*MODEL, *rollout("softmax", "untrained", (0.7, 0.71, 0.73)), *LINE]
     )
-    assert "softmax 0.21 AU [0.185, 0.235], with random weights 0.713 AU (which is more)" in said
-    assert said.endswith(
-        "linear extrapolation, without a network: 0.1 AU, no worse than any of them."
-    )
+    assert "softmax 0.21 AU [0.185, 0.235] (random weights 0.713 AU, more)." in said
+    assert said.endswith(" But linear extrapolation (without a network) does no worse: 0.1 AU.")
 
 
 def test_random_weights_that_do_as_well_and_one_training_show_no_difference():
     (said,) = verdict("rollout", [*MODEL, *rollout("softmax", "untrained", (0.22, 0.2, 0.21))])
-    assert "(no difference is shown)" in said
+    assert ", no difference is shown)" in said
     (said,) = verdict("rollout", [*MODEL[:1], *rollout("softmax", "untrained", (0.7,))])
-    assert "(too few trainings to compare)" in said
+    assert ", too few trainings to compare)" in said
 
 
 def implied(variant, arm, exponents):
@@ -70,8 +68,8 @@ def test_exchanged_rows_stand_beside_random_weights_and_a_filter():
     ]
     inside, at_first = verdict("exchange", found)
     assert "after block 1" in inside
-    assert "softmax 1.00 [0.95, 1.05], with random weights 0.01 (which is less)" in inside
-    assert at_first.endswith("without a network: 0.95, no worse than any of them.")
+    assert "softmax 1.00 [0.95, 1.05] (random weights 0.01, less)" in inside
+    assert at_first.endswith("But linear autoregression (without a network) does no worse: 0.95.")
 
 
 def test_a_probe_without_a_question_says_nothing():

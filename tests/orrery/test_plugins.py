@@ -1,0 +1,127 @@
+"""Plug-ins from a folder of a stranger: found by every command, and judged like what is here."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LAW = """
+from orbits.laws import Law
+
+LAW = Law(
+    name="gentle",
+    expression="k*m1*m2/r**1.9",
+    potential="-k*m1*m2/(0.9*r**0.9)",
+    parameters={"k": 39.5},
+    units={"k": "AU^2.9 / (solar mass year^2)"},
+    exponents={"r": -1.9, "m1": 1.0, "m2": 1.0},
+    reference="a stranger",
+)
+"""
+ATTENTION = """
+from attention.spec import AttnSpec
+
+ATTENTION = AttnSpec(
+    name="soft", phi="softplus", source="a stranger", formula="softplus(q.k/sqrt(d)) / sum",
+    about="Softplus weights.",
+)
+"""
+CORPUS = """
+from worldmodel.text.corpora import PublishedCorpus
+
+CORPUS = PublishedCorpus(
+    name="letters", repository="stranger/letters", configuration="default",
+    splits={"train": "train"}, n_tokens=1e5, reference="a stranger", license="CC0 1.0",
+)
+"""
+ENGINE = """
+from dataclasses import replace
+
+from symreg.engines import powerlaw
+
+ENGINE = replace(powerlaw.ENGINE, name="mine")
+"""
+FILES = {"law": LAW, "attention": ATTENTION, "corpus": CORPUS, "engine": ENGINE}
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    """Return what runs a command line of ``orrery`` in a folder with the plug-ins."""
+    for name, text in FILES.items():
+        (tmp_path / f"my_{name}.py").write_text(text, "utf-8")
+    example = ROOT / "worldmodel" / "examples" / "flat_model.py"
+    (tmp_path / "my_model.py").write_text(example.read_text("utf-8"), "utf-8")
+
+    def run(line, code=0):
+        ran = subprocess.run(
+            [sys.executable, "-m", "orrery", *line.split()],
+            cwd=tmp_path, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert ran.returncode == code, ran.stdout + ran.stderr
+        return ran.stderr if code else ran.stdout
+
+    run.folder = tmp_path
+    return run
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("data ls --plugin my_law.py", "law      gentle "),
+        ("attention ls --plugin my_attention.py", "\nsoft  "),
+        ("law ls --plugin=my_engine.py", "\n  mine "),
+    ],
+)
+def test_a_catalogue_lists_what_a_file_adds(stranger, line, name):
+    assert name in stranger(line)
+
+
+def test_a_corpus_is_known_by_name(stranger):
+    line = "shards --corpus leters --out shards --plugin my_corpus.py"
+    assert "did you mean letters" in stranger(line, 2)
+
+
+def test_a_file_that_fails_takes_nothing_else_down(stranger):
+    (stranger.folder / "bad.py").write_text("LAW = 1 / 0", "utf-8")
+    said = stranger("data ls --plugin bad.py --plugin my_law.py")
+    assert "law      gentle " in said
+    assert "no law: " in said
+    assert "bad.py: ZeroDivisionError: division by zero" in said
+    (stranger.folder / "none.py").write_text("x = 1", "utf-8")
+    assert "none.py: defines none of LAW, ATTENTION" in stranger("data ls --plugin none.py", 2)
+
+
+@pytest.mark.full
+def test_a_model_from_a_file_is_probed_and_examined(stranger):
+    model = "--model my_model.py:FlatModel --executor here"
+    stranger(f"probe {model} --probes rollout --n-sequences 20 --seeds 0 --out probed")
+    assert "flat network" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
+    stranger(f"bench run exam {model} --preset tiny --out examined")
+    stranger("bench report examined --quiet")
+    assert "flat network" in (stranger.folder / "examined" / "report.md").read_text("utf-8")
+
+
+@pytest.mark.full
+def test_an_attention_and_a_law_from_files_pass_the_flagship_and_the_leaderboard(stranger):
+    files = "--law my_law.py --plugin my_attention.py --plugin my_engine.py"
+    small = "--preset tiny --engine mine --attention soft --shifts closer --n-test 40"
+    small += " --pretrain-steps 4 --finetune-steps 4 --executor here --no-scratch"
+    stranger(f"bench run newton {files} {small} --out run")
+    lines = (stranger.folder / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    results = [json.loads(line) for line in lines]
+    of = {result["case"]["kind"] for result in results if result["case"]["variant"] == "soft"}
+    assert {"forces", "exam", "search"} <= of
+    assert {result["status"] for result in results} == {"ok"}
+    assert {result["case"]["law"] for result in results} == {"gentle"}
+    (file, *_) = sorted((stranger.folder / "run").rglob("predictions.npz"))
+    one = "--seeds 1 --engine mine --executor here --out board"
+    said = stranger(
+        f"law leaderboard {file} --law my_law.py --plugin my_engine.py "
+        f"--plugin my_attention.py {one}"
+    )
+    assert "gentle" in said
