@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from orbits.runs import flags, folder, locks, presets, study
+from orbits.runs import flags, folder, locks, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
-    names = ", ".join(study.preset_files(packages()))
+    names = ", ".join(studies.preset_files(packages()))
     run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
     run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
     run.set_defaults(command=_run)
@@ -123,7 +123,7 @@ def _integers(text: str) -> list[int]:
 def _list(options: argparse.Namespace) -> None:
     found = {}
     broken = []
-    for name, path in study.preset_files(packages()).items():
+    for name, path in studies.preset_files(packages()).items():
         try:
             about, known = presets.read_presets(path)
         except (OSError, ValueError) as error:  # that of a plug-in takes no other study down
@@ -144,7 +144,7 @@ def _say(name: str, about: str, costs: dict[str, str]) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    chosen_study = study.get(packages(), options.study)
+    chosen_study = studies.get(packages(), options.study)
     chosen = flags.parse_study(chosen_study, options.flags, f"{PROG} run {options.study}")
     results = flags.execute(chosen_study, chosen)
     if results is None:
@@ -176,7 +176,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _find(name: str) -> study.Study:
-    return study.get(packages(*ELSEWHERE), name)
+    return studies.get(packages(*ELSEWHERE), name)
 
 
 def _questions(options: argparse.Namespace) -> None:

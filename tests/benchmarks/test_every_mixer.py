@@ -8,7 +8,7 @@ from attention import linear
 from benchmarks.__main__ import packages
 from benchmarks.worker import prepare
 from orbits.runs import cell as runner
-from orbits.runs import study
+from orbits.runs import studies, study
 from orbits.runs.executors import Execution
 from tests.benchmarks.newton.small import cells
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.full
 
 @pytest.mark.parametrize("name", linear.names())
 def test_mqar_trains_it(name, tmp_path):
-    mqar = study.get(packages(), "mqar")
+    mqar = studies.get(packages(), "mqar")
     settings = mqar.settings("tiny", attention=[name], lrs=[0.003])
     (result,) = study.run(mqar, settings, tmp_path / "out", Execution("here"), preset="tiny")
     assert (result.case.variant, result.status) == (name, "ok"), result.error

@@ -12,7 +12,7 @@ import pytest
 import attention
 from benchmarks.__main__ import main, packages
 from benchmarks.recall import mad_settings
-from orbits.runs import folder, study
+from orbits.runs import folder, studies, study
 from orbits.runs.executors import Execution
 from tests.waiting import wait_until
 
@@ -21,7 +21,7 @@ STUDIES = ("mad", "mqar", "mqar_mixture", "passkey_short", "regbench")
 
 
 def get(name):
-    return study.get(packages(), name)
+    return studies.get(packages(), name)
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +151,10 @@ def test_flags_change_a_preset_and_nothing_else(capsys):
     said = capsys.readouterr().out
     changes = {"lrs": [1e-3, 1e-2], "seq_lens": [32, 64], "n_pairs": [4, 4], "exponents": []}
     expected = study.all_cells(get("mqar"), get("mqar").settings("small", **changes))
-    assert said.splitlines()[:-1] == [f"{cell.key}  {cell.label}" for cell in expected]
-    assert said.splitlines()[-1] == f"{len(expected)} cells"
+    plan, cost = said.split("\n\n")
+    keys = [f"{cell.key}  {cell.label}" for cell in expected]
+    assert plan.splitlines() == [*keys, f"{len(expected)} cells"]
+    assert cost.startswith(f"to compute: {len(expected)} cells; finished or reused: 0\n")
 
 
 @pytest.mark.parametrize(
