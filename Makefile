@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OUT ?= runs/$@
+# Tests start some hundred Python processes, none of which should compile the packages again.
+export PYTHONDONTWRITEBYTECODE :=
 # A file's fixtures are made once, by one worker; tests/conftest.py puts heavy files first.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 

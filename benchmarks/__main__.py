@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks.attention_names import check_attention
-from orbits.runs import flags, folder, locks, presets, study
+from orbits.runs import flags, folder, locks, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
-    names = ", ".join(study.preset_files(packages()))
+    names = ", ".join(studies.preset_files(packages()))
     run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
     run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
     run.set_defaults(command=_run)
@@ -124,7 +124,7 @@ def _integers(text: str) -> list[int]:
 def _list(options: argparse.Namespace) -> None:
     found = {}
     broken = []
-    for name, path in study.preset_files(packages()).items():
+    for name, path in studies.preset_files(packages()).items():
         try:
             about, known = presets.read_presets(path)
         except (OSError, ValueError) as error:  # that of a plug-in takes no other study down
@@ -145,7 +145,7 @@ def _say(name: str, about: str, costs: dict[str, str]) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    chosen_study = study.get(packages(), options.study)
+    chosen_study = studies.get(packages(), options.study)
     prog = f"{PROG} run {options.study}"
     chosen = flags.parse_study(chosen_study, options.flags, prog, check_attention)
     results = flags.execute(chosen_study, chosen)
@@ -178,7 +178,7 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _find(name: str) -> study.Study:
-    return study.get(packages(*ELSEWHERE), name)
+    return studies.get(packages(*ELSEWHERE), name)
 
 
 def _questions(options: argparse.Namespace) -> None:

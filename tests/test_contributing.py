@@ -13,7 +13,7 @@ import pytest
 from orbits import laws
 from orbits.__main__ import main
 from orbits.dataset import OrbitDataset
-from orbits.runs import flags, study
+from orbits.runs import flags, studies, study
 from worldmodel.probes import command
 
 ROOT = Path(__file__).parents[1]
@@ -132,7 +132,7 @@ def test_the_study_is_found_run_and_reported(tmp_path, monkeypatch):
     for name, text in (("__init__.py", ""), ("coins.py", STUDY), ("coins.yaml", PRESETS)):
         (package / name).write_text(text, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    coins = study.get([importlib.import_module("coinbox")], "coins")
+    coins = studies.get([importlib.import_module("coinbox")], "coins")
     arguments = ["--preset", "tiny", "--seeds", "0,1,2", "--executor", "here"]
     chosen = flags.parse_study(coins, [*arguments, "--out", str(tmp_path / "out")], "run coins")
     results = study.run(coins, chosen.settings, chosen.out, chosen.execution, preset=chosen.preset)

@@ -9,7 +9,7 @@ from types import ModuleType
 from benchmarks.coverage.judge import Source
 from benchmarks.coverage.page import Coverage, coverage
 from benchmarks.site.site import KEPT, find
-from orbits.runs import folder, study
+from orbits.runs import folder, studies
 
 
 def of_folders(
@@ -27,10 +27,10 @@ def of_folders(
         FileNotFoundError: A run is not finished.
         CorruptArtefact: Results were edited or damaged.
     """
-    studies = list(packages)
+    places = list(packages)
     sources = []
     for name, path in find([*([KEPT] if kept and KEPT.is_dir() else []), *folders]).items():
         results, manifest = folder.load(path)
-        its = study.get(studies, folder.study_name(path))
+        its = studies.get(places, folder.study_name(path))
         sources.append(Source(name, its, manifest["config"], results))
     return coverage(sources)

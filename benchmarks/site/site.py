@@ -20,7 +20,7 @@ from benchmarks.coverage.judge import Source
 from benchmarks.coverage.page import RULE, coverage
 from benchmarks.coverage.page import TITLE as COVERED
 from benchmarks.site.index import EXAMINED, Run, context
-from orbits.runs import artefact, folder, locks, page, study, words
+from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
 
 KEPT = Path(__file__).parents[1] / "results"
@@ -51,8 +51,8 @@ def build(
     sources = find([*([KEPT] if kept and KEPT.is_dir() else []), *folders])
     if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(f"{out} holds other files; choose another folder")
-    studies = list(packages)
-    known = {name: study.get(studies, folder.study_name(path)) for name, path in sources.items()}
+    places = list(packages)
+    known = {name: studies.get(places, folder.study_name(path)) for name, path in sources.items()}
     for path in sources.values():
         folder.load(path)  # refuses what is damaged before anything is written
         locks.refuse_links(path)

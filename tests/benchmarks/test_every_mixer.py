@@ -9,7 +9,7 @@ from benchmarks.__main__ import packages
 from benchmarks.variants import variants
 from benchmarks.worker import prepare
 from orbits.runs import cell as runner
-from orbits.runs import study
+from orbits.runs import studies, study
 from orbits.runs.executors import Execution
 from tests.benchmarks.newton.small import cells
 
@@ -20,7 +20,7 @@ NAMES = (*linear.names(), "softmax_tpa", "lssar_tpa", "softmax_dsa8", "lssar_dsa
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mqar_trains_it(name, tmp_path):
-    mqar = study.get(packages(), "mqar")
+    mqar = studies.get(packages(), "mqar")
     settings = mqar.settings("tiny", attention=[name], lrs=[0.003], warm_up=0.0)
     (result,) = study.run(mqar, settings, tmp_path / "out", Execution("here"), preset="tiny")
     (row,) = variants([name])

@@ -10,16 +10,16 @@ import pytest
 from benchmarks.__main__ import PROG, packages
 from benchmarks.published import tables as published
 from benchmarks.study import PaperStudy
-from orbits.runs import flags, study
+from orbits.runs import flags, studies, study
 
 DIRECTIONS = {"higher", "lower", "none"}
-STUDIES = sorted(name for package in packages() for name in study.names(package))
+STUDIES = sorted(name for package in packages() for name in studies.names(package))
 HARNESS = "downstream"
 """The study whose cells need a library of its own."""
 
 
 def get(name):
-    return study.get(packages(), name)
+    return studies.get(packages(), name)
 
 
 @pytest.mark.parametrize("name", STUDIES)

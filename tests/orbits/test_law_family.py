@@ -82,11 +82,12 @@ def test_a_name_that_is_no_law_says_how_it_is_written(name, message, capsys):
 
 
 def test_a_law_at_another_value_of_its_parameter_is_that_law_there():
-    changed = laws.get("softened_length_0.3")
-    own = laws.Law(**{**vars(laws.get("softened")), "parameters": changed.parameters})
-    assert changed.parameters == {**laws.get("softened").parameters, "length": 0.3}
+    changed, softened = laws.get("softened_length_0.3"), laws.get("softened")
+    parameters = {**softened.parameters, "length": 0.3}
+    own = laws.Law("own", softened.expression, "test", parameters, softened.units)
+    assert changed.parameters == parameters
     np.testing.assert_array_equal(changed.magnitude(*points()), own.magnitude(*points()))
-    assert changed.magnitude(0.3, 1, 1) > 2 * laws.get("softened").magnitude(0.3, 1, 1)
+    assert changed.magnitude(0.3, 1, 1) > 2 * softened.magnitude(0.3, 1, 1)
     assert laws.get("power_1_5").name == "power_1_5"
 
 

@@ -12,7 +12,7 @@ import pytest
 import attention
 from benchmarks.__main__ import main, packages
 from benchmarks.recall import mad_settings
-from orbits.runs import folder, study
+from orbits.runs import folder, studies, study
 from orbits.runs.executors import Execution
 from tests.waiting import wait_until
 
@@ -21,7 +21,7 @@ STUDIES = ("mad", "mqar", "mqar_mixture", "passkey_short", "regbench")
 
 
 def get(name):
-    return study.get(packages(), name)
+    return studies.get(packages(), name)
 
 
 @pytest.fixture(scope="module")

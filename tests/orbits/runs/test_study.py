@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import tests.orbits.runs as package
-from orbits.runs import artefact, flags, folder, reuse, study
+from orbits.runs import artefact, flags, folder, reuse, studies, study
 from orbits.runs.cell import Cell
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
@@ -93,10 +93,10 @@ def test_flags_import_nothing_that_is_there_for_type_checking_alone(monkeypatch)
 
 
 def test_studies_are_found_by_their_file():
-    assert study.names(package) == ("tossing",)
-    assert study.get([package], "tossing") is STUDY
+    assert studies.names(package) == ("tossing",)
+    assert studies.get([package], "tossing") is STUDY
     with pytest.raises(ValueError, match="unknown study 'tosing'; did you mean tossing"):
-        study.get([package], "tosing")
+        studies.get([package], "tosing")
 
 
 def test_a_run_is_recorded_reported_and_continued(out, capsys):
