@@ -3,8 +3,8 @@
 Lazy Attention, Figures 4, 8 and 9 (biases by distance) and Figures 5 and 10 (offsets tau). Its text
 says of 24 layers: the first penalises distance as ALiBi does and has the largest offsets, the
 middle ones half as much and offsets about 1, the upper ones no longer penalise what is far, push
-away what is 1 to 10 tokens back and have offsets that differ from head to head. The row *as started*
-has the numbers before training: offsets of 1, biases of 0.
+away what is 1 to 10 tokens back and have offsets that differ from head to head. The row
+*as started* has the numbers before training: offsets of 1, biases of 0.
 
 AdamW moves a number by about the learning rate at most in each step, so the sum of the rates,
 ``reach``, bounds what is seen: an offset that stays near 1 in a short training shows nothing.

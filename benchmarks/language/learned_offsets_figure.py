@@ -88,7 +88,7 @@ def _biases(results: Sequence[Result], label: str, path: Path) -> Picture:
         headline(figure, f"Distance biases that {label} has learned")
         save_figure(figure, path)
     caption = (
-        f"What {label} adds to scores by distance, -b, about each head's mean: grey lines are heads "
-        "of all trainings, the thick one is their mean."
+        f"What {label} adds to scores by distance, -b, about each head's mean: grey lines are "
+        "heads of all trainings, the thick one is their mean."
     )
     return Picture(caption, [path])
