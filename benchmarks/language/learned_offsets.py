@@ -22,10 +22,10 @@ from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
 from orbits.runs.table import Table, by_seed, seed_table
-from orbits.runs.verdict import against, beside, shown
+from orbits.runs.verdict import against, beside
 
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
-STARTED = "as started"
+MIDDLE, STARTED = GROUPS[1], "as started"
 NEAR, CLOSE = 20, range(2, 11)
 """Distances within which biases vary, with rotary positions; those of what is pushed away."""
 KNOBS = ("tau", "tau_spread", "slope", "dip", "near_share")
@@ -84,21 +84,22 @@ class LearnedOffsetsStudy(LanguageStudy):
         return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say how groups of layers stand to the start, and how far training could have moved."""
+        """Say how groups of layers stand to the start and to the middle, and how far they could."""
         found, said = measured(results, layer=None), []
         for label in dict.fromkeys(str(x.case.get("of")) for x in found):
             mine = [x for x in found if x.case.get("of") == label]
-            start = f"{label}, {STARTED}"
-            clauses = []
             for metric in KNOBS:
-                rows = {name: seeds for (name,), seeds in by_seed(mine, metric, "variant").items()}
-                if compared := beside(against(rows, start), start, ".2f"):
-                    clauses.append(f"{metric}: {compared}")
-            reach = {x.case.seed: x.value("reach") or 0.0 for x in mine}
-            if clauses:
-                said.append(
-                    f"{'; '.join(clauses)}. A number could move by some {shown(reach, '.2f')}."
-                )
+                values = by_seed(mine, metric, "variant")
+                rows = {name.removeprefix(f"{label}, "): x for (name,), x in values.items()}
+                depths = {name: rows[name] for name in GROUPS[:3] if name in rows}
+                compared = [
+                    beside(against(rows, STARTED), STARTED, ".2f"),
+                    beside(against(depths, MIDDLE), MIDDLE, ".2f"),
+                ]
+                if any(compared):
+                    said.append(f"{label}, {metric}: {'; '.join(filter(None, compared))}.")
+            reach = max(x.value("reach") or 0.0 for x in mine)
+            said.append(f"{label}: a number could move by some {reach:.2f} in training.")
         return said
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
