@@ -28,7 +28,7 @@ GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
 MIDDLE, STARTED = GROUPS[1], "as started"
 NEAR, CLOSE = 20, range(2, 11)
 """Distances within which biases vary, with rotary positions; those of what is pushed away."""
-KNOBS = ("tau", "tau_spread", "slope", "dip", "near_share")
+KNOBS = ("tau", "tau_spread", "slope", "dip", "bend")
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,8 @@ class LearnedOffsetsStudy(LanguageStudy):
         "dip": Quantity(
             "none", "nats", "penalty of distances 2 to 10 less that of larger ones, mean over heads"
         ),
-        "near_share": Quantity(
-            "none",
-            "%",
-            "share of the penalty's variation at distances below 20; as started: of the distances",
-            (0, 100),
+        "bend": Quantity(
+            "none", "nats", "rise in 20 tokens below distance 20 less that beyond; 0 of any line"
         ),
         "reach": Quantity("none", "", "sum of the learning rates: how far AdamW moves a number"),
         **TRAINING_METRICS,

@@ -119,18 +119,20 @@ def summary(tau: Array | None = None, bias: Array | None = None) -> dict[str, Me
         found["tau"] = tau.mean()
         found["tau_spread"] = tau.std()
     if bias is not None:
-        distances = np.arange(bias.shape[1])
-        centred = distances - distances.mean()
-        slopes = (bias * centred).sum(axis=1) / np.square(centred).sum()
-        found["slope"] = slopes.mean() * distances[-1]
+        found["slope"] = _slopes(bias).mean() * (bias.shape[1] - 1)
         close, larger = bias[:, CLOSE.start : CLOSE.stop], bias[:, CLOSE.stop :]
         found["dip"] = (close.mean(axis=1) - larger.mean(axis=1)).mean()
-        if bias.shape[1] > NEAR:
-            # From the mean of the far ones: the level of a head means nothing.
-            squares = np.square(bias - bias[:, NEAR:].mean(axis=1, keepdims=True))
-            if squares.sum():
-                found["near_share"] = 100 * squares[:, :NEAR].sum() / squares.sum()
+        if bias.shape[1] > NEAR + 1:
+            near, far = (_slopes(part).mean() for part in (bias[:, :NEAR], bias[:, NEAR:]))
+            found["bend"] = (near - far) * NEAR
     return {name: Metric(float(value), n=1) for name, value in found.items()}
+
+
+def _slopes(bias: Array) -> Array:
+    """Return the rise per token of a straight line through the penalties of each head, [H]."""
+    centred = np.arange(bias.shape[1]) - (bias.shape[1] - 1) / 2
+    rise: Array = (bias * centred).sum(axis=1) / np.square(centred).sum()
+    return rise
 
 
 def _numbers(layer: Attention, context: int) -> dict[str, Array]:
@@ -150,10 +152,7 @@ def _started(layer: Attention, context: int) -> dict[str, Metric]:
         started["tau"] = np.full(layer.n_head, float(layer.spec.tau))
     if "bias" in layer.learned:
         started["bias"] = np.zeros((layer.n_head, context))
-    found = summary(**started)
-    if "bias" in started and context > NEAR:
-        found["near_share"] = Metric(100 * NEAR / context, n=1)  # of a bias that varies everywhere
-    return found
+    return summary(**started)
 
 
 def _mean(summaries: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:

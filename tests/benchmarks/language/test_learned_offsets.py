@@ -45,9 +45,11 @@ def test_a_summary_is_what_its_names_say():
     assert found["slope"] == pytest.approx(63 * statistics.fmean(slopes))
     dips = [statistics.fmean(head[2:11]) - statistics.fmean(head[11:]) for head in bias]
     assert found["dip"] == pytest.approx(statistics.fmean(dips))
-    squares = [(head - statistics.fmean(head[20:])) ** 2 for head in bias]
-    near = sum(each[:20].sum() for each in squares) / sum(each.sum() for each in squares)
-    assert found["near_share"] == pytest.approx(100 * near)
+    near, far = (
+        statistics.fmean(np.polyfit(range(len(part[0])), head, 1)[0] for head in part)
+        for part in (bias[:, :20], bias[:, 20:])
+    )
+    assert found["bend"] == pytest.approx(20 * (near - far))
 
 
 def test_alibi_has_its_slopes_and_a_level_changes_nothing():
@@ -56,18 +58,16 @@ def test_alibi_has_its_slopes_and_a_level_changes_nothing():
     found, moved = (cells.summary(bias=x) for x in (alibi, alibi + 7 * slopes))
     assert found["slope"].value == pytest.approx(63 * slopes.mean())
     assert found["dip"].value < 0  # near ones are penalised less
+    assert found["bend"].value == pytest.approx(0, abs=1e-12)  # as of any straight line
     for name, metric in found.items():
-        assert moved[name].value == pytest.approx(metric.value)
+        assert moved[name].value == pytest.approx(metric.value, abs=1e-12)
 
 
 def test_the_start_is_that_of_a_new_layer():
     layer = Attention("lazy", HEADS, 8)
     numbers = cells._numbers(layer, CONTEXT)
     assert numbers["bias"].shape == (HEADS, CONTEXT)
-    started = cells._started(layer, CONTEXT)
-    new = cells.summary(**numbers)
-    assert {name: started[name] for name in new} == new
-    assert started["near_share"].value == pytest.approx(100 * 20 / CONTEXT)
+    assert cells._started(layer, CONTEXT) == cells.summary(**numbers)
     assert set(cells._started(Attention("elastic", HEADS, 8), CONTEXT)) == {"tau", "tau_spread"}
 
 
