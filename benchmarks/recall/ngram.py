@@ -6,28 +6,36 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from benchmarks.recall.measures import Integers
+from benchmarks.recall.measures import Integers, Reals
 
 
 def ngram_answers(tokens: Integers, separator: int, n: int = 3) -> Integers:
-    """Return the answers of an n-gram model that counts within the row, up to each position.
+    """Return the answers of :func:`ngram_distributions`: of equals the smallest symbol is taken."""
+    return ngram_distributions(tokens, separator, n).argmax(axis=-1)
 
-    The answer is what has most often followed the last n - 1 symbols of the present string; where
-    nothing has, the last n - 2, and so on down to the most frequent symbol. A string's beginning
-    counts as a symbol, the end of strings does not, and of equals the smallest symbol is taken.
-    Source: ngram.py of berlino/seq_icl, but for its smoothing, which mixes in lower orders.
+
+def ngram_distributions(tokens: Integers, separator: int, n: int = 3) -> Reals:
+    """Return the distributions of an n-gram model that counts within the row, up to each position.
+
+    A symbol has the share in which it has followed the last n - 1 symbols of the present string;
+    where nothing has, the last n - 2, and so on down to the shares of symbols. A string's beginning
+    counts as a symbol, the end of strings does not. Source: ngram.py of berlino/seq_icl, but for
+    its smoothing, which mixes in lower orders.
 
     Args:
         tokens: Rows, [N, L].
         separator: The token between strings; larger ones are padding.
         n: Order, at least 1.
 
+    Returns:
+        Shares of the symbols, [N, L, separator]; 0 in padding.
+
     Raises:
         ValueError: The order is below 1.
     """
     if n < 1:
         raise ValueError(f"the order n must be at least 1, got {n}")
-    answers = np.zeros_like(tokens)
+    shares = np.zeros((*tokens.shape, separator))
     start = (separator,) * (n - 1)
     for row, text in enumerate(tokens.tolist()):
         counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
@@ -42,5 +50,6 @@ def ngram_answers(tokens: Integers, separator: int, n: int = 3) -> Integers:
                     counts[context[k:]][token] += 1
                 context = (*context, token)[1:]
             seen = next(counts[context[k:]] for k in range(n) if context[k:] in counts)
-            answers[row, position] = min(seen, key=lambda symbol: (-seen[symbol], symbol))
-    return answers
+            shares[row, position, list(seen)] = list(seen.values())
+            shares[row, position] /= seen.total()
+    return shares

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.recall.measures import Integers, right_by_row
+from benchmarks.recall.measures import Integers, Reals, right_by_row
 from orbits.runs.result import Metric
 
 SPLITS = ("train", "val", "test")
@@ -58,11 +58,13 @@ class Problem(ABC):
         stream: The name of its random streams.
         learner: What learns it, a key of :data:`benchmarks.learners.LEARNERS`.
         padded: Whether rows end in padding, which a batch has no more of than it needs.
+        weighs: Whether :meth:`measure_distributions` measures anything.
     """
 
     stream: ClassVar[str]
     learner: ClassVar[str] = "problem"
     padded: ClassVar[bool] = False
+    weighs: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -126,6 +128,19 @@ class Problem(ABC):
         targets = self.examples(split, seed, np.arange(len(answers))).targets
         name = f"accuracy@{at}" if at else "accuracy"
         return {name: Metric.mean(100 * right_by_row(answers, targets))}
+
+    def measure_distributions(
+        self, shares: Reals, split: str, seed: int, at: str
+    ) -> dict[str, Metric]:
+        """Return what the probabilities of all tokens show, beyond the likeliest one.
+
+        Args:
+            shares: The probability of each token at each position, [N, L, V].
+            split: The split.
+            seed: The data's seed.
+            at: The names of metrics end in it; may be empty.
+        """
+        return {}
 
 
 def get(name: str, **settings: Any) -> Problem:

@@ -5,6 +5,7 @@ Akyürek et al., "In-Context Language Learning" (arXiv:2401.12973); ZeroS (2025)
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,16 @@ import numpy.typing as npt
 
 from benchmarks.recall.automata import Automaton, AutomatonSampler, allowed_symbols
 from benchmarks.recall.base import METRICS, Headline, RecallStudy, share
-from benchmarks.recall.measures import IGNORE, Integers, right_by_row
-from benchmarks.recall.ngram import ngram_answers
+from benchmarks.recall.measures import IGNORE, Integers, Reals, right_by_row
+from benchmarks.recall.ngram import ngram_distributions
 from benchmarks.recall.problem import Examples, Problem, generators, row_numbers
 from benchmarks.recall.sweep import Exercise, Sweep
 from benchmarks.study import MEASUREMENT
 from orbits.runs.cell import Cell, Outcome
-from orbits.runs.result import Case, Metric, Result
+from orbits.runs.result import Case, Metric, Quantity, Result
+
+ORDERS, COUNTED = (3, 2, 1), "3-gram"
+"""Orders of the n-grams that count, and the one that figures show."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,10 @@ class RegBench(Problem):
     padded on the right with ``n_symbols`` + 1. Every symbol but the row's first is asked for;
     separators and padding are not.
 
-    Measure: the share of answers that the automaton allows. Knowing the automaton gives 1; beside a
-    model's figure stands that of :func:`benchmarks.recall.ngram.ngram_answers`.
+    Measures: the share of answers that the automaton allows, which knowing the automaton makes 1;
+    and the total variation between the model's distribution of the next symbol and the
+    automaton's, 0 to 1, which sees a model that knows one allowed symbol and not the others.
+    Beside a model's figures stand those of :mod:`benchmarks.recall.ngram`.
 
     Source: Akyürek et al., "In-Context Language Learning" (arXiv:2401.12973); berlino/seq_icl
     9b9223d, src/dataloaders/dfa.py. Its automata are meant to be unique, but have a hash without
@@ -74,6 +80,7 @@ class RegBench(Problem):
 
     stream: ClassVar[str] = "regbench"
     padded: ClassVar[bool] = True
+    weighs: ClassVar[bool] = True
     n_symbols: int = 18
     min_symbols: int = 4
     min_states: int = 4
@@ -179,6 +186,22 @@ class RegBench(Problem):
             "accuracy": Metric.mean(100 * right_by_row(answers, rows.targets)),
         }
 
+    def measure_distributions(
+        self, shares: Reals, split: str, seed: int, at: str
+    ) -> dict[str, Metric]:
+        """Return the total variation to the automaton's distribution, over all that is asked.
+
+        See :meth:`benchmarks.recall.problem.Problem.measure_distributions`. Each edge of the
+        present state is equally likely; that a string ends is not asked for.
+        """
+        indices = np.arange(len(shares))
+        rows, automata = self.examples(split, seed, indices), self.automata(split, seed, indices)
+        asked = rows.targets != IGNORE
+        allowed = allowed_symbols(rows.tokens, automata, self.n_symbols)[asked]
+        true = allowed / allowed.sum(axis=1, keepdims=True)
+        distance = 0.5 * np.abs(shares[asked] - true).sum(axis=1)
+        return {"distance": Metric(float(distance.mean()), n=len(shares))}
+
 
 PROBLEM = RegBench
 
@@ -237,38 +260,55 @@ class Languages(Sweep):
         yield Exercise(self.problem, self.head_dim, self.n_train, {"": self.problem})
 
 
-def count(problem_args: dict[str, int], n_test: int) -> Outcome:
-    """Evaluate the 3-gram model of each row, the baseline of counting."""
+def count(problem_args: dict[str, int], n_test: int) -> list[Outcome]:
+    """Evaluate n-gram models of each row, the baselines of counting; order 3 is the published one.
+
+    Order 1 knows how often each symbol came and nothing of their order.
+    """
     problem = RegBench(**problem_args)
     tokens = problem.examples("test", 0, np.arange(n_test)).tokens
-    answers = ngram_answers(tokens, problem.n_symbols)
-    return Outcome(problem.measure(answers, "test", 0, ""))
+    outcomes = []
+    for order in ORDERS:
+        shares = np.zeros((*tokens.shape, problem.vocab_size))
+        shares[..., : problem.n_symbols] = ngram_distributions(tokens, problem.n_symbols, order)
+        metrics = problem.measure(shares.argmax(axis=-1), "test", 0, "")
+        metrics |= problem.measure_distributions(shares, "test", 0, "")
+        outcomes.append(Outcome(metrics, variant=f"{order}-gram"))
+    return outcomes
 
 
 class RegBenchStudy(RecallStudy):
     """In-context language learning."""
 
     name = "regbench"
-    version = 3
+    version = 4
     about = "Does a model infer, from a few strings, which symbols may follow?"
     Settings = Languages
     metrics: ClassVar = {
         "dfa_accuracy": share("answers that the automaton allows"),
         "accuracy": share("answers that are the symbol that came"),
+        "distance": Quantity(
+            "lower",
+            "",
+            "total variation to the automaton's distribution of the next symbol",
+            (0, 1),
+        ),
         **METRICS,
     }
     keys = ("variant", "lr")
 
     def cells(self, settings: Languages) -> list[Cell]:
-        """Return one cell per model, rate and seed, and one of the 3-gram."""
+        """Return one cell per model, rate and seed, and one of counting."""
         known = settings.problem.to_json()["problem_args"]
         arguments = {"problem_args": known, "n_test": settings.n_test}
-        case = Case(self.name, MEASUREMENT, "3-gram")
-        return [*super().cells(settings), Cell(count, case, arguments)]
+        case = Case(self.name, MEASUREMENT, COUNTED)
+        trained = [dataclasses.replace(cell, version=2) for cell in super().cells(settings)]
+        return [*trained, Cell(count, case, arguments, version=2)]
 
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the DFA accuracy of every model beside the 3-gram's."""
-        counted = next((x.value("dfa_accuracy") for x in results if x.case.seed is None), None)
+        counts = (x.value("dfa_accuracy") for x in results if x.case.variant == COUNTED)
+        counted = next(counts, None)
         caption = "Answers that the automaton allows, beside those of a 3-gram of the row."
         metric = "dfa_accuracy"
         return Headline(

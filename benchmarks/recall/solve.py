@@ -11,7 +11,7 @@ import torch
 
 from benchmarks import learners, training
 from benchmarks.recall.data import ProblemData
-from benchmarks.recall.measures import Integers
+from benchmarks.recall.measures import Integers, Reals
 from benchmarks.recall.sweep import SWEPT, Sweep
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job
@@ -68,7 +68,11 @@ def train_and_test(
         data = ProblemData(**{**job["data"], **test})
         with at_length(model, data.problem.seq_len, None):
             given = answers(model, data, data.hparams["n_test"])
-        metrics |= data.problem.measure(given, "test", data.hparams["seed"], at)
+            shares = distributions(model, data, len(given)) if data.problem.weighs else None
+        about = ("test", data.hparams["seed"], at)
+        metrics |= data.problem.measure(given, *about)
+        if shares is not None:
+            metrics |= data.problem.measure_distributions(shares, *about)
     accuracy = training.last_value(folder / training.CURVES, "val_accuracy")
     metrics["val_accuracy"] = Metric(100 * accuracy, n=job["data"]["n_val"])
     metrics["steps"] = Metric(steps, n=1)
@@ -89,4 +93,20 @@ def answers(model: GPTModel, data: ProblemData, n: int, split: str = "test") -> 
             rows = list(range(start, min(start + size, n)))
             tokens = examples.__getitems__(rows)["tokens"].to(model.device)
             given[rows, : tokens.shape[1]] = model({"tokens": tokens}).argmax(dim=-1).cpu()
+    return given
+
+
+def distributions(model: GPTModel, data: ProblemData, n: int, split: str = "test") -> Reals:
+    """Return the probabilities of all tokens for the first examples of a split, [n, L, V].
+
+    As in :func:`answers` they are 0 where a batch has been cut.
+    """
+    examples, size = data.sequences(split, n), data.hparams["eval_batch_size"]
+    given = np.zeros((n, data.problem.seq_len, data.problem.vocab_size))
+    with torch.no_grad():
+        for start in range(0, n, size):
+            rows = list(range(start, min(start + size, n)))
+            tokens = examples.__getitems__(rows)["tokens"].to(model.device)
+            shares = model({"tokens": tokens}).double().softmax(dim=-1).cpu()
+            given[rows, : tokens.shape[1]] = shares
     return given

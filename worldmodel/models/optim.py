@@ -191,14 +191,19 @@ def configure(
         everything = groups(module, matrices + others, weight_decay)
         optimizer = AdamW(everything, lr=lr, weight_decay=weight_decay, betas=(0.9, 0.95))
 
-    def factor(step: int) -> float:
-        if step < warmup_steps:
-            return (step + 1) / warmup_steps
-        progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
-        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        return min_lr_ratio + (1 - min_lr_ratio) * cosine
+    def of_step(step: int) -> float:
+        return factor(step, warmup_steps, total_steps, min_lr_ratio)
 
-    return optimizer, LambdaLR(optimizer, factor)
+    return optimizer, LambdaLR(optimizer, of_step)
+
+
+def factor(step: int, warmup_steps: int, total_steps: int, min_lr_ratio: float = 0.0) -> float:
+    """Return the share of the largest learning rate at a step, as :func:`configure` has it."""
+    if step < warmup_steps:
+        return (step + 1) / warmup_steps
+    progress = (step - warmup_steps) / max(1, total_steps - warmup_steps)
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return min_lr_ratio + (1 - min_lr_ratio) * cosine
 
 
 def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) -> Parameters:

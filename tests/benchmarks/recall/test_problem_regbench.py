@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.recall.automata import Automaton, AutomatonSampler
+from benchmarks.recall.automata import Automaton, AutomatonSampler, allowed_symbols
 from benchmarks.recall.measures import IGNORE, micro_accuracy
-from benchmarks.recall.ngram import ngram_answers
+from benchmarks.recall.ngram import ngram_answers, ngram_distributions
 from benchmarks.recall.problem import SPLITS
 from benchmarks.recall.regbench import RegBench
 
@@ -244,6 +244,54 @@ def test_longer_ngrams_come_nearer_to_the_automaton():
         for n in (1, 2, 3)
     )
     assert 30 < one < two - 20 < three < 100
+
+
+def test_ngrams_weigh_symbols_by_their_shares():
+    tokens = np.array([[0, 1, 0, 1, 0, 2, 3, 0, 3, 4]])  # the separator is 3, the padding 4
+    shares = ngram_distributions(tokens, 3, n=2)
+    assert shares[0, 4].tolist() == [0, 1, 0]  # 1 twice after 0
+    assert shares[0, 7].tolist() == pytest.approx([0, 2 / 3, 1 / 3])
+    assert shares[0, 5].tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])  # nothing followed 2
+    assert shares[0, 8].tolist() == [1, 0, 0]  # both strings began with 0
+    assert shares[0, 9].tolist() == [0, 0, 0]
+
+
+def distance(problem, shares):
+    (metric,) = problem.measure_distributions(shares, "test", 0, "").values()
+    return metric.value
+
+
+def test_the_distance_is_that_of_a_loop_over_what_is_asked():
+    problem, rows = RegBench(max_strings=10, max_length=9), np.arange(5)
+    examples, automata = problem.examples("test", 0, rows), problem.automata("test", 0, rows)
+    shares = np.random.default_rng(0).dirichlet(np.ones(20), size=examples.tokens.shape)
+    found, true = [], np.zeros_like(shares)
+    for row, (text, targets) in enumerate(zip(examples.tokens, examples.targets, strict=True)):
+        state = 0
+        for position, token in enumerate(text):
+            if token > SEPARATOR:
+                break
+            edges = dict(automata[row].edges[state])
+            state = 0 if token == SEPARATOR else edges[token]
+            following = dict(automata[row].edges[state])
+            if targets[position] == IGNORE:
+                continue
+            for symbol in following:
+                true[row, position, symbol] = 1 / len(following)
+            gap = [max(0, true[row, position, x] - shares[row, position, x]) for x in range(20)]
+            found.append(sum(gap))
+    assert distance(problem, shares) == pytest.approx(np.mean(found))
+    assert distance(problem, true) == pytest.approx(0)
+
+
+def test_knowing_one_allowed_symbol_is_not_knowing_the_distribution():
+    problem, rows = RegBench(max_strings=10, max_length=9), np.arange(50)
+    examples, automata = problem.examples("test", 0, rows), problem.automata("test", 0, rows)
+    allowed = allowed_symbols(examples.tokens, automata, SEPARATOR)
+    first = np.eye(20)[allowed.argmax(axis=-1)]
+    assert problem.measure(first.argmax(axis=-1), "test", 0, "")["dfa_accuracy"].value == 100
+    edges = allowed[examples.targets != IGNORE].sum(axis=1)
+    assert distance(problem, first) == pytest.approx(np.mean(1 - 1 / edges))
 
 
 @pytest.mark.parametrize(

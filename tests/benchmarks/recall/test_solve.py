@@ -7,7 +7,7 @@ import torch
 from benchmarks.recall.data import ProblemData
 from benchmarks.recall.measures import IGNORE
 from benchmarks.recall.regbench import RegBench
-from benchmarks.recall.solve import answers
+from benchmarks.recall.solve import answers, distributions
 from benchmarks.variants import Variant
 from worldmodel.models.text import TokenModel
 
@@ -45,6 +45,17 @@ def test_a_batch_of_strings_is_as_long_as_its_longest_row():
     assert all(length < data.problem.seq_len for _, length in model.shapes)
     for row, length in enumerate(lengths):
         assert np.array_equal(given[row, :length], whole.tokens[row, :length])
+
+
+def test_distributions_are_those_of_the_answers():
+    data = ProblemData("regbench", eval_batch_size=4)
+    shares = distributions(Echo(20), data, 6)
+    assert shares.shape == (6, data.problem.seq_len, 20)
+    given = answers(Echo(20), data, 6)
+    asked = data.problem.examples("test", 0, np.arange(6)).targets != IGNORE
+    assert np.array_equal(shares.argmax(axis=-1)[asked], given[asked])
+    np.testing.assert_allclose(shares[asked].sum(axis=-1), 1)
+    np.testing.assert_allclose(shares[asked].max(axis=-1), np.e / (np.e + 19))
 
 
 @pytest.mark.parametrize(
