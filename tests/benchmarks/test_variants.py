@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import attention
-from attention.projections import TensorProduct
+from attention.parts.projections import TensorProduct
 from benchmarks.published import tables as published
 from benchmarks.variants import ABLATIONS, LAYERS, Variant, variants
 
