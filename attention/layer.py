@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from attention import projections as projection
-from attention import reference, selection
+from attention import reference
 from attention.backends import attend_spec, check_backend, eager
-from attention.cache import KeyValueCache
 from attention.catalogue import get, names
+from attention.parts import projections as projection
+from attention.parts import selection
+from attention.parts.cache import KeyValueCache
 from attention.positions import Rotations, dynamic_ntk_base
 from attention.scalars import check_positive, check_size
 from attention.spec import AttnSpec
@@ -53,12 +54,12 @@ class Attention(nn.Module):
         causal: False for an encoder, in which every position sees all; eager, without a cache.
         projections: How heads are made of the input: ``full``, a matrix each for queries, keys and
             values, or ``tpa``, sums of a few products of two factors, which alone are cached
-            (:mod:`attention.projections`).
+            (:mod:`attention.parts.projections`).
         q_rank: Products of a query of ``tpa``; None for 6, as published.
         k_rank: Of a key; None for 2.
         v_rank: Of a value; None for 2.
         select: ``none``: a query attends to all keys that it sees. ``dsa``: to the ``top_k`` that
-            an indexer ranks first (:mod:`attention.selection`); eager.
+            an indexer ranks first (:mod:`attention.parts.selection`); eager.
         top_k: Keys of a query with ``select="dsa"``.
         index_heads: Heads of the indexer; None for ``n_head``.
         index_dim: Its channels per head; None for ``head_dim``.

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attention.parts.simplex import entmax15, sparsemax
 from attention.positions import alibi_slopes, distance_bias
-from attention.simplex import entmax15, sparsemax
 from attention.spec import AttnSpec
 
 DEAD_BELOW = 1e-5

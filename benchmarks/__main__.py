@@ -30,8 +30,8 @@ export_models = deferred("benchmarks.newton.export:export_models")
 sheet = deferred("benchmarks.submissions.sheet:make_sheet")
 build_site = deferred("benchmarks.site.site:build")
 coverage_of = deferred("benchmarks.coverage.command:of_folders")
-migrate_results = deferred("benchmarks.migration:migrate")
-migrate_speed = deferred("benchmarks.migration_speed:migrate")
+migrate_results = deferred("benchmarks.migration.lines:migrate")
+migrate_speed = deferred("benchmarks.migration.speed:migrate")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -42,7 +42,7 @@ LAYERS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 """Variants with tensor-product projections (T6), with 8 or 64 selected keys (DSA), or both.
 
-The two combinations with LSSAR are recommended in LSSAR's papers, and not measured there.
+LSSAR's papers recommend it with either, and measure neither.
 """
 NAMED = {**ABLATIONS, **LAYERS}
 """All names beside those of variants and mixers."""

@@ -187,7 +187,7 @@ def test_an_argument_the_variant_does_not_take_is_named(name):
         (
             "lssar",
             "seed",
-            "lssar has no seed; it takes p, n_kv_head, rope_base, .*, index_heads, index_dim$",
+            "lssar has no seed; it takes p, n_kv_head, rope_base, .*, index_dim$",
         ),
         ("mamba2", "seed", "mamba2 has no seed; it takes state, chunk$"),
     ],

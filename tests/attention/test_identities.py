@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from attention import attend, simplex, stages, weights
+from attention import attend, stages, weights
+from attention.parts import simplex
 from attention.reference import stages as stages_of
 
 

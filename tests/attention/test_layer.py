@@ -8,7 +8,7 @@ from torch import nn
 
 import attention
 from attention import attend, build
-from attention.cache import KeyValueCache
+from attention.parts.cache import KeyValueCache
 from attention.positions import rope
 
 ARGUMENTS = {"length": 20, "window": 5, "sinks": 2, "max_distance": 7}

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import attention
+from attention.parts.projections import TensorProduct
 from attention.positions import rope
-from attention.projections import TensorProduct
 
 DECODED = {
     "softmax": {},

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 import attention
 from attention import reference
+from attention.parts.selection import index_loss, index_losses, largest, picked
 from attention.positions import rope
-from attention.selection import index_loss, index_losses, largest, picked
 
 DECODED = {
     "softmax": {},
@@ -261,6 +261,7 @@ def test_the_loss_of_a_model_reaches_all_but_the_indexer(name):
             assert parameter.grad.abs().max() > 0
 
 
+@torch.no_grad()
 def kl_by_loops(index, weights, keys_of):
     """Return the mean over rows of KL(p || softmax(I)), p the attention of all heads, on keys."""
     total, count = 0.0, 0

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmarks import migration_speed
 from benchmarks.__main__ import main
+from benchmarks.migration import speed
 from orbits.runs import folder
 
 MANIFEST = {"git": {"commit": "0123456789"}, "device": "cpu", "config": {}}
@@ -14,7 +14,7 @@ MANIFEST = {"git": {"commit": "0123456789"}, "device": "cpu", "config": {}}
 def migrate(tmp_path, lines):
     source, target = tmp_path / "old.jsonl", tmp_path / "new"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert migration_speed.migrate(source, target) == len(folder.load(target)[0])
+    assert speed.migrate(source, target) == len(folder.load(target)[0])
     main(["report", str(target)])
     results, manifest = folder.load(target)
     assert manifest["migrated_from_schema"] == 1

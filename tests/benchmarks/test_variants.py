@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import attention
-from attention.projections import TensorProduct
+from attention.parts.projections import TensorProduct
 from benchmarks.attention_names import ABLATIONS, LAYERS
 from benchmarks.published import tables as published
 from benchmarks.variants import Variant, variants

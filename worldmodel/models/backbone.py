@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor, nn
 
 import attention
-from attention.cache import KeyValueCache
 from attention.layer import Attention
 from attention.linear import Mixer, RecurrentState
+from attention.parts.cache import KeyValueCache
 from attention.positions import Rotations
 from attention.scalars import check_size
 from worldmodel.models.mlp import build_mlp, build_norm

@@ -9,7 +9,7 @@ import lightning
 import torch
 from torch import Tensor, distributed
 
-from attention.selection import index_losses
+from attention.parts.selection import index_losses
 from worldmodel.models import optim
 from worldmodel.models.checkpoint import without_paths
 
@@ -32,7 +32,7 @@ class TrainedModel(lightning.LightningModule, ABC):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
         """Return the loss and log it as ``train_loss``; that of indexers, if there are any, beside.
 
-        No gradient of the one reaches what the other trains (:mod:`attention.selection`).
+        No gradient of the one reaches what the other trains (:mod:`attention.parts.selection`).
         """
         with index_losses(self) as of_indexers:
             loss = self.finite(self._loss(batch))

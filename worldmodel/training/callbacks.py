@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter, Callback
 
 import attention
 from attention.layer import Attention
-from attention.selection import Selection
+from attention.parts.selection import Selection
 from orbits.runs import artefact
 from orbits.runs.manifest import manifest
 from worldmodel.models.predictions import save_predictions

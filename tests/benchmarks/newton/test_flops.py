@@ -13,7 +13,14 @@ from worldmodel.models.orbit import ForceModel, NextTokenModel
 
 ARGS = {"n_points": 32, "n_bins": 64}
 # The plain implementation of a re-weighted variant is made of products that PyTorch counts.
-SHAPE = {"protocol_args": ARGS, "attention": "lssar", "n_layer": 3, "n_head": 2, "head_dim": 16}
+SHAPE = {
+    "protocol_args": ARGS,
+    "attention": "lssar",
+    "attention_args": {"backend": "reference"},
+    "n_layer": 3,
+    "n_head": 2,
+    "head_dim": 16,
+}
 
 
 def counted(operation):

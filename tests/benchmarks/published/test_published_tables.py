@@ -31,9 +31,7 @@ MADE_UP = {
 
 # Rows of none of our variants and mixers: other models, tokens, contexts and noise.
 OTHERS = {
-    "aft", "cosformer", "dlinear", "flash", "gmlp", "itransformer", "patchtst",
-    "softmax_naive", "synthesizer_dense", "synthesizer_random", "titans",
-    "tnn", "ttt",
+    "aft", "dlinear", "flash", "itransformer", "patchtst", "softmax_naive", "ttt",
     *(f"position {i}" for i in range(15)),
     *(f"{steps} steps" for steps in ("2.5", "5.5", "10.5", "24")),
     *(f"noise {sd}" for sd in ("0", "0.01", "0.03", "0.1")),

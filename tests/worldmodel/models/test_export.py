@@ -127,7 +127,8 @@ def test_a_tokenizer_travels_inside_the_settings(tmp_path):
 def test_the_command_exports_a_checkpoint_once(head, tmp_path, capsys, refusal):
     out = tmp_path / "hub" / "head"
     main(["export", str(head), "--out", str(out), "--about", "A head."])
-    assert capsys.readouterr().out == f"written    {out}\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"written    {out}", f"next: python -m worldmodel probe {out}"]
     assert "A head." in (out / CARD).read_text()
     provenance = json.loads((out / CONFIG).read_text())["provenance"]
     assert provenance == {"checkpoint": hashlib.sha256(head.read_bytes()).hexdigest()}

@@ -1,0 +1,1 @@
+"""Results of schema 1 in the present form."""
