@@ -30,8 +30,8 @@ def out(tmp_path):
 
 def test_presets_extend_one_another_and_flags_change_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for folder in ("a", "b"):
-        (tmp_path / folder / "cells").mkdir(parents=True)
+    for name in ("a", "b"):
+        (tmp_path / name / "cells").mkdir(parents=True)
     assert parse().settings == Settings(coins=("penny", "dime"), throw=Throw(2.0))
     tiny = parse("--preset", "tiny", "--coins", "euro,yen", "--tosses", "none", "--fair",
                  "--throw.height=3", "--workers", "2", "--reuse", "a,b", "--dry-run")  # fmt: skip
