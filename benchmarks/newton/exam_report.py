@@ -12,8 +12,10 @@ from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 
 TITLE = "The exam: forces outside the training box"
-TOLD = "on the true state"
-"""End of the names of look-up tables, which are told what models must infer."""
+TOLD = ("on the true state", "'s world")
+"""Ends of the names of look-up tables, which are told what models must infer."""
+BELIEVERS = ("observer", "observer, averaged over the past")
+"""Ends of the names of observers who carry another world's law."""
 POWER_LAW = "power law"
 READING = (
     "Models are trained in one box of masses and orbits, and examined outside it: in each shift "
@@ -146,12 +148,14 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
             "times. Time steps do not touch it; what it keeps of the law's exponents outside its "
             "box is in the table."
         )
-    given = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
+    rest = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
+    believers = [row for row in rest if row.variant.endswith(BELIEVERS)]
     groups = {
         "models": models,
         "look-up tables": told,
         "controls that see what models see": others,
-        "controls that are given the law": given,
+        "observers by another law": believers,
+        "controls that are given the law": [row for row in rest if row not in believers],
     }
     return [*found, *_passed(groups)]
 
