@@ -23,6 +23,9 @@ from orbits.runs.statistics import Interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+LONGEST = 45
+"""Characters of an axis label that leave room for a remark on the same line."""
+
 
 def curves(
     series: Mapping[str, Mapping[float, Sequence[float]]],
