@@ -167,7 +167,7 @@ def extras(requirements: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {
         extra: {
             "missing": sorted(name for name in names if _version(name) is None),
-            "command": f"python -m pip install 'orrery[{extra}]'",
+            "command": f"python -m pip install -e '.[{extra}]'",
         }
         for extra, names in sorted(packages.items())
     }

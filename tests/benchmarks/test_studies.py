@@ -50,8 +50,8 @@ def test_a_study_names_published_tables_that_there_are(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_cells_are_pure_and_have_addresses_of_their_own(name):
     if name == HARNESS:
-        pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
-        pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+        pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -e '.[eval]'")
+        pytest.importorskip("rouge_score", reason="needs rouge-score: pip install -e '.[eval]'")
     found = get(name)
     settings = found.resolve(found.settings("tiny"))
     cells, again = (study.all_cells(found, settings) for _ in range(2))

@@ -23,7 +23,7 @@ def test_extras_name_what_is_missing_and_the_command():
     found = doctor.extras(REQUIREMENTS)
     assert found.keys() == {"hdf5", "cluster"}
     assert found["cluster"]["missing"] == ["no-such-package"]
-    assert found["cluster"]["command"] == "python -m pip install 'orrery[cluster]'"
+    assert found["cluster"]["command"] == "python -m pip install -e '.[cluster]'"
 
 
 @pytest.mark.full

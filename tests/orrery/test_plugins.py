@@ -114,10 +114,10 @@ def test_an_attention_and_a_law_from_files_pass_the_flagship_and_the_leaderboard
     stranger(f"bench run newton {files} {small} --out run")
     lines = (stranger.folder / "run" / "results.jsonl").read_text("utf-8").splitlines()
     results = [json.loads(line) for line in lines]
-    of = {result["case"]["kind"] for result in results if result["case"]["variant"] == "soft"}
+    of = {result["kind"] for result in results if result["variant"] == "soft"}
     assert {"forces", "exam", "search"} <= of
     assert {result["status"] for result in results} == {"ok"}
-    assert {result["case"]["law"] for result in results} == {"gentle"}
+    assert {result["law"] for result in results} == {"gentle"}
     (file, *_) = sorted((stranger.folder / "run").rglob("predictions.npz"))
     one = "--seeds 1 --engine mine --executor here --out board"
     said = stranger(

@@ -243,6 +243,6 @@ def _datasets() -> Any:
         import datasets  # an extra
     except ModuleNotFoundError:
         raise ValueError(
-            "Parquet, JSON lines and the hub need the package datasets: pip install 'orrery[eval]'"
+            "Parquet, JSON lines and the hub need the package datasets: pip install -e '.[eval]'"
         ) from None
     return datasets

@@ -79,9 +79,7 @@ def tokenizers_library(use: str) -> Any:
     try:
         import tokenizers  # an extra
     except ModuleNotFoundError:
-        raise ValueError(
-            f"{use} needs the package tokenizers: pip install 'orrery[eval]'"
-        ) from None
+        raise ValueError(f"{use} needs the package tokenizers: pip install -e '.[eval]'") from None
     return tokenizers
 
 

@@ -97,7 +97,7 @@ def _check_packages(tasks: Sequence[str]) -> None:
     needed = {"rouge_score" if name == catalogue.SUMMSCREEN else "lm_eval" for name in tasks}
     for package in sorted(needed):
         if importlib.util.find_spec(package) is None:
-            raise ValueError(f"these tasks need the package {package}: pip install 'orrery[eval]'")
+            raise ValueError(f"these tasks need the package {package}: pip install -e '.[eval]'")
 
 
 @contextlib.contextmanager

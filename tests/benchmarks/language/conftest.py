@@ -43,7 +43,7 @@ def uniform_checkpoint(tmp_path_factory):
 @pytest.fixture(scope="session")
 def local_tasks(tmp_path_factory):
     """Return a folder of tasks of the harness with their data."""
-    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -e '.[eval]'")
     folder, cache = tmp_path_factory.mktemp("tasks"), tmp_path_factory.mktemp("cache")
 
     def write(name, rows, lines):

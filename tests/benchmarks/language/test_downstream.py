@@ -101,7 +101,7 @@ def test_bad_settings_are_refused(changes, error, message):
 def test_cells_refuse_what_would_fail_after_training(scrolls, monkeypatch):
     import importlib.util
 
-    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install -e '.[eval]'")
     bad = scrolls.with_name("bad.jsonl")
     bad.write_text("{}", "utf-8")
     with pytest.raises(ValueError, match="line 1: not a JSON object"):
@@ -122,7 +122,7 @@ def test_cells_refuse_what_would_fail_after_training(scrolls, monkeypatch):
 
 
 def test_addresses_follow_the_content_of_the_users_files(checkpoint, scrolls, tmp_path):
-    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -e '.[eval]'")
     folder = tmp_path / "tasks"
     files = [folder / name for name in ("a/t.yaml", "b/t.yaml", "prompt")]
     for path in files:
@@ -173,7 +173,7 @@ def values(result):
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore")
 def test_a_checkpoint_is_evaluated(checkpoint, local_tasks, scrolls, tmp_path, monkeypatch):
-    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install -e '.[eval]'")
     monkeypatch.setattr(evaluation, "reachable", lambda address: False)
     names = ("local_choice", "local_pages", "local_last_word", "wikitext", "summscreen")
     chosen = settings(checkpoint, *names, "local_away", include_path=local_tasks, scrolls=scrolls)

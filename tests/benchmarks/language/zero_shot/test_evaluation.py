@@ -150,7 +150,7 @@ def test_local_tasks_end_to_end(scorer, local_tasks, tmp_path, monkeypatch):
 def test_the_papers_tasks_are_known_to_the_harness_and_out_of_reach_without_a_network(
     scorer, tmp_path, monkeypatch
 ):
-    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+    pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -e '.[eval]'")
     from datasets import config
     from huggingface_hub import constants
 
@@ -185,7 +185,7 @@ def test_a_missing_package_is_named_before_any_work(scorer, monkeypatch):
 
 
 def test_what_cannot_be_evaluated_is_refused_without_a_model(local_tasks, tmp_path, monkeypatch):
-    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+    pytest.importorskip("rouge_score", reason="needs rouge-score: pip install -e '.[eval]'")
     from benchmarks.language.zero_shot import harness
 
     class LocalOnly(harness.TaskManager):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-pytest.importorskip("lm_eval", reason="needs lm_eval: pip install 'orrery[eval]'")
+pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -e '.[eval]'")
 
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM

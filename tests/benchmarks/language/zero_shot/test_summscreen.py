@@ -11,7 +11,7 @@ from benchmarks.language.zero_shot import summscreen
 from benchmarks.language.zero_shot.summscreen import Episode
 from worldmodel.models.text import TextModel
 
-rouge = pytest.importorskip("rouge_score", reason="needs rouge-score: pip install 'orrery[eval]'")
+rouge = pytest.importorskip("rouge_score", reason="needs rouge-score: pip install -e '.[eval]'")
 
 
 def row(identity, text, summary, pid=0):
