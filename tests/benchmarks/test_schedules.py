@@ -15,6 +15,8 @@ from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.text import TokenModel
 from worldmodel.training.callbacks import sharpened
 
+pytestmark = pytest.mark.full
+
 STEPS, EVERY = 40, 5
 WARM = {"metric": "val_accuracy", "above": 0.9}
 DONE = {"metric": "val_accuracy", "above": 0.99}

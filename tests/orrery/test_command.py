@@ -22,6 +22,7 @@ def python(code, *arguments):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_that_loads_no_torch(command):
     code = """

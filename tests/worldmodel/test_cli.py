@@ -144,6 +144,7 @@ def test_a_model_is_asked_under_a_shift(tmp_path):
     np.testing.assert_allclose(np.unique(masses), np.sort(world.planet_mass[:, 0]), rtol=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("command", "config", "argument", "message"),
     [

@@ -81,6 +81,7 @@ def test_bad_settings_are_refused_before_anything_is_timed(changes, message, tmp
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["cost", "kernels"])
 def test_a_gpu_preset_without_a_gpu_is_one_line(name, tmp_path, refusal):

@@ -64,6 +64,7 @@ def test_kept_world_models_of_newtons_world_serve(tmp_path):
     assert len(plan.taken) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

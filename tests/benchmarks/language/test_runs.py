@@ -100,6 +100,7 @@ def test_linear_mixers_and_ablations_are_rows_of_their_own():
     assert {cell.case.variant for cell in extrapolation.STUDY.cells(settings)} >= set(names)
 
 
+@pytest.mark.full
 def test_a_dry_run_writes_nothing(tmp_path, capsys):
     main(["run", "sink", "--preset", "small", "--dry-run", "--out", str(tmp_path / "out")])
     said = capsys.readouterr().out
@@ -107,6 +108,7 @@ def test_a_dry_run_writes_nothing(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,6 +9,8 @@ from attention import linear
 from benchmarks.language.scorer import Prompt, TextScorer, windows
 from worldmodel.models.text import TextModel
 
+pytestmark = pytest.mark.full
+
 END = 256
 VARIANTS = [
     ("softmax", {}),

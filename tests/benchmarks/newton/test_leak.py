@@ -15,6 +15,7 @@ def leaking(protocol="paper", **changes):
     return cells("paper", protocol=protocol, label_leak=2, **changes)
 
 
+@pytest.mark.full
 def test_labels_leak_into_what_learns_from_labels_and_not_into_pretraining():
     honest, grid = cells("paper"), leaking()
     known = {cell.key for cell in honest}

@@ -95,6 +95,7 @@ def test_a_run_again_computes_nothing(runs):
     assert kept(out) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", STUDIES)
 def test_linear_mixers_and_ablations_are_rows_of_their_own(name):
     asked = (*attention.linear.names(), "zeros_no_norm")

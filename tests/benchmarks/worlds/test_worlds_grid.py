@@ -77,6 +77,7 @@ def test_each_value_counts_once_and_in_order():
     assert settings.prompts == (4, 8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

@@ -175,6 +175,7 @@ def test_the_command_line_trains_tests_and_draws_the_sentence_of_the_paper(
     assert not torch.allclose(weights, layer_weights(task, -1, text=SENTENCE.upper()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("argument", "choice"),
     [

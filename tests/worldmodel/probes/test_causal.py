@@ -16,6 +16,8 @@ from worldmodel.probes.motion.interventions import interventions, with_mass
 from worldmodel.probes.motion.quantities import Force, Motion
 from worldmodel.probes.settings import Settings
 
+pytestmark = pytest.mark.full
+
 G = 39.4784176044
 PROBE = probes.get("causal")
 SETTINGS = Settings(n_sequences=12, seeds=(3,))

@@ -31,6 +31,8 @@ from worldmodel.probes.force.head import (
 from worldmodel.probes.settings import Settings
 from worldmodel.training.trainer import quiet_trainer
 
+pytestmark = pytest.mark.full
+
 SETTINGS = Settings(n_sequences=20, seeds=(0,), steps=4, labels=12)
 G = 39.4784176044
 MAGNITUDE, VECTOR, PREDICTIONS = map(probes.get, ("force_magnitude", "force_vector", "predictions"))

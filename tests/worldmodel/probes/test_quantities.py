@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from orbits.runs import folder
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.quantities import UNDECLARED
@@ -9,6 +11,7 @@ from worldmodel.probes.quantities import UNDECLARED
 KEPT = Path(__file__).parents[3] / "benchmarks" / "results"
 
 
+@pytest.mark.full
 def test_kept_probes_measure_what_is_declared():
     places = sorted(KEPT.glob("probe-*"))
     assert places

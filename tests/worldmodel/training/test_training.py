@@ -239,6 +239,7 @@ def test_muon_takes_hidden_matrices_alone():
     assert (mixer.learned["bias"] == 0).all(), "initialisation leaves learned numbers alone"
 
 
+@pytest.mark.full
 def test_a_schedule_that_waits_for_a_metric_resumes_as_it_stood(tmp_path):
     def run(folder, callbacks, resume=None):
         lightning.seed_everything(0, verbose=False)
