@@ -2,12 +2,13 @@
 
 LSSAR (2026), Table A7 (batch 4, bfloat16) and ZeroS (2025), Table 7 (batch 8, float32), measured
 by :mod:`benchmarks.cost.gpt2_step`: 12 blocks of 12 heads of 64 channels, 50,257 tokens, 1024
-tokens a sequence, AdamW. ``eager`` is what the papers ran, ``triton`` the fused kernels; a linear
-mixer has its ``own`` form, kernels where they serve. The backbone is ours, with rotary positions in
-place of learned ones. Without a GPU a single small block in float32 stands in: its ratios are those
-of one layer, and no time of it is GPT-2's; run it on a quiet machine with one thread
-(``OMP_NUM_THREADS=1``), as its seconds are those of the clock on the wall. Rounds follow each
-other, each over all variants, so that a machine's drift meets all of them alike.
+tokens a sequence, AdamW. ``eager`` is what the papers ran, ``triton`` the fused kernels and
+``blocked`` the form for a CPU; a linear mixer has its ``own`` form, kernels where they serve. The
+backbone is ours, with rotary positions in place of learned ones. Without a GPU a single small block
+in float32 stands in: its ratios are those of one layer, and no time of it is GPT-2's; run it on a
+quiet machine with one thread (``OMP_NUM_THREADS=1``), as its seconds are those of the clock on the
+wall. Rounds follow each other, each over all variants, so that a machine's drift meets all of them
+alike.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ class Costs:
         check_at_least(self, {"rounds": 0})
 
 
-FORMS = {"eager": "plain PyTorch", "sdpa": "fused (SDPA)", "own": "its own form"}
+FORMS = {
+    "eager": "plain PyTorch",
+    "sdpa": "fused (SDPA)",
+    "blocked": "in blocks of rows",
+    "triton": "fused (Triton)",
+    "own": "its own form",
+}
 """Backends, as a figure names them."""
 STEPS = {"train": "training", "evaluation": "test"}
 

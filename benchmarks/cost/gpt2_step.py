@@ -65,6 +65,8 @@ SIZES = {
     "tiny": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257, length=64),
 }
 """GPT-2 124M as LSSAR Table A7 and ZeroS Table 7 have it, and small blocks in its place."""
+ELSEWHERE = {("cpu", "triton"): timing.NEEDS_GPU, ("cuda", "blocked"): "is for a CPU"}
+"""Why an implementation is not timed on a device."""
 
 
 def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
@@ -83,8 +85,8 @@ def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
     for number, mode, size, (name, backend) in places:
         setting = {"setting": size, "mode": mode, "backend": backend}
         case = Case(study.name, MEASUREMENT, attention.label(name), seed=number, setting=setting)
-        if settings.device == "cpu" and backend == "triton":
-            yield Cell(timing.leave_out, case, {"reason": timing.NEEDS_GPU})
+        if reason := ELSEWHERE.get((settings.device, backend)):
+            yield Cell(timing.leave_out, case, {"reason": reason})
             continue
         arguments = {"size": size, "backend": backend, "variant": name, "mode": mode}
         yield Cell(measure, case, {**arguments, "device": settings.device})
@@ -101,7 +103,10 @@ def backends(name: str) -> tuple[str, ...]:
     if name not in eager.NAMES:
         known = ", ".join((*eager.NAMES, *linear.names()))
         raise ValueError(f"{name!r} has no plain implementation to time; choose from {known}")
-    return ("sdpa", "eager", "triton") if name == "softmax" else ("eager", "triton")
+    one = torch.empty(1, 1, 1, 64)
+    blocked = BACKENDS["blocked"].refuses(attention.get(name), one, one) is None
+    served = {"sdpa": name == "softmax", "eager": True, "blocked": blocked, "triton": True}
+    return tuple(backend for backend, serves in served.items() if serves)
 
 
 def measure(size: str, backend: str, variant: str, mode: str, device: str) -> Outcome:

@@ -15,7 +15,7 @@ from attention import get
 from attention.backends import BACKENDS
 from attention.spec import AttnSpec
 from benchmarks.cost import eager, timing
-from benchmarks.cost.kernels import FLOORS, MODES, WANTED, Kernels, KernelSettings
+from benchmarks.cost.kernels import FLOORS, MODES, OURS, WANTED, Kernels, KernelSettings
 from orbits.runs.cell import Cell, Outcome
 from orbits.runs.result import Case
 
@@ -41,8 +41,9 @@ def cells(study: Kernels, settings: KernelSettings) -> Iterator[Cell]:
         for backend in FLOORS[settings.device]:
             yield _cell(settings, backend, "softmax", *place, None)
         for variant in settings.attention:
-            yield _cell(settings, "triton", variant, *place, None)
-    for backends in (("eager",), ("flex", "compiled")):
+            yield _cell(settings, OURS[settings.device], variant, *place, None)
+    rest = ("flex", "compiled") if settings.device == "cuda" else ("triton", "flex", "compiled")
+    for backends in (("eager",), rest):
         for place in places:
             for backend, variant in itertools.product(backends, settings.attention):
                 reason = _left_out(backend, place[0], wanted[0])
@@ -64,8 +65,11 @@ def _cell(
         "batch": batch, "heads": settings.heads, "dtype": settings.dtype,
     }  # fmt: skip
     case = Case("kernels", "timing", variant, setting=setting)
-    if settings.device == "cpu" and backend not in ("sdpa", "eager"):
+    if settings.device == "cpu" and backend not in ("sdpa", "blocked", "eager"):
         reason = timing.NEEDS_GPU
+    elif backend == "blocked":
+        like = torch.empty(1, dtype=getattr(torch, settings.dtype)).expand(1, 1, length, head_dim)
+        reason = BACKENDS[backend].refuses(get(variant), like, like)
     if reason is not None:
         return Cell(timing.leave_out, case, {"reason": reason})
     arguments = {
@@ -172,7 +176,7 @@ def _attend(backend: str, spec: AttnSpec, parameters: dict[str, Tensor]) -> Atte
                 return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
         return sdpa
-    if backend in ("triton", "flex"):
+    if backend in ("triton", "blocked", "flex"):
         return lambda q, k, v: BACKENDS[backend].attend(q, k, v, spec, parameters)
     plain = torch.compile(eager.attend, dynamic=False) if backend == "compiled" else eager.attend
     return lambda q, k, v: plain(q, k, v, spec, parameters.get("tau"))

@@ -1,7 +1,7 @@
 """Time, memory and share of the roofline of the fused attention kernels beside their peers.
 
-Without a GPU eager attention is compared with SDPA, in time and in bytes kept for the backward
-pass, and the rest is skipped. What others are divided by is measured before them, and the most
+Without a GPU eager attention and its blocks of rows are compared with SDPA, in time and in bytes
+kept for the backward pass, and the rest is skipped. What others are divided by is measured before them, and the most
 wanted first, so that what no time is left for is least wanted.
 """
 
@@ -30,12 +30,15 @@ BACKENDS = {
     "sdpa cudnn": "the same, pinned to CUDNN_ATTENTION",
     "sdpa": "scaled_dot_product_attention of softmax, the CPU's choice",
     "triton": "our fused kernels",
+    "blocked": "our blocks of rows on a CPU",
     "flex": "our score_mods through compiled FlexAttention, one call or two",
     "compiled": "torch.compile of the plain operations",
     "eager": "the plain operations one by one, in the dtype of the inputs",
 }
 FLOORS = {"cuda": ("sdpa flash", "sdpa cudnn"), "cpu": ("sdpa",)}
 """What softmax takes in PyTorch's own kernels, by device."""
+OURS = {"cuda": "triton", "cpu": "blocked"}
+"""What is fused of ours, by device."""
 OTHERS = ("eager", "flex", "compiled")
 """What else computes our variants."""
 WANTED = 4096
@@ -94,7 +97,8 @@ class Kernels(Study):
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
         """Return times and memory with their ratios, and a table that describes the backends."""
-        over = (*_floors(results), "triton")
+        device = _device(results)
+        over = (*FLOORS[device], OURS[device])
         keys = ("backend", "variant", "mode", "length", "head_dim")
         kinds = dict.fromkeys(x.case.setting["backend"] for x in results)
         return [
@@ -106,7 +110,7 @@ class Kernels(Study):
 
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw time over SDPA's by length, a panel per head dim and a line per variant."""
-        floor = _floors(results)[0]
+        floor = FLOORS[_device(results)][0]
         panels: dict[int, dict[str, dict[int, float]]] = {}
         for result in results:
             setting = result.case.setting
@@ -136,23 +140,24 @@ class Kernels(Study):
 def bases(result: Result, results: Sequence[Result]) -> Mapping[str, Result]:
     """Return the results that a result is divided by, by the names of their columns.
 
-    These are the floors of its shape and mode, and for others our kernels' of its variant too.
+    These are the floors of its shape and mode, and for others our fused form's of its variant too.
     """
+    device = _device(results)
     changes: dict[str, dict[str, Any]] = {
-        floor: {"backend": floor, "variant": "softmax"} for floor in _floors(results)
+        floor: {"backend": floor, "variant": "softmax"} for floor in FLOORS[device]
     }
     if result.case.setting["backend"] in OTHERS:
-        changes["triton"] = {"backend": "triton"}
+        changes[OURS[device]] = {"backend": OURS[device]}
     by_column = {
         name: comparison.same_but(result, results, **each) for name, each in changes.items()
     }
     return {name: base for name, base in by_column.items() if base is not None}
 
 
-def _floors(results: Sequence[Result]) -> tuple[str, ...]:
-    """Return the floors of the device that the results are of."""
+def _device(results: Sequence[Result]) -> str:
+    """Return the device that the results are of."""
     backends = {result.case.setting["backend"] for result in results}
-    return next(floors for floors in FLOORS.values() if backends & set(floors))
+    return next(device for device, floors in FLOORS.items() if backends & set(floors))
 
 
 STUDY = Kernels()

@@ -17,7 +17,8 @@ def test_steps_of_a_small_gpt(tmp_path):
     cases = {(x.case.variant, x.case.get("backend"), x.case.get("mode")): x for x in results}
     names = [
         ("softmax", "sdpa"), ("softmax", "eager"), ("softmax", "triton"),
-        ("lssar p=15", "eager"), ("lssar p=15", "triton"), ("zeros", "own"),
+        ("lssar p=15", "eager"), ("lssar p=15", "blocked"), ("lssar p=15", "triton"),
+        ("zeros", "own"),
     ]  # fmt: skip
     assert set(cases) == {(*name, mode) for name in names for mode in gpt2_step.MODES}
     for (variant, backend, mode), result in cases.items():

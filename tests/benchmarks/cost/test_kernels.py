@@ -33,13 +33,18 @@ def run(tmp_path_factory):
 def test_without_a_gpu_eager_is_compared_and_the_rest_skipped(run):
     out, results = run
     measured = [result for result in results if result.ok]
-    assert {x.case.get("backend") for x in measured} == {"sdpa", "eager"}
+    assert {x.case.get("backend") for x in measured} == {"sdpa", "blocked", "eager"}
     assert {x.case.variant for x in measured} == set(kernels.KernelSettings().attention)
+    in_blocks = {x.case.variant for x in measured if x.case.get("backend") == "blocked"}
+    assert in_blocks == {"lssar", "lssa"}
     assert {x.case.get("length") for x in measured} == {64, 256}
     assert {x.case.get("mode") for x in measured} == set(kernels.MODES)
     left = {(x.case.get("backend"), x.status, x.error) for x in results if not x.ok}
-    needs = "needs a CUDA device"
-    assert left == {(name, "skipped", needs) for name in ("triton", "flex", "compiled")}
+    needs, other = "needs a CUDA device", "the blocks of rows compute LSSA and LSSAR only"
+    assert left == {
+        *((name, "skipped", needs) for name in ("triton", "flex", "compiled")),
+        ("blocked", "skipped", other),
+    }
     assert study.summary(results, out)[1] == 0, "what is skipped is no failure"
     kept = {}
     for x in measured:
@@ -48,10 +53,11 @@ def test_without_a_gpu_eager_is_compared_and_the_rest_skipped(run):
         assert x.value("seconds_20") <= x.value("seconds") <= x.value("seconds_80")
         assert x.metrics["seconds"].unit == "s"
         assert (x.value("bytes") > 0) is (x.case.get("mode") != "forward")
-        if (x.case.get("backend"), x.case.get("mode")) == ("eager", "training"):
-            kept[x.case.variant, x.case.get("length")] = x.value("bytes")
-    assert kept["lssar", 256] > kept["lssa", 256] > kept["softmax", 256]
-    assert kept["lssar", 256] > 8 * kept["lssar", 64]  # O(L^2)
+        if x.case.get("mode") == "training":
+            kept[x.case.get("backend"), x.case.variant, x.case.get("length")] = x.value("bytes")
+    assert kept["eager", "lssar", 256] > kept["eager", "lssa", 256] > kept["eager", "softmax", 256]
+    assert kept["eager", "lssar", 256] > 8 * kept["eager", "lssar", 64]  # O(L^2)
+    assert kept["blocked", "lssar", 256] == 4 * kept["blocked", "lssar", 64]  # O(L)
 
 
 def test_the_report_has_ratios_a_figure_and_the_reason_once(run):
