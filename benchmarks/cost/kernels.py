@@ -1,8 +1,8 @@
 """Time, memory and share of the roofline of the fused attention kernels beside their peers.
 
 Without a GPU eager attention and its blocks of rows are compared with SDPA, in time and in bytes
-kept for the backward pass, and the rest is skipped. What others are divided by is measured before them, and the most
-wanted first, so that what no time is left for is least wanted.
+kept for the backward pass, and the rest is skipped. What others are divided by is measured before
+them, and the most wanted first, so that what no time is left for is least wanted.
 """
 
 from __future__ import annotations
