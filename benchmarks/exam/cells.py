@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.exam.exam import ExamSettings, ExamStudy, subjects
-from benchmarks.newton import controls, exam
+from benchmarks.newton import control_names, exam
 from benchmarks.newton.cells import ERRORS, Plain, Shifts, World, asked_sequences
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.settings import NewtonSettings
@@ -34,7 +34,9 @@ def cells(study: ExamStudy, settings: ExamSettings) -> Iterator[Cell]:
     ]
     _check(models)
     grid = Grid(_flagship(settings, models[0]))
-    named = [grid.control_case(name) for name in (controls.TRUE_FORCE, controls.CAUSAL_CEILING)]
+    named = [
+        grid.control_case(name) for name in (control_names.TRUE_FORCE, control_names.CAUSAL_CEILING)
+    ]
     forces = [x for x in grid.controls() if x.case in named or x.case.variant in settings.baselines]
     ceiling, *rest = grid.exams(forces)
     yield ceiling

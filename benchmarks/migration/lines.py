@@ -149,7 +149,7 @@ def _study(claim: Mapping[str, Any]) -> str:
 def _control_names(study: str) -> Mapping[str, str]:
     """Return the names that controls of a study have now, by those they had."""
     if study == "newton":
-        names: Mapping[str, str] = load("benchmarks.newton.controls:OLD_CONTROL_NAMES")
+        names: Mapping[str, str] = load("benchmarks.newton.control_names:OLD_CONTROL_NAMES")
         return names
     return {"k-NN oracle": NEAREST} if study == "leaderboard" else {}
 

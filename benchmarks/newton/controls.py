@@ -7,7 +7,6 @@ any test sequences: of the training box, and of the exam outside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import lightning
@@ -33,40 +32,6 @@ Predictor = Callable[[OrbitData], Columns]
 """Predicts the forces of test sequences."""
 Batch = dict[str, Tensor]
 Plain = dict[str, Any]
-
-TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
-CAUSAL_CEILING = "ceiling, causal"
-KNOWING = (TRUE_FORCE, CEILING, CAUSAL_CEILING, POWER_LAW)
-"""Those that know the law or are told its form."""
-NEAREST = "2-NN on the true state"
-"""The baseline that is also fitted to labels of other worlds."""
-
-
-def nearest_elsewhere(law: str) -> str:
-    """Return the name of the nearest neighbours whose labels are of the world of another law."""
-    return f"k-NN of {'Newton' if law == 'newton' else law}'s world"
-
-
-def observer_name(law: str, past: bool) -> str:
-    """Return the name of an observer who carries a law.
-
-    Args:
-        law: The law.
-        past: Whether its mass is averaged over all observations up to now.
-    """
-    name = "Newtonian observer" if law == "newton" else f"{law} observer"
-    return f"{name}, averaged over the past" if past else name
-
-
-OLD_CONTROL_NAMES = MappingProxyType(
-    {
-        "k-NN oracle": "k-NN on the true state",
-        **{f"k-NN oracle of {law}": nearest_elsewhere(law) for law in laws.names()},
-        **{f"observer, by {law}": observer_name(law, past=False) for law in laws.names()},
-        **{f"observer, past, by {law}": observer_name(law, past=True) for law in laws.names()},
-    }
-)
-"""Names of results of schema 1, and those that took their place."""
 
 
 def true_force() -> Predictor:

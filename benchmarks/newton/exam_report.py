@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.newton import exam_figures
+from benchmarks.newton import control_names, exam_figures
 from benchmarks.newton.exam_rows import BOX, KEPT, PASS, ExamRow, shifts
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 
 TITLE = "The exam: forces outside the training box"
-TOLD = ("on the true state", "'s world")
-"""Ends of the names of look-up tables, which are told what models must infer."""
-BELIEVERS = ("observer", "observer, averaged over the past")
-"""Ends of the names of observers who carry another world's law."""
-POWER_LAW = "power law"
 READING = (
     "Models are trained in one box of masses and orbits, and examined outside it: in each shift "
     "one element of the same test systems is drawn from another range. Every number is a root "
@@ -33,8 +28,6 @@ MEDIANS = (
     "causal ceiling's squared error (400 test sequences of protocol identifiable, Newton's law); "
     "the median is that of the others. The ceiling's median, in the unit, is taken as it is."
 )
-CEILING = "ceiling, causal"
-"""The row of the ceiling itself, :data:`benchmarks.newton.controls.CAUSAL_CEILING`."""
 INTERVALS = (
     "Three trainings or more: Student's t over trainings, of logarithms; those of a baseline are "
     "fits to as many sets of labels. Fewer: resampled test sequences of one training, which says "
@@ -56,7 +49,7 @@ def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
     if any(row.exponents for row in rows):
         tables.append(exponents(rows))
     pictures = exam_figures.pictures(rows, baselines(rows), figures)
-    itself = [ITSELF] if any(row.variant == CEILING for row in rows) else []
+    itself = [ITSELF] if any(row.variant == control_names.CAUSAL_CEILING for row in rows) else []
     return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
 
 
@@ -83,7 +76,10 @@ def scores(rows: Sequence[ExamRow]) -> Table:
 
 def medians(rows: Sequence[ExamRow]) -> list[Table]:
     """Return the table of median errors over the causal ceiling's, where both are known."""
-    ceiling = next((row for row in rows if row.variant == CEILING and row.median_score), None)
+    ceiling = next(
+        (row for row in rows if row.variant == control_names.CAUSAL_CEILING and row.median_score),
+        None,
+    )
     if ceiling is None or ceiling.median_score is None:
         return []
     names = shifts(rows)
@@ -149,7 +145,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
             "box is in the table."
         )
     rest = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
-    believers = [row for row in rest if row.variant.endswith(BELIEVERS)]
+    believers = [row for row in rest if control_names.is_observer(row.variant)]
     groups = {
         "models": models,
         "look-up tables": told,
@@ -174,8 +170,10 @@ def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
 def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
     """Return law-free controls: look-up tables of the true state, and what sees what models see."""
     fitted = [row for row in rows if row.arm == "control" and row.score and row.labels != "None"]
-    told = [row for row in fitted if row.variant.endswith(TOLD)]
-    return told, [row for row in fitted if row not in told and row.variant != POWER_LAW]
+    told = [row for row in fitted if control_names.is_table(row.variant)]
+    return told, [
+        row for row in fitted if row not in told and row.variant != control_names.POWER_LAW
+    ]
 
 
 def _identity() -> list[Column]:

@@ -22,7 +22,7 @@ PASS = 2.0
 SUBMITTED = "submission"
 """The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
-"""What all errors are measured in; :data:`benchmarks.newton.controls.CAUSAL_CEILING` is its row."""
+"""What all errors are measured in: errors of the row ``ceiling, causal``."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.ticker import NullFormatter
 
+from benchmarks.newton.control_names import CEILING, DRAWN
 from benchmarks.newton.label_efficiency import BANDS, budget_of, label_efficiency
 from orbits.runs import folder
 from orbits.runs.figure import canvas, legend, save_figure
@@ -27,8 +28,6 @@ from symreg.points import NAMES
 ARMS = {"pretrained": "-", "scratch": "--"}
 """Trained arms and their lines."""
 MOST_PANELS = 8
-NEAREST = ("2-NN on the true state", "k-NN on the true state")
-"""The look-up table beside which models are drawn, and what results before 2026-11 call it."""
 UNITS = {
     "r": "distance r (AU)",
     "m1": "planet mass m1 (solar masses)",
@@ -76,7 +75,7 @@ def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | Non
     known = _with_file(forces, out, "predictions")
     trained = [group[0] for group in _showcase(known)]
     others = [x for x in known if x.case.arm.startswith("untrained")][:1]
-    shown = [*trained, *others, *_controls(known, *NEAREST)]
+    shown = [*trained, *others, *_controls(known, *DRAWN)]
     if len(shown) > MOST_PANELS:
         shown = [result for result in shown if result.case.arm != "scratch"]
     if not shown:
@@ -120,7 +119,7 @@ def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | Non
 def magnitudes(forces: Sequence[Result], path: Path) -> Path | None:
     """Draw how far predicted magnitudes are off by distance and masses, one line per model."""
     known = [result for result in forces if result.details.get("residuals")]
-    controls = [[result] for result in _controls(known, *NEAREST, "ceiling")]
+    controls = [[result] for result in _controls(known, *DRAWN, CEILING)]
     groups = [*_showcase(known), *controls]
     if not groups:
         return None

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from benchmarks.newton import cells, continued, controls
+from benchmarks.newton import cells, continued, control_names, controls
 from benchmarks.newton.checks import FORCE_SEED_OFFSET, check
 from benchmarks.newton.controls import Predictor
 from benchmarks.newton.exam_rows import CAUSAL
@@ -130,10 +130,12 @@ class Grid:
 
     def controls(self) -> Iterable[Cell]:
         """Yield the rows that need no model."""
-        yield self._control(self.control_case(controls.TRUE_FORCE), controls.true_force)
-        yield self._control(self.control_case(controls.CEILING), controls.ceiling)
+        yield self._control(self.control_case(control_names.TRUE_FORCE), controls.true_force)
+        yield self._control(self.control_case(control_names.CEILING), controls.ceiling)
         if self.shifts:  # what a model could have had in the exam, and in the box
-            yield self._control(self.control_case(controls.CAUSAL_CEILING), controls.causal_ceiling)
+            yield self._control(
+                self.control_case(control_names.CAUSAL_CEILING), controls.causal_ceiling
+            )
         labels = self.settings.labels
         budgets = [int(x) if x != UNLIMITED else CLOSED_FORM_SEQUENCES for x in labels]
         for budget in dict.fromkeys(budgets):
@@ -144,15 +146,15 @@ class Grid:
                     more = {"seed": seed} if seed else {}
                     labelled = self._labelled(case)
                     yield self._control(case, controls.baseline, labelled, name=name, **more)
-        case = self.control_case(controls.POWER_LAW, min(budgets))
+        case = self.control_case(control_names.POWER_LAW, min(budgets))
         yield self._control(case, controls.power_law, self._labelled(case))
         for law in self.settings.elsewhere:
             most = max(budgets)
-            case = self.control_case(controls.nearest_elsewhere(law), most)
+            case = self.control_case(control_names.nearest_elsewhere(law), most)
             labelled = self._data("force", most, None, law)
-            yield self._control(case, controls.baseline, labelled, name=controls.NEAREST)
+            yield self._control(case, controls.baseline, labelled, name=control_names.NEAREST)
             for past in (False, True) if infers_mass(law) else ():
-                case = self.control_case(controls.observer_name(law, past))
+                case = self.control_case(control_names.observer_name(law, past))
                 yield self._control(case, controls.observer, believed=law, past=past)
 
     def exams(self, forces: Iterable[Cell]) -> Iterable[Cell]:

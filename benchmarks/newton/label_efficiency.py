@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.newton.control_names import DRAWN
 from orbits.runs.figure import End, canvas, label_ends, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.palette import COLOURS, CONTROL, looks
@@ -22,7 +23,6 @@ ALONE = "lssar p=15"
 """The model that has lines of its own beside the bands."""
 FEW = 3
 """Models up to which each has lines of its own and there are no bands."""
-CONTROLS = ("2-NN on the true state", "k-NN on the true state")
 BANDS = (
     "Lines join means over trainings; dots are seeds, each with its own labelled sequences. Of "
     "more than three models bands reach from the best to the worst mean, and thin lines are the "
@@ -63,7 +63,7 @@ def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:
                 if curve := _curve(trained, model, name):
                     text = f"{model}, {name}"
                     ends.append(_line(axis, curve, budgets, text, _look(style[model], name)))
-        for number, control in enumerate(CONTROLS):
+        for number, control in enumerate(DRAWN):
             if curve := _curve(forces, control, "control"):
                 how = {"color": CONTROL, "ls": (":", "-.")[number], "lw": 1.0}
                 ends.append(_line(axis, curve, budgets, control, how))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.newton.exam_report import CEILING
+from benchmarks.newton.control_names import CAUSAL_CEILING
 from benchmarks.newton.exam_rows import SUBMITTED
 from benchmarks.submissions import cells as compute
 from benchmarks.submissions.settings import SubmissionSettings
@@ -32,7 +32,7 @@ def cells(study: Study, settings: SubmissionSettings) -> list[Cell]:
         )
 
     inputs = {"key": settings.key_file}
-    ceiling = Cell(compute.ceiling, case(CEILING, "control", None), inputs=inputs)
+    ceiling = Cell(compute.ceiling, case(CAUSAL_CEILING, "control", None), inputs=inputs)
     needs = {"ceiling": ceiling}
     return [
         ceiling,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.newton.control_names import KNOWING, is_observer, is_table
 from benchmarks.newton.exam_report import baselines, section
 from benchmarks.newton.exam_rows import SUBMITTED, ExamRow, exam_rows
 from benchmarks.newton.headline import headline
-from benchmarks.submissions.submission import RESERVED
 from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Result
@@ -18,8 +18,6 @@ from orbits.runs.study import Study
 from orbits.runs.table import Table, interval
 from orbits.runs.untrusted import printable
 
-KNOWING = (*RESERVED, "observer", "k-NN of")
-"""Parts of the names of controls that know the law or are told the true state."""
 WORDS_OF = "What the submitters say"
 CHECKED = (
     ("the questions", "the card's signature is the hash of the sequences, made again here"),
@@ -69,7 +67,9 @@ def ranked(rows: Sequence[ExamRow]) -> list[ExamRow]:
     """Return what sees what models see, best first, then what knows or is told more, likewise."""
 
     def knows_more(row: ExamRow) -> bool:
-        return row.is_control and any(word in row.variant for word in KNOWING)
+        name = row.variant
+        knows = name in KNOWING or is_table(name) or is_observer(name)
+        return row.is_control and knows
 
     return sorted(
         rows,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
+from benchmarks.newton.control_names import CEILING, POWER_LAW, TRUE_FORCE, TRUE_STATE
 from benchmarks.submissions.sheet import ANSWER, Exam
 from symreg.predictions import formats
 
@@ -25,7 +26,7 @@ LARGEST_CARD = 20_000
 LONGEST, MOST_AUTHORS = 500, 50
 """Characters of a text of a card, and names."""
 SUFFIXES = (".npz", ".csv", ".parquet")
-RESERVED = ("ceiling", "true force", "power law", "on the true state")
+RESERVED = (CEILING, TRUE_FORCE, POWER_LAW, TRUE_STATE)
 """Parts of the names of controls, which no submission may bear."""
 
 Array = npt.NDArray[Any]

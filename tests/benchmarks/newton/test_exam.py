@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.newton import exam, exam_report
+from benchmarks.newton import control_names, exam, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
 from benchmarks.newton.exam_rows import CAUSAL, exam_rows
 from benchmarks.newton.headline import headline
@@ -229,15 +229,16 @@ def test_the_report_names_the_best_and_draws_every_shift(tmp_path):
     assert nobody.endswith("by 0 of 2 models.")
     controls = [
         *results("2-NN on the true state", [3], "control", 1000),
-        *results("k-NN of Newton's world", [5], "control", 1000),
-        *results("Newtonian observer, averaged over the past", [7], "control", None),
+        *results(control_names.nearest_elsewhere("newton"), [5], "control", 1000),
+        *results(control_names.observer_name("power_1_5", past=False), [6], "control", None),
+        *results(control_names.observer_name("newton", past=True), [7], "control", None),
         *results("log-linear filter", [25], "control", 1000),
         *results("power law", [0], "control", 1000),
         *results("ceiling", [0.9], "control", None),
     ]
     *_, plain, told, passed = exam_report.sentences([*rows, *exam_rows(controls)])
     assert "0 of 2 look-up tables" in passed, "of another world's law too"
-    assert "0 of 1 observers by another law" in passed
+    assert "0 of 2 observers by another law" in passed
     assert plain.startswith("Without attention, log-linear filter, 1000 labels")
     assert "2-NN on the true state, 1000 labels: 3 [2.7, 3.3] times" in told
     (section,) = exam_report.section(rows, tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 import attention
 from benchmarks.__main__ import main
-from benchmarks.newton import controls, sentences
+from benchmarks.newton import control_names, sentences
 from benchmarks.newton.newton import STUDY
 from orbits import laws, shifts
 from orbits.runs import flags, study
@@ -25,7 +25,7 @@ def test_every_model_stands_beside_its_controls():
             assert {(model, arm, 300), (model, arm, "unlimited")} <= rows
         assert (model, "untrained + ridge", 4000) in rows
     names = {model for model, arm, _ in rows if arm == "control"}
-    assert names == {*controls.KNOWING, *settings().baselines}
+    assert names == {*control_names.KNOWING, *settings().baselines}
 
 
 def test_the_scratch_arm_is_compute_matched_and_budgets_reach_the_data():
@@ -104,7 +104,7 @@ def test_controls_of_another_world_have_plain_names_and_old_ones_are_known():
         "Newtonian observer",
         "Newtonian observer, averaged over the past",
     }
-    old = controls.OLD_CONTROL_NAMES
+    old = control_names.OLD_CONTROL_NAMES
     assert added <= set(old.values())
     assert old["observer, past, by newton"] == "Newtonian observer, averaged over the past"
     assert old["k-NN oracle of power_1_5"] == "k-NN of power_1_5's world"
@@ -183,7 +183,7 @@ def test_searches_can_be_kept_to_some_budgets():
     rows = [row(cell) for cell in cells(law_labels=(300,)) if cell.case.kind == "search"]
     assert {labels for _, arm, labels in rows if arm != "control"} == {300}
     names = {model for model, arm, _ in rows if arm == "control"}
-    assert names == {*controls.KNOWING, *settings().baselines}
+    assert names == {*control_names.KNOWING, *settings().baselines}
 
 
 @pytest.mark.parametrize("labels", [(300, "unlimited"), ("unlimited", 300)])
