@@ -274,6 +274,9 @@ class Attention(nn.Module):
         def turned(part: Tensor, start: int = first) -> Tensor:
             return part if base is None else rotations.rope(part, start, base)
 
+        def last_turned(parts: list[Tensor], start: int = first) -> list[Tensor]:
+            return [*parts[:-1], *(turned(part, start) for part in parts[-1:])]
+
         *factors, channels = self.query.parts(x)
         q = self.query.joined(*factors, turned(channels))
         keys, values = list(self.key.parts(x)), list(self.value.parts(x))
@@ -281,16 +284,16 @@ class Attention(nn.Module):
         lengths: list[Tensor] = []
         # A base that grows with the length turns every key anew at each step.
         turn_all = cache is not None and self.ntk_train_length is not None
-        for group in (keys, index):
-            group[-1:] = [part if turn_all else turned(part) for part in group[-1:]]
+        if not turn_all:
+            keys, index = last_turned(keys), last_turned(index)
         if cache is not None:
             if self._keeps_lengths:
                 lengths = [reference.inverse_lengths(keys[0])]  # of rotated keys the same
             groups = (keys, values, index, lengths)
             grown = iter(cache.append(*(part for group in groups for part in group)))
             keys, values, index, lengths = ([next(grown) for _ in group] for group in groups)
-        for group in (keys, index):
-            group[-1:] = [turned(part, 0) if turn_all else part for part in group[-1:]]
+        if turn_all:
+            keys, index = last_turned(keys, 0), last_turned(index, 0)
         scores = selected = None
         if chooser is not None and (chooser.learns or chooser.narrows(total)):
             scores = chooser.scores(x, index, turned)

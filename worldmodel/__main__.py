@@ -68,15 +68,25 @@ MODULES = {
 """Modules of commands that are not Lightning's; each has a ``main``."""
 LOGGER = "trainer.logger.class_path"
 CHECKED = (
-    *("ckpt_path", "pretrained", "model.pretrained", "data.path", "data.class_path"),
-    *("model.attention", LOGGER),
+    "ckpt_path",
+    "pretrained",
+    "model.pretrained",
+    "model.attention",
+    "data.path",
+    "data.class_path",
+    LOGGER,
 )
 """Keys whose values are checked before Lightning is imported."""
 SHORT = {"data.class_path": "--data", LOGGER: "--trainer.logger"}
 """Flags that name a class without saying so."""
 GROUPS = (
-    *("model", "data", "trainer", "optimizer", "lr_scheduler"),
-    *("save_last_step", "stop_between_steps"),
+    "model",
+    "data",
+    "trainer",
+    "optimizer",
+    "lr_scheduler",
+    "save_last_step",
+    "stop_between_steps",
 )
 """What a flag with a dot in it begins with."""
 TRACK = "pip install -e '.[track]' brings TensorBoard and W&B"

@@ -1,1 +1,1 @@
-"""Parts of the layer and of its reference: projections, selection, cache, projections of rows."""
+"""Parts of the layer and of its reference: projections, selection, cache, simplex."""

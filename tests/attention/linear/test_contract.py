@@ -1,9 +1,6 @@
-"""What holds for every linear mixer, by name."""
+"""What every linear mixer computes: its forms, its state, its precision, its work."""
 
 import copy
-import importlib
-import json
-import sys
 from functools import partial
 
 import numpy as np
@@ -19,19 +16,11 @@ from sympy.parsing.sympy_parser import (
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-import attention
 from attention import linear
-from attention.__main__ import main as listing
 from attention.linear import RecurrentState
-from benchmarks.variants import variants
+from tests.attention.linear.by_name import arguments_of, inputs, mixer_of
 from tests.tiers import corners
-from worldmodel.models.backbone import GPT
 
-QUICK = (
-    "deltanet", "gated_deltanet", "gla", "hgrn2", "linear", "mamba2", "retnet", "rwkv6", "rwkv7",
-    "zeros",
-)  # fmt: skip
-"""Mixers of which the quick tier checks everything; of the others what `in_brief` says."""
 POWERS = ("flash_gau", "hyena", "mamba", "multihead_hyena", "tnn")
 """Mixers whose outputs are a third or higher power of large inputs, more than float16 holds."""
 LENGTHS = ("length", "max_length", "segment")
@@ -39,43 +28,6 @@ LENGTHS = ("length", "max_length", "segment")
 
 dear = pytest.mark.parametrize("name", corners(linear.names(), "gla", "rwkv7", "zeros"))
 """Mark of what costs too much to ask every mixer in the quick tier."""
-
-
-def arguments_of(name):
-    return linear.get(name).arguments
-
-
-@pytest.fixture(params=corners(linear.names(), *QUICK))
-def name(request):
-    """Every mixer."""
-    return request.param
-
-
-@pytest.fixture(params=sorted(set(linear.names()) - set(QUICK)))
-def other(request):
-    """The mixers that are not among QUICK."""
-    return request.param
-
-
-def mixer_of(name, n_head=2, head_dim=4, seed=0, dtype=torch.float64, **args):
-    """Build a mixer none of whose numbers is where it starts: zeros and ones would hide terms.
-
-    What has a length gets a short one, and what has a longest sequence one that tests need.
-    """
-    torch.manual_seed(seed)
-    for argument, size in {"length": 6, "segment": 6, "max_length": 300}.items():
-        if argument in linear.get(name).arguments:
-            args.setdefault(argument, size)
-    mixer = attention.build(name, n_head=n_head, head_dim=head_dim, **args)
-    with torch.no_grad():
-        for parameter in mixer.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
-    return mixer.to(dtype)
-
-
-def inputs(length, width=8, batch=2, seed=5, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(batch, length, width, generator=generator, dtype=torch.float64).to(dtype)
 
 
 def gradients_of(mixer, run, x):
@@ -299,123 +251,6 @@ def test_odd_inputs_stay_finite(name, case):
         assert half or all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_what_it_is_called_and_what_it_takes(name):
-    mixer = linear.get(name)
-    assert mixer.__module__.split(".")[:2] == ["attention", "linear"]
-    assert mixer.__module__.split(".")[-1] == name
-    assert importlib.import_module(mixer.__module__).MIXER is mixer
-    assert mixer.source
-    assert mixer.about.endswith(".")
-    assert json.loads(json.dumps(dict(mixer.arguments))) == dict(mixer.arguments)
-    assert attention.arguments(name) == tuple(mixer.arguments)
-    assert attention.label(name) == attention.label(name, chunk=8) == name
-    assert attention.build(name, n_head=1, head_dim=4, **mixer.arguments).label == name
-    assert name in attention.names("all")
-    assert name not in attention.names()
-
-
-def test_bad_arguments_are_refused(name):
-    for argument in ("p", "window", "backend"):
-        for call in (attention.label, partial(attention.build, n_head=2, head_dim=4)):
-            with pytest.raises(TypeError, match=f"{name} has no {argument}; .* takes? one") as said:
-                call(name, **{argument: 3})
-            if argument == "window":
-                assert "sliding_window and streaming take one" in str(said.value)
-    takes = ", ".join(["chunk", *linear.get(name).arguments])
-    with pytest.raises(TypeError, match=f"{name} takes {takes}, not 'window'"):
-        linear.build(name, n_head=2, head_dim=4, window=3)
-    for size in ("n_head", "head_dim", "chunk", "n_layer"):
-        for wrong in (0, 2.5, True, "junk"):
-            with pytest.raises(ValueError, match=f"{size} must be .*, got {wrong!r}"):
-                attention.build(name, **{"n_head": 2, "head_dim": 4, size: wrong})
-    for wrong in (-1, True, "x"):
-        with pytest.raises(ValueError, match=f"layer must be .*, got {wrong!r}"):
-            attention.build(name, n_head=2, head_dim=4, layer=wrong)
-    with pytest.raises(ValueError, match="n_layer must be at least 3, got 2"):
-        attention.build(name, n_head=2, head_dim=4, layer=2, n_layer=2)
-    with pytest.raises(ValueError, match="chunk must be a whole number, got 'junk'"):
-        attention.label(name, chunk="junk")
-
-
-def test_what_needs_weights_says_who_has_them(name):
-    q = torch.zeros(1, 1, 3, 4)
-    for call in (
-        lambda: attention.get(name),
-        lambda: attention.attend(q, q, q, name),
-        lambda: attention.weights(q, q, name),
-    ):
-        with pytest.raises(ValueError, match=f"{name} is a linear mixer, .* choose from softmax"):
-            call()
-    with pytest.raises(ValueError, match=f"{name} has no attention weights; .* softmax"):
-        attention.layer.with_weights(mixer_of(name))
-
-
-def test_a_gpt_is_made_of_it_and_decodes_with_it(name):
-    torch.manual_seed(0)
-    gpt = GPT(name, {"chunk": 4}, n_layer=2, n_head=2, head_dim=4).double()
-    places = [(block.attention.layer, block.attention.n_layer) for block in gpt.blocks]
-    assert places == [(0, 2), (1, 2)]
-    x = inputs(9)
-    whole = gpt(x)
-    caches, found = gpt.new_caches(), []
-    for step in x.split(1, dim=1):
-        for block, cache in zip(gpt.blocks, caches, strict=True):
-            step = block(step, cache)
-        found.append(gpt.norm(step))
-    torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-9)
-
-
-MEAN = """
-from attention.linear.mixer import Mixer
-
-
-class RunningMean(Mixer):
-    name = "running_mean"
-    source = "nowhere"
-    about = "The mean of what came before."
-    kept = "H D"
-
-    def __init__(self, n_head, head_dim, **args):
-        super().__init__(n_head, head_dim, **args)
-        self.project = torch.nn.Linear(self.width, self.width, bias=False)
-
-    def _mix(self, x, cache, chunk):
-        total = x.cumsum(dim=1) + cache.tensors.get("total", 0)
-        cache.tensors = {**cache.tensors, "total": total[:, -1:].clone()}
-        count = torch.arange(x.shape[1]) + (cache.length + 1)
-        return self.project(total / count[:, None].to(x))
-
-
-MIXER = RunningMean
-"""
-
-
-def test_a_mixer_is_added_by_one_file(tmp_path, monkeypatch, capsys):
-    (tmp_path / "running_mean.py").write_text(f"import torch\n{MEAN}", "utf-8")
-    monkeypatch.setattr(linear, "__path__", [*linear.__path__, str(tmp_path)])
-    linear._catalogue.cache_clear()
-    try:
-        assert "running_mean" in attention.names("all")
-        x = inputs(6)
-        test_a_gpt_is_made_of_it_and_decodes_with_it("running_mean")
-        mixer = mixer_of("running_mean")
-        expected = mixer.project(x.cumsum(dim=1) / torch.arange(1, 7)[:, None])
-        torch.testing.assert_close(mixer(x), expected, rtol=0, atol=1e-12)
-        torch.testing.assert_close(mixer.recurrent(x), expected, rtol=0, atol=1e-12)
-        assert variants(("running_mean",))[0].label == "running_mean"
-        listing(["ls"])
-        assert "The mean of what came before." in capsys.readouterr().out
-    finally:
-        monkeypatch.undo()
-        linear._catalogue.cache_clear()
-        sys.modules.pop("attention.linear.running_mean", None)
-
-
-def test_a_gpt_refuses_to_read_ahead():
-    with pytest.raises(ValueError, match=r"zeros causal=False sees .* GPT .* leave causal=False"):
-        GPT("zeros", {"causal": False}, n_layer=1, n_head=2, head_dim=4)
-
-
 class Work(TorchDispatchMode):
     """Counts the numbers that every operation writes: the time, but for the machine."""
 
@@ -438,28 +273,3 @@ def test_work_is_linear_in_the_length_or_quadratic_as_it_is_said_to_be(name):
         counts.append(work.written)
     power = np.polyfit(np.log(lengths), np.log(counts), 1)[0]
     assert 1.5 < power <= 2.02 if mixer.quadratic else power <= 1.02
-
-
-@pytest.mark.parametrize("name", [x for x in linear.names() if "max_length" in arguments_of(x)])
-def test_longer_sequences_than_the_longest_are_refused(name):
-    mixer, x = mixer_of(name, max_length=7), inputs(8)
-    whole = mixer(x[:, :7])
-    for run in (mixer, mixer.recurrent):
-        with pytest.raises(ValueError, match=f"{name} was built for max_length=7 .* got 8: raise"):
-            run(x)
-        cache = mixer.new_cache()
-        torch.testing.assert_close(run(x[:, :7], cache), whole, rtol=0, atol=1e-9)
-        kept = copy.copy(cache)
-        with pytest.raises(ValueError, match="max_length=7 positions, got 8"):
-            run(x[:, 7:], cache)
-        assert cache == kept, "a refused position leaves the cache as it was"
-    for wrong in (0, 2.5, "long", None):
-        with pytest.raises(ValueError, match=f"max_length of {name} must be .*, got {wrong!r}"):
-            attention.build(name, n_head=2, head_dim=4, max_length=wrong)
-
-
-@pytest.mark.parametrize("name", [x for x in linear.names() if "segment" in arguments_of(x)])
-def test_bad_segments_are_refused(name):
-    for wrong in (0, 2.5, "long", None):
-        with pytest.raises(ValueError, match=f"segment of {name} must be .*, got {wrong!r}"):
-            attention.build(name, n_head=2, head_dim=4, segment=wrong)
