@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning
 import torch
@@ -34,6 +34,7 @@ from benchmarks.worker import prepare
 from orbits.runs import artefact
 from orbits.runs.cell import Progress
 from worldmodel.models.checkpoint import read_checkpoint
+from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel
 from worldmodel.models.trained import TrainedModel
 from worldmodel.training.callbacks import SharpenAfter, SharpenWhen, sharpened
@@ -41,6 +42,8 @@ from worldmodel.training.checkpoints import AtomicCheckpoints
 
 CHECKPOINT, BEST, CURVES, DONE = "last.ckpt", "best.ckpt", "metrics.csv", "done"
 ROOT = Path(__file__).parents[1]
+
+Model = TypeVar("Model", bound=TrainedModel)
 
 
 def check_devices(how: Training) -> None:
@@ -93,6 +96,29 @@ def train(
         artefact.link(scratch / name, folder / name)
     _join_curves(scratch, folder / CURVES)
     return learners.load(job, folder / CHECKPOINT)
+
+
+def trained(folder: Path, kind: type[Model]) -> Model:
+    """Return the model of a training's folder, ready to be evaluated."""
+    model = load_model(folder / CHECKPOINT)
+    assert isinstance(model, kind)
+    return model.eval()
+
+
+def untrained(job: Job, kind: type[Model]) -> Model:
+    """Return the model that the training of a job starts from, ready to be evaluated."""
+    lightning.seed_everything(job["seed"], verbose=False)
+    model = learners.build(job)
+    assert isinstance(model, kind)
+    return model.eval()
+
+
+def trained_or_not(folder: Path | None, job: Job | None, kind: type[Model]) -> Model:
+    """Return the model of a training's folder or, without one, the untrained one of its job."""
+    if folder is not None:
+        return trained(folder, kind)
+    assert job is not None
+    return untrained(job, kind)
 
 
 def last_value(curves: Path, name: str) -> float:

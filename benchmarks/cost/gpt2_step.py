@@ -17,7 +17,7 @@ from attention.backends import BACKENDS, Backend
 from benchmarks.cost import eager, timing
 from benchmarks.cost.cost import Costs, CostStudy
 from benchmarks.study import MEASUREMENT
-from orbits.runs.cell import Cell, Outcome
+from orbits.runs.cell import Cell, Outcome, leave_out
 from orbits.runs.result import Case
 from worldmodel.models.backbone import GPT
 
@@ -86,7 +86,7 @@ def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
         setting = {"setting": size, "mode": mode, "backend": backend}
         case = Case(study.name, MEASUREMENT, attention.label(name), seed=number, setting=setting)
         if reason := ELSEWHERE.get((settings.device, backend)):
-            yield Cell(timing.leave_out, case, {"reason": reason})
+            yield Cell(leave_out, case, {"why": reason})
             continue
         arguments = {"size": size, "backend": backend, "variant": name, "mode": mode}
         yield Cell(measure, case, {**arguments, "device": settings.device})

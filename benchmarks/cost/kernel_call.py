@@ -16,7 +16,7 @@ from attention.backends import BACKENDS
 from attention.spec import AttnSpec
 from benchmarks.cost import eager, timing
 from benchmarks.cost.kernels import FLOORS, MODES, OURS, WANTED, Kernels, KernelSettings
-from orbits.runs.cell import Cell, Outcome
+from orbits.runs.cell import Cell, Outcome, leave_out
 from orbits.runs.result import Case
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -71,7 +71,7 @@ def _cell(
         like = torch.empty(1, dtype=getattr(torch, settings.dtype)).expand(1, 1, length, head_dim)
         reason = BACKENDS[backend].refuses(get(variant), like, like)
     if reason is not None:
-        return Cell(timing.leave_out, case, {"reason": reason})
+        return Cell(leave_out, case, {"why": reason})
     arguments = {
         "backend": backend, "variant": variant, "mode": mode, "device": settings.device,
         "shape": [batch, settings.heads, length, head_dim], "dtype": settings.dtype,

@@ -12,21 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orbits.runs.cell import Outcome, Skipped
+from orbits.runs.cell import Outcome
 from orbits.runs.deferred import deferred
 
 do_bench = deferred("triton.testing:do_bench")
 CPU_REPEATS = 5
 NEEDS_GPU = "needs a CUDA device"
-
-
-def leave_out(reason: str) -> Outcome:
-    """Skip a case that is not measured here.
-
-    Raises:
-        Skipped: Always.
-    """
-    raise Skipped(reason)
 
 
 def outcome(metrics: dict[str, float], device: str) -> Outcome:

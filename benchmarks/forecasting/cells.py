@@ -17,7 +17,7 @@ from benchmarks.forecasting.learner import ForecastData
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job
 from benchmarks.variants import variants
-from orbits.runs.cell import Cell, Outcome, Progress, Skipped
+from orbits.runs.cell import Cell, Outcome, Progress, leave_out
 from orbits.runs.result import Case, Metric
 from orbits.runs.study import Study
 from worldmodel.data.sequences import Sequences
@@ -39,7 +39,7 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
             file = series.find(name, settings.data)
         except series.Missing as reason:
             case = Case(study.name, MEASUREMENT, "all", setting={"series": label})
-            made.append(Cell(missing, case, {"why": str(reason)}))
+            made.append(Cell(leave_out, case, {"why": str(reason)}))
             continue
         data: dict[str, Any] = {"name": label, "gaps": settings.gaps, "drop": list(settings.drop)}
         data |= {"n_val": settings.n_val, "n_test": settings.n_test}
@@ -85,15 +85,6 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
                 learners.check(job)
                 case = Case(study.name, MEASUREMENT, label, seed=seed, setting={**task, "lr": lr})
                 yield Cell(train_and_test, case, {"job": job})
-
-
-def missing(why: str) -> Outcome:
-    """Skip a series.
-
-    Raises:
-        Skipped: Always: its file is not there.
-    """
-    raise Skipped(why)
 
 
 def train_and_test(

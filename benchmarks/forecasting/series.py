@@ -18,7 +18,6 @@ from matplotlib import cbook
 from benchmarks.forecasting import orbital
 
 Array = npt.NDArray[np.float64]
-GAPS = ("refuse", "carry")
 TRAIN, TEST = 0.7, 0.2
 """Shares of training and test of a series without published parts; validation has the rest."""
 

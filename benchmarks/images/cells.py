@@ -22,7 +22,7 @@ from benchmarks.images.learner import ImageData
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job
 from benchmarks.variants import variants
-from orbits.runs.cell import Cell, Outcome, Progress, Skipped
+from orbits.runs.cell import Cell, Outcome, Progress, leave_out
 from orbits.runs.result import Case, Metric
 from orbits.runs.study import Study
 
@@ -54,7 +54,7 @@ def cells(study: Study, settings: Images) -> list[Cell]:
                 n_classes = len(image_folder.read(settings.data).classes)
             except image_folder.Missing as reason:
                 case = Case(study.name, MEASUREMENT, "all", setting={"task": name})
-                made.append(Cell(missing, case, {"why": str(reason)}))
+                made.append(Cell(leave_out, case, {"why": str(reason)}))
                 continue
             inputs = {"images": Path(str(settings.data))}
         for cell in _of_task(study, settings, task, n_classes):
@@ -103,15 +103,6 @@ def _check(job: Job, name: str) -> None:
         learners.check(job)
     except TypeError as error:
         raise ValueError(f"{name} cannot be an encoder: {error}") from None
-
-
-def missing(why: str) -> Outcome:
-    """Skip a task.
-
-    Raises:
-        Skipped: Always: its images are not there.
-    """
-    raise Skipped(why)
 
 
 def train_and_test(

@@ -8,19 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 
-from benchmarks import learners
-from benchmarks.training import CHECKPOINT
+from benchmarks import training
 from benchmarks.training_options import Job
 from orbits import motion, protocols, shifts
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval, r_squared
-from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
-from worldmodel.models.trained import TrainedModel
 from worldmodel.probes.implied.asked import Prompts
 from worldmodel.probes.implied.references import continuations, truths
 from worldmodel.probes.motion import rollout
@@ -69,7 +65,8 @@ def carried(
     Returns:
         An outcome for each place where orbits are continued, the first with the next points too.
     """
-    protocol, model = _protocol(data, world), _model(pretrained, job)
+    protocol = _protocol(data, world)
+    model = training.trained_or_not(pretrained, job, NextTokenModel)
     asked = dict(_prompts(protocol, n))
     held = asked[INSIDE].test
     next_points = rollout.next_point(model, protocol, held.world)
@@ -112,7 +109,7 @@ def read_outs(
         pretrained: As for :func:`carried`.
         job: Likewise.
     """
-    features = hidden_states(_model(pretrained, job))
+    features = hidden_states(training.trained_or_not(pretrained, job, NextTokenModel))
     return _read(features, _protocol(data, world), n, labels, body)
 
 
@@ -131,18 +128,6 @@ def _read(features: Features, protocol: Protocol, n: int, labels: int, body: str
         layer, target = place.split("/")
         layers.setdefault(layer, {})[f"r2_{target}"] = r_squared(*sums.T)
     return [Outcome(metrics, setting={"layer": layer}) for layer, metrics in layers.items()]
-
-
-def _model(pretrained: Path | None, job: Job | None) -> NextTokenModel:
-    model: TrainedModel
-    if pretrained is not None:
-        model = load_model(pretrained / CHECKPOINT)
-    else:
-        assert job is not None
-        lightning.seed_everything(job["seed"], verbose=False)
-        model = learners.build(job)
-    assert isinstance(model, NextTokenModel)
-    return model.eval()
 
 
 def _protocol(data: Plain, world: Mapping[str, Any]) -> Protocol:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import lightning
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks import learners, training
-from benchmarks.training import CHECKPOINT, CURVES
+from benchmarks import training
+from benchmarks.training import CURVES
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
 from benchmarks.worlds.families import FAMILIES
@@ -25,9 +24,7 @@ from orbits.runs.cell import Outcome, Progress
 from worldmodel.controls.linear_autoregression import LinearAutoregression
 from worldmodel.controls.orbit_table import OrbitTable
 from worldmodel.data.mixture import tell
-from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
-from worldmodel.models.trained import TrainedModel
 from worldmodel.probes.motion.held_out import (
     HeldOutSystems,
     batches,
@@ -75,10 +72,9 @@ def ask_model(
     truths: Path,
 ) -> list[Outcome]:
     """Ask a trained world model."""
-    model = load_model(pretrained / CHECKPOINT)
-    assert isinstance(model, MixtureModel)
+    model = training.trained(pretrained, MixtureModel)
     asked = Asked.of(world, tested, prompts, n_test)
-    return _asked_model(model.eval(), asked, mixture, span, n_read, truths)
+    return _asked_model(model, asked, mixture, span, n_read, truths)
 
 
 def ask_random_weights(
@@ -93,11 +89,9 @@ def ask_random_weights(
     truths: Path,
 ) -> list[Outcome]:
     """Ask a model with random weights, those that a training of its job starts from."""
-    lightning.seed_everything(job["seed"], verbose=False)
-    model = learners.build(job)
-    assert isinstance(model, MixtureModel)
+    model = training.untrained(job, MixtureModel)
     asked = Asked.of(world, tested, prompts, n_test)
-    return _asked_model(model.eval(), asked, mixture, span, n_read, truths)
+    return _asked_model(model, asked, mixture, span, n_read, truths)
 
 
 def ask_control(
@@ -140,15 +134,7 @@ def ask_family(
     job: Job | None = None,
 ) -> list[Outcome]:
     """Ask a model for worlds of another family; one of random weights where there is a job."""
-    model: TrainedModel
-    if pretrained is not None:
-        model = load_model(pretrained / CHECKPOINT)
-    else:
-        assert job is not None
-        lightning.seed_everything(job["seed"], verbose=False)
-        model = learners.build(job)
-    assert isinstance(model, MixtureModel)
-    model.eval()
+    model = training.trained_or_not(pretrained, job, MixtureModel)
 
     def continued(test: HeldOutSystems, rows: int) -> Array:
         seen = {name: test.batch[name] for name in ("tokens", "coordinates")}

@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import lightning
-
-from benchmarks import learners
-from benchmarks.training import CHECKPOINT
+from benchmarks import training
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import Asked
 from benchmarks.worlds.names import EXCHANGE, MIXTURE
@@ -25,9 +22,7 @@ from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.result import Result
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
-from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
-from worldmodel.models.trained import TrainedModel
 from worldmodel.probes.implied.asked import in_words
 from worldmodel.probes.implied.words import together
 from worldmodel.probes.law import words
@@ -74,19 +69,12 @@ def exchange(
         pretrained: The folder of the training.
         job: What the model would have been trained as.
     """
-    model: TrainedModel
-    if pretrained is not None:
-        model = load_model(pretrained / CHECKPOINT)
-    else:
-        assert job is not None
-        lightning.seed_everything(job["seed"], verbose=False)
-        model = learners.build(job)
-    assert isinstance(model, MixtureModel)
+    model = training.trained_or_not(pretrained, job, MixtureModel)
     only = ROWS if pretrained is not None else (LAST_STEP,)
     return [
         dataclasses.replace(outcome, setting={"law": law, **outcome.setting})
         for law, pair in _pairs(world, exponents, n)
-        for outcome in ask(model.eval(), pair, only)
+        for outcome in ask(model, pair, only)
     ]
 
 

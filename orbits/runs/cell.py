@@ -52,6 +52,15 @@ class Skipped(Exception):
     """Something a cell needs cannot be reached, say a download; the next run tries again."""
 
 
+def leave_out(why: str) -> Outcome:
+    """Compute nothing: the function of a cell that cannot be computed here.
+
+    Raises:
+        Skipped: Always.
+    """
+    raise Skipped(why)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What the function of a cell returns.

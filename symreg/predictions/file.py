@@ -67,18 +67,6 @@ class Predictions:
         """The share of points whose prediction has no logarithm, which no figure can cover."""
         return points.usable(self.X, self.force_predicted, at_least=0)[1]
 
-    def subsample(self, seed: int, n: int = 1000) -> Predictions:
-        """Return ``n`` points drawn without replacement (all, if there are fewer), in file order.
-
-        Vafa et al. (2025) draw 1000 points per search likewise.
-        """
-        if n < 1:
-            raise ValueError(f"cannot draw {n} points; n must be positive")
-        if n >= len(self):
-            return self
-        rng = np.random.default_rng(seed)
-        return self._take(np.sort(rng.choice(len(self), n, replace=False)))
-
     def split(self, seed: int, n: int = 1000) -> tuple[Predictions, Predictions]:
         """Return points to search, and points of other sequences to judge what was found.
 

@@ -19,7 +19,6 @@ from worldmodel.probes.quantities import READ_OUTS
 
 Array = npt.NDArray[np.float64]
 
-NEWTONIAN = ("log_force", "force_vector")
 KEPLERIAN = ("semi_major", "semi_minor", "eccentricity_vector")
 ELLIPSES = ("eccentricity", *KEPLERIAN)
 """What exists under Newton's law alone."""

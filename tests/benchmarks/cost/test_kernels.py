@@ -9,6 +9,7 @@ import torch
 from attention import get, reference
 from benchmarks.cost import comparison, eager, kernel_call, kernels, timing
 from orbits.runs import study
+from orbits.runs.cell import leave_out
 from orbits.runs.result import Case, Metric, Result
 
 
@@ -84,7 +85,7 @@ GPU = kernels.STUDY.settings("gpu", lengths=[1024, 4096, 16384])
 
 def left_out(cell):
     """Return why a cell measures nothing, or None."""
-    return cell.arguments["reason"] if cell.function is timing.leave_out else None
+    return cell.arguments["why"] if cell.function is leave_out else None
 
 
 def test_every_shape_has_a_cell_or_a_reason():

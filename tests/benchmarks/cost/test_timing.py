@@ -2,11 +2,9 @@
 
 import time
 
-import pytest
 import torch
 
 from benchmarks.cost import timing
-from orbits.runs.cell import Skipped
 
 
 def test_a_storage_is_counted_once_and_what_is_given_never():
@@ -33,8 +31,3 @@ def test_what_was_freed_is_not_taken_for_what_came_in_its_place():
 def test_seconds_are_those_of_the_clock_on_the_wall():
     found = timing.times(lambda: time.sleep(0.01), "cpu")
     assert 0.01 <= found["seconds_20"] <= found["seconds"] <= found["seconds_80"]
-
-
-def test_a_case_that_is_left_out_is_skipped_with_its_reason():
-    with pytest.raises(Skipped, match="O\\(L\\^2\\) memory"):
-        timing.leave_out("O(L^2) memory")

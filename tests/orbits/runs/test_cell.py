@@ -87,6 +87,11 @@ def test_a_metric_of_the_wrong_shape_fails_its_cell_alone(tmp_path):
     assert "ValueError" in record["results"][0]["error"]
 
 
+def test_a_cell_that_is_left_out_is_skipped_with_its_reason(tmp_path):
+    record = cell.compute(Cell(cell.leave_out, CASE, {"why": "no such file"}), tmp_path)
+    assert [(x["status"], x["error"]) for x in record["results"]] == [("skipped", "no such file")]
+
+
 def test_finished_pieces_survive_a_failure(tmp_path):
     one = Cell(cells.in_pieces, CASE, {"log": str(tmp_path / "log")})
     assert not cell.succeeded(cell.compute(one, tmp_path))

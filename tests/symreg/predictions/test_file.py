@@ -199,20 +199,6 @@ def test_constants_in_a_table_are_columns(tmp_path):
     assert (row["model"], row["seed"]) == ("k-NN, 2", 4)
 
 
-def test_subsample_is_a_draw_without_replacement_that_the_seed_decides(tmp_path):
-    data = predictions.read(save(tmp_path / "p.npz"))
-    one, same, other = (data.subsample(seed, n=20) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.X, same.X)
-    assert not np.array_equal(one.X, other.X)
-    assert len(np.unique(one.X[:, 0])) == 20
-    rows = {tuple(row) for row in np.column_stack([data.X, data.force_predicted])}
-    assert {tuple(row) for row in np.column_stack([one.X, one.force_predicted])} <= rows
-    assert one.vectors["force_vector"][:, 0] == pytest.approx(one.force)
-    assert data.subsample(0, n=1000) is data
-    with pytest.raises(ValueError, match="positive"):
-        data.subsample(0, n=0)
-
-
 def points(n, sequence_id=None, usable=None):
     """Return n points, told apart by r, that anything may be done to."""
     r = np.arange(1.0, n + 1)
