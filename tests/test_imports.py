@@ -1,5 +1,7 @@
 """The shape of the house: no circle of imports between modules, and few loose files."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import grimp
@@ -36,3 +38,27 @@ def test_no_modules_import_one_another():
 def test_few_files_lie_loose(package):
     loose = sorted(path.name for path in (ROOT / package).glob("*.py"))
     assert len(loose) <= LOOSE, loose
+
+
+REPORTS = """
+import sys
+from benchmarks.__main__ import packages
+from orbits.runs import studies
+from orbits.runs.deferred import load
+
+for name in studies.preset_files(packages()):
+    study = type(studies.get(packages(), name))
+    for part in ("report", "tables", "figures", "sentences"):
+        if path := getattr(vars(study).get(part), "path", None):
+            load(path)
+            assert "torch" not in sys.modules, path
+            print(path)
+"""
+
+
+@pytest.mark.full
+def test_reports_need_no_torch():
+    command = [sys.executable, "-c", REPORTS]
+    loaded = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert loaded.returncode == 0, loaded.stderr
+    assert len(loaded.stdout.split()) > 10

@@ -12,6 +12,7 @@ import lightning
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.implied.names import BELIEVER, FITTED, MIDDLE
 from benchmarks.training import CHECKPOINT
 from orbits import protocols
 from orbits.arithmetic import Array
@@ -27,12 +28,6 @@ from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompt
 from worldmodel.probes.motion.held_out import HeldOutSystems, mean_of
 
 FITS, ORBITS = "fits.npz", "orbits.npz"
-BELIEVER = "orbit fit by the training's law"
-FITTED = 150
-"""Sequences at most to which orbits of another law are fitted, which takes long."""
-MIDDLE = 1.0
-"""AU. An orbit is near if its median distance in the prompt is below: the middle of the semi-major
-axes of ``identifiable``."""
 
 Plain = dict[str, Any]
 

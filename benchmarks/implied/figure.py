@@ -19,9 +19,9 @@ from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, TRUTH, looks
 from orbits.runs.result import Result
 from orbits.runs.study import Study
-from worldmodel.probes.implied.asked import in_words
+from worldmodel.controls.names import IN_BINS
 from worldmodel.probes.implied.figures import Drawn, continued
-from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.looks import bars
 
 CAPTION = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.implied.scores import Row, bins, laws_of, models
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
 from orbits.runs.table import NOTHING, Column, Table, Value
-from worldmodel.probes.implied.asked import in_words
+from worldmodel.probes.implied.names import in_words
 
 TITLE = "Differences between attentions, seed by seed"
 SHARE = "S"

@@ -11,10 +11,9 @@ from orbits import laws
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
-from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.asked import SHIFT, in_words
+from worldmodel.controls.names import IN_BINS, TABLE, TRUE
 from worldmodel.probes.implied.followed import followed
-from worldmodel.probes.implied.references import IN_BINS, TRUE
+from worldmodel.probes.implied.names import SHIFT, in_words
 
 EXPONENT = "exponent_within"
 MODEL, TWIN = "pretrained", "untrained"

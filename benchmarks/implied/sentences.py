@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.implied import pairs
-from benchmarks.implied.cells import MIDDLE
+from benchmarks.implied.names import MIDDLE
 from benchmarks.implied.scores import Place, Row, bins, keeps, laws_of, models, rows, table_of
 from benchmarks.worlds.sentences import IMPOSES, INFERS
 from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import mean_over_seeds
-from worldmodel.probes.implied.asked import in_words
+from worldmodel.probes.implied.names import in_words
 
 OFF = ("first_error", "last_error", "own_law_error")
 

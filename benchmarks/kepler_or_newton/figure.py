@@ -22,7 +22,7 @@ from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, CONTROL, LINES, MARKERS, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.study import Study
-from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.controls.names import IN_BINS
 
 CAPTION = (
     "Above: mean R² of read-outs of the force (ln F and its vector) and of the orbit's shape (semi-"

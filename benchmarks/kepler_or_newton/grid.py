@@ -23,7 +23,8 @@ from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
 from worldmodel.models.backbone import reach
-from worldmodel.probes.read_out import BODIES, recent_name
+from worldmodel.probes.quantities import BODIES
+from worldmodel.probes.read_out import recent_name
 
 NAME = "kepler_or_newton"
 

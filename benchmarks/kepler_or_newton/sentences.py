@@ -21,8 +21,7 @@ from benchmarks.published import compare
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.study import Study
-from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.controls.names import IN_BINS, TABLE
 
 RECIPE = f"least squares and noise of {PUBLISHED['noise']} AU"
 SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}

@@ -9,7 +9,7 @@ from benchmarks.kepler_or_newton.scores import FORCE, HEADINGS, SHAPE, BySeed, C
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over_seeds
-from worldmodel.probes.read_out import BODIES
+from worldmodel.probes.quantities import BODIES
 
 MODELS = "World models by head, noise, context and attention"
 MODELS_CAPTION = (

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from orbits.runs.result import Metric, Result
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over_seeds
-from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.references import IN_BINS
+from worldmodel.controls.names import IN_BINS, TABLE
 from worldmodel.probes.implied.words import together
 
 TITLE = "World models"

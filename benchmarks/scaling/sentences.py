@@ -10,7 +10,7 @@ from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.study import Study
-from worldmodel.probes.implied.references import FIT
+from worldmodel.controls.names import FIT
 
 MISSED = "missed"
 

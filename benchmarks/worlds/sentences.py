@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.worlds import exchange
+from benchmarks.worlds import exchange_report
 from benchmarks.worlds.names import (
     ALONE,
     CEILING,
@@ -46,7 +46,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said += [line for row in lawful for line in _leak(row, found)]
     said += _read_out(models, found, longest)
     said += [line for family in families(results) for line in _family(family, results)]
-    return said + exchange.sentences(results)
+    return said + exchange_report.sentences(results)
 
 
 def _family(family: str, results: Sequence[Result]) -> list[str]:

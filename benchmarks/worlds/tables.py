@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from benchmarks.worlds import exchange
+from benchmarks.worlds import exchange_report
 from benchmarks.worlds.families import FAMILIES
 from benchmarks.worlds.names import (
     ALONE,
@@ -71,7 +71,7 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
             made.append(
                 dataclasses.replace(table, title=f"{table.title}: {family}", caption=caption)
             )
-    made.append(exchange.table(results))
+    made.append(exchange_report.table(results))
     return [table for table in made if table.rows]
 
 

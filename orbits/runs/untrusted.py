@@ -44,4 +44,6 @@ def markdown(text: str, marks: str = ACTIVE) -> str:
 
 
 def _visible(text: str) -> str:
+    if text.isprintable():  # nearly always, and a report has millions
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

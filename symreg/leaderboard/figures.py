@@ -44,6 +44,8 @@ OUTCOMES = dict(
         strict=True,
     )
 )
+MOST = 10
+"""Model seeds of a row whose residuals are drawn, and searches whose fronts are: the first."""
 UNITS = {"r": "r (AU)", "m1": "m1 (solar masses)", "m2": "m2 (solar masses)"}
 
 
@@ -110,15 +112,15 @@ def spread(rows: Sequence[Row]) -> bytes | None:
 
 
 def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
-    """Draw the Pareto fronts of all searches of each row, loss against complexity.
+    """Draw the Pareto fronts of the first searches of each row, loss against complexity.
 
     A dot marks the formula that was chosen. The loss and the complexity are each engine's own.
     """
-    searches_of = [
-        (row, [x for x in _results_of(row, results, SEARCH) if x.details.get("front")])
-        for row in rows
+    panels = [
+        (row, [result for result in searches if result.details.get("front")][:MOST])
+        for row, searches in _with_results(rows, results, SEARCH)
     ]
-    panels = [(row, searches) for row, searches in searches_of if searches]
+    panels = [(row, searches) for row, searches in panels if searches]
     if not panels:
         return None
     engines = sorted({str(x.case.get("engine")) for _, searches in panels for x in searches})
@@ -145,15 +147,13 @@ def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
 def residuals(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
     """Draw ln(predicted / true) of each row against r, m1 and m2: median and 5-95% band of bins.
 
-    One line and one band per model seed.
+    One line and one band for each of the first model seeds.
     """
-    bins_of = [
-        (row, [x.details.get("residuals") for x in _results_of(row, results, FORCES)])
-        for row in rows
-    ]
     panels = [
-        (row, binned) for row, all_seeds in bins_of if (binned := list(filter(None, all_seeds)))
+        (row, [bins for each in seeds if (bins := each.details.get("residuals"))][:MOST])
+        for row, seeds in _with_results(rows, results, FORCES)
     ]
+    panels = [(row, binned) for row, binned in panels if binned]
     if not panels:
         return None
     shape: dict[str, Any] = {"nrows": len(panels), "ncols": len(NAMES), "squeeze": False}
@@ -254,10 +254,16 @@ def _front(axis: Axes, search: Result, colour: str) -> None:
             axis.plot(size, loss, "o", color=colour, ms=4.5, mec="white", mew=0.6, zorder=3)
 
 
-def _results_of(row: Row, results: Sequence[Result], kind: str) -> list[Result]:
-    """Return the results of a row that succeeded."""
-    of_kind = (x for x in measured(results, row.law) if x.ok and x.case.kind == kind)
-    return [result for result in of_kind if row_key(result.case) == row.key]
+def _with_results(
+    rows: Sequence[Row], results: Sequence[Result], kind: str
+) -> list[tuple[Row, list[Result]]]:
+    """Return each row with its results of a kind that succeeded."""
+    by_row: dict[tuple[str, ...], list[Result]] = {row.key: [] for row in rows}
+    for law in {row.law for row in rows}:
+        for result in measured(results, law):
+            if result.ok and result.case.kind == kind and row_key(result.case) in by_row:
+                by_row[row_key(result.case)].append(result)
+    return [(row, by_row[row.key]) for row in rows]
 
 
 def _mark(colour: str, text: str) -> Line2D:

@@ -24,8 +24,8 @@ CAPTIONS = {
     "spread": "What the searches picked, beside the exponents of the same predictions. The law "
     "picked may change from search to search while the exponents stand still.",
     "residuals": "ln(predicted / true) against each variable: median and 5-95% band of equally "
-    "filled bins, one line per model seed. Zero is a perfect model.",
-    "fronts": "Pareto fronts of all searches of each row. A dot is the formula that was chosen; "
+    "filled bins, one line per model seed, up to ten. Zero is a perfect model.",
+    "fronts": "Pareto fronts of each row's searches, up to ten. A dot is the chosen formula; "
     "loss and complexity are each engine's own and do not compare between engines.",
 }
 

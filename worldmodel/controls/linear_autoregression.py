@@ -15,8 +15,6 @@ from orbits.arithmetic import Array
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
-FILTER = "linear autoregression"
-"""Its name in tables."""
 STEPS = 12
 """Time steps that it looks back."""
 N_SEQUENCES = 1000

@@ -17,8 +17,6 @@ from orbits.arithmetic import Array
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
-TABLE = "nearest training orbit"
-"""Its name in tables."""
 STEPS = 12
 """Time steps of the past that are compared, of both bodies."""
 N_SEQUENCES = 20_000

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from orbits.runs.result import Quantity
 
+BODIES = {"planet": 0, "star": 1}
+"""Whose rows are read, and the first of them."""
 READ_OUTS = {
     "position": "position",
     "velocity": "velocity",

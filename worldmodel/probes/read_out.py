@@ -24,11 +24,11 @@ from worldmodel.models.gpt_world import layers as layers
 from worldmodel.models.gpt_world import world_model
 from worldmodel.models.predictions import read_rows
 from worldmodel.probes.orbit_targets import Array, targets
+from worldmodel.probes.quantities import BODIES
 from worldmodel.probes.settings import Settings
 from worldmodel.world_model import is_exact, seen
 
 AT_ONCE = 250
-BODIES = {"planet": 0, "star": 1}
 """Rows that are read, by how far they lie behind the planet's."""
 
 Features = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]

@@ -14,6 +14,7 @@ from typing import Any
 from orbits.runs.result import Result
 from orbits.runs.statistics import Comparison, compare
 from orbits.runs.verdict import Seeds, shown
+from worldmodel.controls.names import TABLE
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 
@@ -22,7 +23,6 @@ UNTRAINED = ("untrained", "untrained + ridge")
 TABLES = ("k-NN on the true state", "2-NN on the true state")
 """Look-up tables of the true state, of which some stand among the oracles."""
 
-TABLE = "nearest training orbit"
 NEAR = 0.25
 """Distance of exponents up to which a model goes on as the table does; laws are 0.5 apart."""
 

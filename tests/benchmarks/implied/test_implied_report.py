@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from benchmarks.implied.cells import BELIEVER
 from benchmarks.implied.implied import STUDY
+from benchmarks.implied.names import BELIEVER
 from benchmarks.implied.scores import keeps, models, one, rows
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units

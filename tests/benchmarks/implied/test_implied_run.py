@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 from benchmarks.__main__ import main
-from benchmarks.implied.cells import BELIEVER, measured
+from benchmarks.implied.cells import measured
+from benchmarks.implied.names import BELIEVER
 from orbits import protocols
 from orbits.runs import folder
 from worldmodel.probes.implied import references

@@ -6,13 +6,14 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.training import CHECKPOINT
 from benchmarks.worlds import names
-from benchmarks.worlds.exchange import DONORS, ROWS, TITLE
+from benchmarks.worlds.exchange import ROWS
+from benchmarks.worlds.exchange_report import DONORS, TITLE
 from orbits.runs import folder
+from worldmodel.controls.names import IN_BINS
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.implied.references import IN_BINS
-from worldmodel.probes.law.exchange import NOTHING, OTHER_LAW, WHOLE
+from worldmodel.probes.donors import NO_DONOR, OTHER_LAW, WHOLE
 
 TINY = (
     *("run", "worlds", "--preset", "tiny", "--executor", "here", "--steps", "3", "--prompts", "4"),
@@ -47,7 +48,7 @@ def test_everything_is_asked(tiny):
             held_out = "bias@0.7" if family == "softened" else "bias@40"
             assert {"S", held_out, "error@held-out"} <= set(result.metrics)
     given = [x for x in results if x.case.kind == names.EXCHANGE and x.case.arm == names.MIXTURE]
-    assert {x.case.setting["donor"] for x in given} == {NOTHING, *DONORS}
+    assert {x.case.setting["donor"] for x in given} == {NO_DONOR, *DONORS}
     assert {x.case.setting["rows"] for x in given} == {WHOLE, *ROWS}
     bins = [x for x in results if x.case.variant == IN_BINS]
     (whole,) = (x for x in bins if x.case.setting["donor"] == OTHER_LAW)

@@ -13,6 +13,7 @@ from worldmodel.controls.ridge import ridge_readout, with_ridge_head
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.donors import CHANGED, OTHER, RANDOM
 from worldmodel.probes.force.head import labelled
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.motion import exchange, response
@@ -20,12 +21,9 @@ from worldmodel.probes.motion.held_out import HeldOutSystems, tensors
 from worldmodel.probes.motion.interventions import with_mass
 from worldmodel.probes.motion.quantities import Force, Motion
 from worldmodel.probes.motion.residual import (
-    CHANGED,
     DONORS,
     EVERY,
-    OTHER,
     PLANETS,
-    RANDOM,
     STARS,
     donors,
     exchanged,

@@ -12,20 +12,18 @@ from worldmodel import probes
 from worldmodel.models.load import load_model
 from worldmodel.models.rollout import rollout_with_places
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.law import words
-from worldmodel.probes.law.exchange import (
+from worldmodel.probes.donors import (
     CONTROLS,
     EVERY,
     LAST_STEP,
-    NOTHING,
+    NO_DONOR,
     OTHER_LAW,
     PARTNERS,
     SAME_LAW,
     WHOLE,
-    Change,
-    ask,
-    whole,
 )
+from worldmodel.probes.law import words
+from worldmodel.probes.law.exchange import Change, ask, whole
 from worldmodel.probes.law.exchange_law import others
 from worldmodel.probes.law.pairs import pairs
 from worldmodel.probes.motion.held_out import rolled_out, tensors
@@ -90,7 +88,7 @@ def test_the_truth_is_the_unit_and_another_mass_is_no_law(pair):
     assert whole_change["share_exponent"].value == pytest.approx(1)
     assert abs(same["share_exponent"].value) < 0.4, "few short orbits in coarse bins"
     assert whole_change["share_law"].low > 0.3
-    nothing = found(outcomes, donor=NOTHING)
+    nothing = found(outcomes, donor=NO_DONOR)
     assert nothing["share_path"].value == nothing["share_exponent"].value == 0
     halfway = (pair.own.observed + pair.other.observed) / 2
     half = Change(pair).measured(pair.own.observed, halfway)

@@ -22,9 +22,10 @@ from worldmodel.models.orbit import ForceModel
 from worldmodel.probes import command
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import words
-from worldmodel.probes.implied.asked import WORLDS, all_prompts, in_words, refusal
+from worldmodel.probes.implied.asked import all_prompts, refusal
 from worldmodel.probes.implied.figures import CAPTIONS
 from worldmodel.probes.implied.medians import medians
+from worldmodel.probes.implied.names import WORLDS, in_words
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings

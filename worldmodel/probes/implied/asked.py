@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from orbits import laws, motion, shifts
+from orbits import motion, shifts
 from orbits.arithmetic import Array
 from orbits.implied.pulls import Pulls, of_path
 from orbits.implied.within import within
@@ -26,13 +26,15 @@ from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
 from orbits.systems import is_aliased
 from worldmodel.models.orbit import OrbitModel
+from worldmodel.probes.implied.names import (
+    ROLLOUT,
+    SHIFT,
+    STEPS_OF,
+    TOKEN_OF,
+    WORLDS,
+)
 from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
 
-WORLDS = ("power_1_5", "newton", "power_2_5")
-"""Laws of the prompts, beside that of the training and that of the evaluation."""
-ROLLOUT, ONE_STEP = "rollout", "one step"
-STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
-"""Where prompts have the time steps of another world, are told its token alone, or are shifted."""
 SHOWN = 6
 """Sequences that are drawn: the first ones, whatever they look like."""
 TRIED = 300
@@ -209,11 +211,3 @@ def refusal(protocol: Protocol) -> str | None:
             f"{protocol.name!r}, which end at {protocol.high:g} AU; take prompts of another law"
         )
     return None
-
-
-def in_words(law: str) -> str:
-    """Return a law of m1 m2 as its power of the distance, and any other by its name."""
-    exponents = laws.get(law).exponents
-    if exponents is None or (exponents["m1"], exponents["m2"]) != (1, 1):
-        return law
-    return f"r^{exponents['r']:g}"

@@ -18,10 +18,8 @@ from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, legend,
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, PALE, TRUTH
 from orbits.runs.result import Result
-from worldmodel.controls.linear_autoregression import FILTER
-from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.asked import SHIFT, in_words
-from worldmodel.probes.implied.references import IN_BINS, TRUE
+from worldmodel.controls.names import FILTER, IN_BINS, TABLE, TRUE
+from worldmodel.probes.implied.names import SHIFT, in_words
 from worldmodel.probes.implied.words import by_prompt, is_own, together
 from worldmodel.probes.looks import Looks, is_control
 from worldmodel.probes.motion.film import film, tracks

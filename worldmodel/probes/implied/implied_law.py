@@ -35,15 +35,9 @@ from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, figures, references, words
-from worldmodel.probes.implied.asked import (
-    ONE_STEP,
-    SHIFT,
-    STEPS_OF,
-    TOKEN_OF,
-    Prompts,
-    all_prompts,
-)
+from worldmodel.probes.implied.asked import Prompts, all_prompts
 from worldmodel.probes.implied.medians import medians
+from worldmodel.probes.implied.names import ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
 

@@ -10,12 +10,11 @@ from orbits.arithmetic import Array
 from orbits.ceiling import fit
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
-from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
-from worldmodel.controls.orbit_table import TABLE, orbit_table
+from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
+from worldmodel.controls.names import CUBIC, FILTER, FIT, IN_BINS, TABLE, TRUE
+from worldmodel.controls.orbit_table import orbit_table
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next
 
-TRUE, IN_BINS = "true orbit", "true orbit in bins"
-FIT, CUBIC = "orbit fit", "cubic extrapolation"
 Named = tuple[str, str, Array]
 """Variant, arm and rows [N, T, 2] in AU."""
 _CUBIC = (-1, 4, -6, 4)

@@ -8,8 +8,9 @@ from statistics import fmean
 from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
-from worldmodel.controls.orbit_table import TABLE
-from worldmodel.probes.implied.asked import (
+from worldmodel.controls.names import IN_BINS, TABLE
+from worldmodel.probes.implied.followed import followed
+from worldmodel.probes.implied.names import (
     ONE_STEP,
     ROLLOUT,
     SHIFT,
@@ -18,8 +19,6 @@ from worldmodel.probes.implied.asked import (
     WORLDS,
     in_words,
 )
-from worldmodel.probes.implied.followed import followed
-from worldmodel.probes.implied.references import IN_BINS
 from worldmodel.probes.looks import Looks, is_control, own_setting
 
 EXPONENT = "exponent_within"

@@ -22,24 +22,27 @@ from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval, bootstrap
 from orbits.runs.statistics.bootstrap import percentiles
 from worldmodel.models.orbit import NextTokenModel
+from worldmodel.probes.donors import (
+    CHANGED,
+    CONTROLS,
+    EVERY,
+    LAST_STEP,
+    NO_DONOR,
+    OTHER,
+    OTHER_LAW,
+    PARTNERS,
+    SAME_LAW,
+    WHOLE,
+)
 from worldmodel.probes.law.pairs import Pairs
 from worldmodel.probes.motion.held_out import HeldOutSystems, batches, rolled_out, tensors
-from worldmodel.probes.motion.residual import CHANGED, OTHER, RANDOM, donors, exchanged, stages
+from worldmodel.probes.motion.residual import donors, exchanged, stages
 from worldmodel.probes.read_out import layers
 
 AHEAD = 6
 """Steps after a prompt over which paths are compared; later ones are out of phase."""
-OTHER_LAW, SAME_LAW = "other law", "same law, other masses"
-PARTNERS = (OTHER_LAW, SAME_LAW)
-CONTROLS = (OTHER, RANDOM)
-"""Donors: the two partners; another system of the own law, and a random direction as long as the
-step to the other law's residual."""
-LAST_STEP, EVERY = "last step", "every row"
 EARLIER = (1, 2, 4, 8)
 """Steps before the last one that are exchanged, too, one at a time."""
-WHOLE = "-"
-"""Stage and rows where the partner itself is shown, and where nothing is exchanged."""
-NOTHING = "nothing"
 N_BOOT, SEED = 200, 0
 
 Rows = dict[str, slice]
@@ -119,7 +122,7 @@ def whole(pair: Pairs, answer: Ask, change: Change | None = None) -> list[Outcom
     change = Change(pair) if change is None else change
     before = answer(pair.own)
     shown = {OTHER_LAW: answer(pair.other), SAME_LAW: answer(pair.heavier)}
-    return change.outcomes(WHOLE, WHOLE, before, {NOTHING: before, **shown})
+    return change.outcomes(WHOLE, WHOLE, before, {NO_DONOR: before, **shown})
 
 
 class Change:

@@ -27,9 +27,10 @@ from orbits.runs.result import Result
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.donors import LAST_STEP
 from worldmodel.probes.implied import asked, references
 from worldmodel.probes.law import figure, words
-from worldmodel.probes.law.exchange import LAST_STEP, ask, whole
+from worldmodel.probes.law.exchange import ask, whole
 from worldmodel.probes.law.pairs import Pairs, pairs
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings

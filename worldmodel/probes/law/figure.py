@@ -10,8 +10,8 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import shares
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
-from worldmodel.probes.implied.asked import in_words
-from worldmodel.probes.law.exchange import OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.donors import OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.looks import Looks, is_control, own_setting, together
 
 CAPTION = (

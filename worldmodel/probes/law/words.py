@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orbits.runs.result import Result
-from worldmodel.probes.implied.asked import in_words
+from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.implied.words import together
-from worldmodel.probes.law.exchange import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.looks import Looks, is_control, own_setting
 
 UNIT = (

@@ -36,6 +36,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from orbits.runs.statistics import bootstrap
+from worldmodel.controls.names import FIT
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -150,7 +151,7 @@ class _Predictors:
 
             predictions[name] = self.pieces.arrays({**world, "name": list(name)}, compute)
         if self.has_fit:
-            name = ("orbit fit", "ceiling")
+            name = (FIT, "ceiling")
             predictions[name] = self.pieces.arrays(
                 {**world, "name": list(name)}, lambda: self.quantity.fitted(test, self.factual)
             )

@@ -30,11 +30,13 @@ from orbits.arithmetic import Array
 from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
+from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
+from worldmodel.controls.names import FILTER
 from worldmodel.controls.ridge import with_ridge_head
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.donors import CHANGED, OTHER, RANDOM
 from worldmodel.probes.force.head import labelled
 from worldmodel.probes.motion import response
 from worldmodel.probes.motion.causal import PROBE as CAUSAL
@@ -43,11 +45,8 @@ from worldmodel.probes.motion.held_out import HeldOutSystems, batches, tensors
 from worldmodel.probes.motion.interventions import Intervention, interventions
 from worldmodel.probes.motion.quantities import Force, Motion, Name, Predictions
 from worldmodel.probes.motion.residual import (
-    CHANGED,
     EVERY,
-    OTHER,
     PLANETS,
-    RANDOM,
     ROWS,
     STARS,
     donors,

@@ -19,7 +19,7 @@ from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result
-from worldmodel.controls.linear_autoregression import FILTER
+from worldmodel.controls.names import FILTER, FIT, IN_BINS
 from worldmodel.probes.looks import Looks, is_control, world_of
 from worldmodel.probes.motion.film import film, tracks
 
@@ -28,8 +28,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "copy last": {"linestyle": "-.", "color": "#999999"},
     "linear extrapolation": {"linestyle": (0, (7, 2, 1, 2, 1, 2)), "color": "#666666"},
     FILTER: {"linestyle": (0, (1, 2)), "color": "#444444"},
-    "true orbit in bins": {"linestyle": ":", "color": TRUTH},
-    "orbit fit": {"linestyle": "--", "color": TRUTH},
+    IN_BINS: {"linestyle": ":", "color": TRUTH},
+    FIT: {"linestyle": "--", "color": TRUTH},
 }
 """Looks of references."""
 

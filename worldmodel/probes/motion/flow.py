@@ -10,8 +10,9 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import shares
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
+from worldmodel.probes.donors import CHANGED
 from worldmodel.probes.looks import Looks, is_control, own_setting, together
-from worldmodel.probes.motion.residual import CHANGED, ROWS
+from worldmodel.probes.motion.residual import ROWS
 
 CAPTION = (
     "How much of a mass's part of the true change an exchange brings about (slope; 1: all, 0: "

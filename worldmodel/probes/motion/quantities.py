@@ -17,7 +17,9 @@ from orbits.arithmetic import Array
 from orbits.ceiling import fit
 from orbits.observation import STAR
 from orbits.protocols import Protocol
-from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
+from worldmodel.controls import names
+from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
+from worldmodel.controls.names import FILTER
 from worldmodel.probes.motion import references
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next, next_points, seen_by
 from worldmodel.world_model import forces
@@ -28,7 +30,7 @@ Predictions = Mapping[str, Array]
 Changes = dict[str, tuple[Array, Array]]
 """Predicted and true changes by quantity, each [N, ...]; zero where nothing is predicted."""
 
-IN_BINS: Name = ("true orbit in bins", "oracle")
+IN_BINS: Name = (names.IN_BINS, "oracle")
 """The truth to within a bin."""
 AT_REST: tuple[Name, ...] = (("no change", "control"), ("copy last", "control"))
 """References that know of no motion: they predict places, but not how they bend."""

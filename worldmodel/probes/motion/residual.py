@@ -16,16 +16,15 @@ from torch import Tensor, nn
 
 from orbits.observation import STAR
 from worldmodel.models.orbit import OrbitModel
+from worldmodel.probes.donors import CHANGED, OTHER, RANDOM
 from worldmodel.probes.read_out import layer_names, layers
 
 STARS, PLANETS, EVERY = "star", "planet", "every"
 ROWS = (STARS, PLANETS, EVERY)
 """Rows that are exchanged."""
-CHANGED, OTHER, RANDOM = "changed system", "another system", "random direction"
 DONORS = (CHANGED, OTHER, RANDOM)
 """What takes the place of the residual: that of the same system with another mass, or a control. A
-random direction is a step from the residual as long as
-that to the changed system's."""
+random direction is a step from the residual as long as that to the changed system's."""
 
 
 def stages(model: OrbitModel) -> dict[str, nn.Module]:

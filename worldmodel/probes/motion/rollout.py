@@ -31,7 +31,8 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from orbits.systems import Systems
-from worldmodel.controls.linear_autoregression import FILTER, linear_autoregression, refusal
+from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
+from worldmodel.controls.names import FILTER, FIT, IN_BINS
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -132,7 +133,7 @@ def next_point_references(protocol: Protocol, world: Systems) -> dict[str, dict[
     test = HeldOutSystems(protocol, world)
     simple = references.last_points(test.observed, test.batch["body"], np.minimum(test.steps, 1))
     if protocol.max_planets == 1:
-        simple["orbit fit"] = fitted_next(test)
+        simple[FIT] = fitted_next(test)
     return {name: _errors(test, points) for name, points in simple.items()}
 
 
@@ -204,9 +205,9 @@ def _slope(values: Array) -> Array:
 def _references(test: HeldOutSystems) -> list[Outcome]:
     """Return the errors of the true orbit, its fit, a linear filter, and bodies at rest or not."""
     outcomes = []
-    orbits = [("true orbit in bins", "oracle", test.observed, test.observed)]
+    orbits = [(IN_BINS, "oracle", test.observed, test.observed)]
     if test.protocol.max_planets == 1:
-        orbits.append(("orbit fit", "ceiling", fitted_next(test), _fitted_free(test)))
+        orbits.append((FIT, "ceiling", fitted_next(test), _fitted_free(test)))
     if refusal(test.protocol) is None:
         linear = linear_autoregression(test.protocol)
         rolled = linear.rollout(test.observed, test.n_prompt)

@@ -1,0 +1,6 @@
+"""Names of those who continue orbits without a model, as results have them; they need no torch."""
+
+TRUE, IN_BINS = "true orbit", "true orbit in bins"
+FIT, CUBIC = "orbit fit", "cubic extrapolation"
+FILTER = "linear autoregression"
+TABLE = "nearest training orbit"
