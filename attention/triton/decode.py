@@ -16,6 +16,7 @@ from torch import Tensor, library
 from attention import reference
 from attention.triton.plan import Plan
 from attention.triton.primitives import distance_bias, dot, narrow, phi, sharpen
+from attention.triton.tiles import blocks, power_of_2
 
 DEAD_BELOW = tl.constexpr(reference.DEAD_BELOW)
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
@@ -321,10 +322,10 @@ def decode(
     q = q.contiguous()
     k, v = _rows_as_they_lie(k, v)
     group, pairs = heads // kv_heads, batch * kv_heads
-    rows = max(16, triton.next_power_of_2(group * length))
-    wanted = triton.cdiv(PROGRAMS, pairs)
-    share = KEYS * triton.cdiv(triton.cdiv(total, KEYS), min(wanted, triton.cdiv(total, KEYS)))
-    splits = triton.cdiv(total, share)
+    rows = max(16, power_of_2(group * length))
+    wanted = blocks(PROGRAMS, pairs)
+    share = KEYS * blocks(blocks(total, KEYS), min(wanted, blocks(total, KEYS)))
+    splits = blocks(total, share)
     if inverse_lengths is not None:
         inverse_lengths = inverse_lengths.to(torch.float32).contiguous()
     else:
@@ -335,7 +336,7 @@ def decode(
     longest = bias[0].numel() if bias is not None else 0
     sizes = heads, group, length, total, share, splits, k.stride(1), k.stride(0), longest
     affine = scale0, scale1, shift0, shift1
-    tiles = {"D": max(16, triton.next_power_of_2(dim)), "DIM": dim, "ROWS": rows}
+    tiles = {"D": max(16, power_of_2(dim)), "DIM": dim, "ROWS": rows}
     per_score = {"UNIT": unit, "PHI": phi, "BIAS": kind, "KEYS": KEYS, **tiles}
     whole = int(p) if p == int(p) and p < 1024 else 0
     with torch.cuda.device(q.device.index if q.is_cuda else -1):

@@ -12,7 +12,6 @@ import warnings
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor, library
 
 from attention.triton import tiles
@@ -235,7 +234,7 @@ class _Call:
         self.q, self.k, self.unit = q, k, unit
         self.total_length = k.shape[2]
         self.longest = bias[0].numel() if bias is not None else 0
-        self.numbers = numbers
+        self.numbers = tuple(numbers)
         self.sharpened, p = sharpen != "none", numbers[-1]
         self.family = "biased" if kind in ("zero", "last") else sharpen
         # Whether du has a bound to scale it by, so that float16 can hold it.
@@ -273,7 +272,7 @@ class _Call:
     def normalise(self, q: Tensor, k: Tensor, *units: Tensor) -> None:
         """Write the directions of q and k and one over their lengths."""
         n_rows = [math.prod(x.shape[:3]) for x in (q, k)]
-        blocks = sum(triton.cdiv(n, ROW_TILE.rows) for n in n_rows)
+        blocks = sum(tiles.blocks(n, ROW_TILE.rows) for n in n_rows)
         with self._device():
             unit_kernel[(blocks,)](
                 q, k, *units, *n_rows,
@@ -290,12 +289,13 @@ class _Call:
             assert arch is not None  # the backend refuses a GPU that no tiles fit
             bits = self.q.element_size() * 8
             tile = tiles.tile(name, self.family, head_dim, bits, arch)
-        blocks = triton.cdiv(length, tile.rows)
+        blocks = tiles.blocks(length, tile.rows)
         if kernel is pre_kernel:
-            blocks = triton.cdiv(self.total_length, tile.rows)
+            blocks = tiles.blocks(self.total_length, tile.rows)
         elif name == "dkdv":
-            blocks = triton.cdiv(self.total_length, tile.keys)
+            blocks = tiles.blocks(self.total_length, tile.keys)
         choices = {**self.choices, **choices, "ROWS": tile.rows, "KEYS": tile.keys}
+        taken = _arguments(kernel)
         with self._device():
             kernel[(blocks * batch * heads,)](
                 *tensors,
@@ -304,14 +304,19 @@ class _Call:
                 length,
                 self.total_length,
                 self.longest,
-                tuple(self.numbers),
-                **{key: value for key, value in choices.items() if key in kernel.arg_names},
+                self.numbers,
+                **{key: value for key, value in choices.items() if key in taken},
                 num_warps=tile.warps,
                 num_stages=tile.stages,
             )
 
     def _device(self) -> torch.cuda.device:
         return torch.cuda.device(self.q.device.index if self.q.is_cuda else -1)
+
+
+@functools.cache
+def _arguments(kernel: Any) -> frozenset[str]:
+    return frozenset(kernel.arg_names)
 
 
 @functools.cache

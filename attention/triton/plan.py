@@ -97,6 +97,7 @@ def _beyond_half(spec: AttnSpec, n_keys: int) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=256)
 def make(spec: AttnSpec, head_dim: int) -> Plan:
     """Return the plan of a variant that the kernels serve."""
     units = LOG2_E if spec.phi in IN_LOG2_UNITS else 1.0
