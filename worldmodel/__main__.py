@@ -5,7 +5,6 @@ there are refused before it is loaded.
 """
 
 import argparse
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -16,7 +15,7 @@ from typing import Any
 
 from attention.listing import check_name
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
-from worldmodel import configurations, from_checkpoint, from_files
+from worldmodel import configurations, from_checkpoint, from_files, keys
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
@@ -70,6 +69,7 @@ LOGGER = "trainer.logger.class_path"
 CHECKED = (
     "ckpt_path",
     "pretrained",
+    "model.class_path",
     "model.pretrained",
     "model.attention",
     "data.path",
@@ -77,18 +77,8 @@ CHECKED = (
     LOGGER,
 )
 """Keys whose values are checked before Lightning is imported."""
-SHORT = {"data.class_path": "--data", LOGGER: "--trainer.logger"}
+SHORT = {"model.class_path": "--model", "data.class_path": "--data", LOGGER: "--trainer.logger"}
 """Flags that name a class without saying so."""
-GROUPS = (
-    "model",
-    "data",
-    "trainer",
-    "optimizer",
-    "lr_scheduler",
-    "save_last_step",
-    "stop_between_steps",
-)
-"""What a flag with a dot in it begins with."""
 TRACK = "pip install -e '.[track]' brings TensorBoard and W&B"
 LOGGERS = {"WandbLogger": ("wandb",), "TensorBoardLogger": ("tensorboard", "tensorboardX")}
 """Loggers whose packages are extras, and packages of which one is enough."""
@@ -201,7 +191,8 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         raise FileNotFoundError(f"{text}: no such file{hint}")
     if "model.attention" in values:
         check_name(values["model.attention"])
-    _check_groups(arguments)
+    classes = {group: str(values.get(f"{group}.class_path", "")) for group in ("model", "data")}
+    keys.check(arguments, classes)
     _check_logger(str(values.get(LOGGER, "")))
     if command in TRAINING and not configured and not any(map(_needs_no_model, arguments)):
         choice = "force" if command == "finetune" else "pretrain"
@@ -210,17 +201,6 @@ def _check(command: str, arguments: Sequence[str]) -> None:
             "a file, or from "
             f"{', '.join(configurations.names())}"
         )
-
-
-def _check_groups(arguments: Sequence[str]) -> None:
-    """Refuse a flag of a group of keys that there is not."""
-    for word in arguments:
-        key = word.removeprefix("--").partition("=")[0]
-        group, dot, _ = key.partition(".")
-        if word.startswith("--") and dot and group not in GROUPS:
-            near = difflib.get_close_matches(group, GROUPS, n=1)
-            hint = f"; did you mean --{key.replace(group, near[0], 1)}?" if near else ";"
-            raise ValueError(f"unknown key {key!r}{hint} keys begin with {', '.join(GROUPS)}")
 
 
 def _check_logger(kind: str) -> None:

@@ -11,6 +11,7 @@ import torch
 
 from orbits import protocols
 from orbits.runs import artefact
+from worldmodel import keys
 from worldmodel.cli import main
 from worldmodel.probes.checkpoint import Checkpoint
 
@@ -314,6 +315,18 @@ MISSING = [
         "unknown key 'modl.attention'; did you mean --model",
     ),
     (
+        "fit -c pretrain --model.attentoin lssar",
+        "unknown key 'model.attentoin'; did you mean --model.attention?",
+    ),
+    (
+        "fit -c pretrain --data.init_args.n_trian=4",
+        "unknown key 'data.init_args.n_trian'; did you mean --data.n_train?",
+    ),
+    (
+        "finetune -c force --trainer.max_step=100",
+        "unknown key 'trainer.max_step'; did you mean --trainer.max_steps?",
+    ),
+    (
         "fit -c pretrain --trainer.logger=AbsentLogger",
         "AbsentLogger needs absent_package, which is",
     ),
@@ -356,11 +369,19 @@ for command, _ in {MISSING!r}:
         assert line.startswith(f"error: {message}"), command
 
 
+def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
+    near = ["--model.n_heads=3"]
+    with pytest.raises(ValueError, match=r"did you mean --model\.n_head"):
+        keys.check(near, {"model": "worldmodel.models.orbit.ForceModel"})
+    keys.check(near, {"model": "their_package.Model"})
+    keys.check(["--optimizer.momentun=0.9", "--trainer.callbacks+=RichProgressBar"], {})
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--trainer.max_step=3", "unknown key 'trainer.max_step'; choose from accelerator"),
-        ("--model.n_lay=3", "unknown key 'n_lay'; choose from attention"),
+        ("--trainer.most=3", "unknown key 'trainer.most'; choose from accelerator"),
+        ("--model.layers=3", "unknown key 'layers'; choose from attention"),
     ],
 )
 def test_no_key_is_abbreviated(tmp_path, refused, argument, message):

@@ -1,0 +1,82 @@
+"""Keys of the command line, refused where they are misspelt before anything slow is imported.
+
+What a model, its data or the trainer takes is read from their sources, which are not imported: that
+takes seconds. A key that is near none of them is left to Lightning.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import importlib.util
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+GROUPS = (
+    "model",
+    "data",
+    "trainer",
+    "optimizer",
+    "lr_scheduler",
+    "save_last_step",
+    "stop_between_steps",
+)
+"""What a flag with a dot in it begins with."""
+NEAR = 0.8
+"""Least similarity, as difflib has it, of a misspelt key and the one that was meant."""
+ARGUMENTS, OURS = "init_args", "worldmodel."
+
+
+def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
+    """Refuse a flag whose group there is not, or whose key is a misspelling of another.
+
+    Args:
+        arguments: The words of a command line.
+        classes: Names of classes that were chosen, by group; what one from elsewhere takes is not
+            known.
+
+    Raises:
+        ValueError: There is one; the message names what may have been meant.
+    """
+    for word in arguments:
+        key = word.removeprefix("--").partition("=")[0].rstrip("+")
+        group, dot, rest = key.partition(".")
+        if not word.startswith("--") or not dot:
+            continue
+        if group not in GROUPS:
+            near = difflib.get_close_matches(group, GROUPS, n=1)
+            hint = f"; did you mean --{key.replace(group, near[0], 1)}?" if near else ";"
+            raise ValueError(f"unknown key {key!r}{hint} keys begin with {', '.join(GROUPS)}")
+        name = rest.removeprefix(f"{ARGUMENTS}.").partition(".")[0]
+        if "." in (chosen := classes.get(group, "")) and not chosen.startswith(OURS):
+            continue
+        known = _known(group)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+        if name not in known and near:
+            raise ValueError(f"unknown key {key!r}; did you mean --{group}.{near[0]}?")
+
+
+@functools.cache
+def _known(group: str) -> frozenset[str]:
+    """Return the arguments of all classes of a group; none of a group that has no such sources."""
+    found = {name for path in _sources(group) for name in _parameters(path)}
+    return frozenset({*found, ARGUMENTS, "class_path", "dict_kwargs", "help"} if found else ())
+
+
+def _sources(group: str) -> Iterator[Path]:
+    if group == "trainer":
+        lightning = importlib.util.find_spec("lightning")  # found, not imported
+        for place in lightning.submodule_search_locations or () if lightning else ():
+            yield Path(place, "pytorch", "trainer", "trainer.py")
+    elif group in ("model", "data"):
+        yield from Path(__file__).with_name({"model": "models"}.get(group, group)).glob("*.py")
+
+
+def _parameters(path: Path) -> Iterator[str]:
+    """Yield the parameters of every class that a file defines."""
+    for each in ast.parse(path.read_text(encoding="utf-8")).body:
+        for member in each.body if isinstance(each, ast.ClassDef) else ():
+            if isinstance(member, ast.FunctionDef) and member.name == "__init__":
+                given = (*member.args.args[1:], *member.args.kwonlyargs)
+                yield from (argument.arg for argument in given)
