@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from benchmarks.newton.exam_rows import ExamRow, shifts
+from benchmarks.newton.exam_rows import NO_LABELS, ExamRow, shifts
 from orbits.runs.figure import canvas, label_level, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
@@ -23,8 +23,8 @@ CAPTIONS = {
     "observations allow. A row for each model, its arms as two marks; controls in grey.",
     "exam_shifts": "The same in each shift. What lies beyond a panel is at its edge.",
 }
-MOST_DRAWN, DRAWN_CONTROLS = 10, 2
-"""Attentions in the figure, and controls of each kind."""
+MOST_DRAWN, DRAWN_CONTROLS = 12, 2
+"""Lines of models in the figure, and of controls of each kind."""
 SCRATCH = "scratch"
 FARTHEST = 4.0
 """How many times the errors of models a panel goes on for those of controls."""
@@ -88,21 +88,21 @@ def _lines(
     for row in rows:
         if not row.is_control and row.times:
             models.setdefault((row.variant, row.labels), []).append(row)
-    budgets = {labels for _, labels in models}
+    several = len({labels for _, labels in models}) > 1
     style = looks([variant for variant, _ in models])
+
+    def budget(labels: str) -> str:
+        return f", {labels} labels" if several and labels not in NO_LABELS else ""
+
     found = [
-        Line(
-            display(variant) + (f", {labels} labels" if len(budgets) > 1 else ""),
-            arms,
-            style[variant],
-        )
+        Line(display(variant) + budget(labels), arms, style[variant])
         for (variant, labels), arms in list(models.items())[:MOST_DRAWN]
     ]
     untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
     grey = {"color": CONTROL, "marker": "D"}
     for row in (*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]):
-        name = display(row.variant) + ("" if row.arm == "control" else f", {arm(row.arm)}")
-        found.append(Line(name, [row], grey))
+        kind = "" if row.arm == "control" else f", {arm(row.arm)}"
+        found.append(Line(f"{display(row.variant)}{kind}{budget(row.labels)}", [row], grey))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.newton import control_names, exam_figures
-from benchmarks.newton.exam_rows import BOX, KEPT, PASS, ExamRow, shifts
+from benchmarks.newton.exam_rows import BOX, KEPT, NO_LABELS, PASS, ExamRow, shifts
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
@@ -169,7 +169,8 @@ def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
 
 def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
     """Return law-free controls: look-up tables of the true state, and what sees what models see."""
-    fitted = [row for row in rows if row.arm == "control" and row.score and row.labels != "None"]
+    controls = [row for row in rows if row.arm == "control" and row.score]
+    fitted = [row for row in controls if row.labels not in NO_LABELS]
     told = [row for row in fitted if control_names.is_table(row.variant)]
     return told, [
         row for row in fitted if row not in told and row.variant != control_names.POWER_LAW
@@ -181,7 +182,7 @@ def _identity() -> list[Column]:
 
 
 def _name(row: ExamRow) -> list[Value]:
-    labels = NOTHING if row.labels in ("-", "None") else Value(row.labels)
+    labels = NOTHING if row.labels in NO_LABELS else Value(row.labels)
     return [Value(row.variant, kind="name"), Value(row.arm), labels, Value(row.trainings)]
 
 

@@ -19,6 +19,8 @@ KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
 PASS = 2.0
 """Most times the ceiling's error with which an exam is passed, if every exponent is kept too."""
+NO_LABELS = ("-", "None")
+"""Label budgets of what has no labels."""
 SUBMITTED = "submission"
 """The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
@@ -83,7 +85,7 @@ class ExamRow:
     @property
     def name(self) -> str:
         """Its name in words."""
-        labels = "" if self.labels in ("-", "None") else f"{self.labels} labels"
+        labels = "" if self.labels in NO_LABELS else f"{self.labels} labels"
         arm = "" if self.arm == "control" else self.arm
         return ", ".join(part for part in (self.variant, arm, labels) if part)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.newton import control_names, exam, exam_report
+from benchmarks.newton import control_names, exam, exam_figures, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
 from benchmarks.newton.exam_rows import CAUSAL, exam_rows
 from benchmarks.newton.headline import headline
@@ -207,6 +207,20 @@ def test_medians_are_in_units_of_the_causal_ceilings(tmp_path):
     (section,) = exam_report.section(rows, tmp_path)
     assert exam_report.MEDIANS_TITLE in [each.title for each in section.tables]
     assert exam_report.ITSELF in section.sentences
+
+
+def test_a_figure_of_several_budgets_says_which_each_line_has():
+    rows = exam_rows(
+        [
+            *(x for labels in (100, 1000) for x in results("softmax", [9], labels=labels)),
+            *(x for n in (100, 1000) for x in results("log-linear filter", [25], "control", n)),
+            *results("ceiling", [0.9], "control", None),
+        ]
+    )
+    lines = exam_figures._lines(rows, *exam_report.baselines(rows))
+    names = [line.name for line in lines]
+    assert len(set(names)) == len(names) == 4
+    assert {"softmax, 100 labels", "log-linear filter, 1000 labels"} <= set(names)
 
 
 def test_a_baseline_is_as_many_fits_as_it_has_sets_of_labels():
