@@ -77,7 +77,7 @@ def seconds(entry: tuple[str, str, int, int], tile: tiles.Tile) -> float:
     usual = tiles.tile
 
     def tile_of(name: str, *rest: object) -> tiles.Tile:
-        return tile if name == kernel else usual(name, *rest)  # type: ignore[arg-type]
+        return tile if name == kernel else usual(name, *rest)
 
     with mock.patch.object(tiles, "tile", tile_of):
         out = backend.attend(q, k, v, spec, parameters)
