@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.newton.worlds import TRIED, UNLIMITED, world
+from benchmarks.newton.worlds import TRIED, UNLIMITED, shifts, world
 from benchmarks.variants import check_re_weighted, variants
+from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.statistics import MINIMUM_SEEDS
 from symreg import engines
 from worldmodel.controls.baselines import BASELINES
@@ -16,6 +17,14 @@ FORCE_SEED_OFFSET = 1000
 LARGEST_SEED = 2**32 - 1 - FORCE_SEED_OFFSET
 """PyTorch, NumPy and Lightning take seeds below 2^32."""
 
+LEAST = {
+    **dict.fromkeys(("n_layer", "n_head", "batch_size", "n_test", "n_pretrain"), 1),
+    **dict.fromkeys(("pretrain_steps", "finetune_steps"), 1),
+    **dict.fromkeys(("weight_decay", "num_workers"), 0),
+    "head_dim": 2,
+}
+"""Least values of sizes; None passes."""
+
 
 def check(settings: NewtonSettings) -> None:
     """Refuse settings that ask for what cannot be.
@@ -23,13 +32,15 @@ def check(settings: NewtonSettings) -> None:
     Raises:
         ValueError: The message names the setting and its value.
     """
-    for name in ("labels", "seeds", "attention", "engine", "baseline_seeds"):
-        if not getattr(settings, name):
-            raise ValueError(f"{name} must not be empty")
+    check_not_empty(settings, "labels", "seeds", "attention", "engine", "baseline_seeds")
+    check_at_least(settings, LEAST)
+    for name in ("lr", "finetune_lr"):
+        if not 0 < (rate := getattr(settings, name)) < math.inf:
+            raise ValueError(f"{name} must be positive, got {rate:g}")
     _check_worlds(settings)
+    shifts(settings)  # refuses those that there are not
     _check_seeds(settings)
     _check_labels(settings)
-    _check_attention(settings)
     for name in settings.baselines:
         if name not in BASELINES:
             raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
@@ -43,6 +54,7 @@ def check(settings: NewtonSettings) -> None:
         status = engines.get(name).status()
         if status.state != "ready":
             raise ValueError(f"engine {name!r} is {status.state}: {status.reason}")
+    _check_attention(settings)  # last: it imports torch
 
 
 def _check_worlds(settings: NewtonSettings) -> None:

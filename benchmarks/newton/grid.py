@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from benchmarks import learners
 from benchmarks.newton import cells, continued, control_names, controls
 from benchmarks.newton.checks import FORCE_SEED_OFFSET, check
 from benchmarks.newton.controls import Predictor
@@ -50,6 +51,8 @@ class Grid:
             for variant in self.variants
             for seed in settings.seeds
         }
+        for cell in self.world_models.values():
+            learners.check(cell.arguments["job"])
 
     def cells(self) -> list[Cell]:
         """Return every cell of the run."""

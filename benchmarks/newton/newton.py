@@ -18,10 +18,13 @@ from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
+from benchmarks.study import check_devices
 from orbits import laws
 from orbits.runs.cell import Cell
-from orbits.runs.deferred import deferred
+from orbits.runs.deferred import deferred, load
 from orbits.runs.study import Study
+
+check = deferred("benchmarks.newton.checks:check")
 
 
 class NewtonStudy(Study):
@@ -54,9 +57,7 @@ class NewtonStudy(Study):
         settings = super().resolve(settings)
         named: dict[str, Any] = {}
         if "all" in settings.baselines:
-            from worldmodel.controls.baselines import BASELINES
-
-            named["baselines"] = tuple(BASELINES)
+            named["baselines"] = tuple(load("worldmodel.controls.baselines:BASELINES"))
         if "auto" in settings.engine:
             from symreg import engines
 
@@ -68,12 +69,11 @@ class NewtonStudy(Study):
 
     def check(self, settings: NewtonSettings) -> None:
         """Refuse settings for which this machine has too few devices."""
-        from benchmarks.training import check_devices
-
         check_devices(settings.training)
 
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
-        """Refuse exponents where no variant is re-weighted."""
+        """Refuse what cannot be, before torch is imported."""
+        check(settings)
         if "exponents" in changes and settings.exponents:
             from benchmarks.variants import check_re_weighted
 

@@ -107,9 +107,9 @@ def parse_study(
     sources = tuple(Path(name.strip()) for name in given.reuse.split(",") if name.strip())
     for source in sources:
         reuse.check(source)
+    execution = Execution(**pick[Execution])
     settings = study.resolve(asked)
     study.check_changes(settings, study.changes(study.config(settings, preset.name)))
-    execution = Execution(**pick[Execution])
     if execution.workers is None and execution.executor == "processes":
         execution = dataclasses.replace(execution, workers=study.workers(settings))
     return Chosen(

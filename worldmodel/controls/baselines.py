@@ -1,24 +1,32 @@
-"""The law-free baselines of force prediction by name: what needs neither a law nor attention."""
+"""The law-free baselines of force prediction by name: what needs neither a law nor attention.
+
+Their names are asked for before torch is imported, so what fits them is named by import path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from orbits.protocols import Protocol
-from worldmodel.controls.flat_mlp import flat_mlp
-from worldmodel.controls.force_regression import ForceRegression
-from worldmodel.controls.labelled_images import labels_as_trained
-from worldmodel.controls.linear_filter import linear_filter
-from worldmodel.controls.log_linear import log_linear
-from worldmodel.controls.rbf import radial_basis
-from worldmodel.controls.spline import tensor_spline
-from worldmodel.controls.trees import boosted_trees
-from worldmodel.controls.true_state_knn import nearest_states
-from worldmodel.data.orbits import OrbitData
+from orbits.runs.deferred import deferred
 
-Factory = Callable[[Protocol, int], ForceRegression]
-"""Makes an unfitted baseline from a protocol and a seed."""
+if TYPE_CHECKING:
+    from worldmodel.controls.force_regression import ForceRegression
+    from worldmodel.data.orbits import OrbitData
+
+flat_mlp = deferred("worldmodel.controls.flat_mlp:flat_mlp")
+labels_as_trained = deferred("worldmodel.controls.labelled_images:labels_as_trained")
+linear_filter = deferred("worldmodel.controls.linear_filter:linear_filter")
+log_linear = deferred("worldmodel.controls.log_linear:log_linear")
+radial_basis = deferred("worldmodel.controls.rbf:radial_basis")
+tensor_spline = deferred("worldmodel.controls.spline:tensor_spline")
+boosted_trees = deferred("worldmodel.controls.trees:boosted_trees")
+nearest_states = deferred("worldmodel.controls.true_state_knn:nearest_states")
+Factory = Callable[[Protocol, int], Any]
+"""Makes an unfitted :class:`~worldmodel.controls.force_regression.ForceRegression` from a protocol
+and a seed."""
 
 OBSERVERS: MappingProxyType[str, Factory] = MappingProxyType(
     {
@@ -64,5 +72,5 @@ def fit_baseline(name: str, data: OrbitData, seed: int = 0) -> ForceRegression:
     """
     if name not in BASELINES:
         raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
-    baseline = BASELINES[name](data.protocol, seed)
+    baseline: ForceRegression = BASELINES[name](data.protocol, seed)
     return baseline.fit(labels_as_trained(data, baseline.n_images))

@@ -1,6 +1,8 @@
 """The flagship's grid: which cells a run has, and what its settings refuse."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -349,3 +351,34 @@ def test_seeds_draw_their_own_labels_and_share_the_test_set():
     assert {(c.case.seed, job["data"]["train_seed"]) for c, job in grid} == {(0, 0), (5, 5), (7, 7)}
     assert {(c.case.seed, job["seed"]) for c, job in grid} == {(0, 1000), (5, 1005), (7, 1007)}
     assert not any("seed" in job["data"] for _, job in grid)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"head_dim": 0}, "head_dim must be at least 2, got 0"),
+        ({"head_dim": 3}, "RoPE needs an even head_dim, got 3"),
+        ({"batch_size": -2}, "batch_size must be at least 1, got -2"),
+        ({"lr": -1.0}, "lr must be positive, got -1"),
+        ({"optimizer": "adan"}, "unknown optimizer 'adan'"),
+    ],
+)
+def test_sizes_that_no_model_has_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        cells(**change)
+
+
+REFUSED = """
+import sys
+from benchmarks.__main__ import main
+for flags in ("--labels x", "--engine opron", "--shifts closr", "--seeds -1", "--baselines knn"):
+    try:
+        main(["run", "newton", *flags.split()])
+    except SystemExit as refused:
+        assert refused.code == 2, flags
+    assert "torch" not in sys.modules, flags
+"""
+
+
+def test_what_cannot_be_is_refused_before_torch_is_imported():
+    subprocess.run([sys.executable, "-c", REFUSED], check=True)
