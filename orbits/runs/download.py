@@ -15,6 +15,7 @@ LARGEST_SVG = 1_000_000
 """Bytes of a drawing beyond which a page leaves it out; the file stays beside the PNG."""
 CALCULATED = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a text that a spreadsheet would take for a formula."""
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 
 def to_csv(table: Table) -> str:
@@ -66,7 +67,8 @@ def _text(value: Value) -> str:
 
 
 def _inert(text: str) -> str:
-    return f"'{text}" if text.startswith(CALCULATED) else text
+    is_plain = text == "-" or NUMBER.fullmatch(text)
+    return f"'{text}" if text.startswith(CALCULATED) and not is_plain else text
 
 
 def _encoded(content: bytes) -> str:

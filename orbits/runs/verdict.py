@@ -71,4 +71,5 @@ def _signed(each: Comparison, form: str) -> str:
 def _names(names: list[str]) -> str:
     if len(names) > MOST_NAMED:
         return f"{len(names)} others"
-    return ", ".join(names)
+    # A name such as "LSSAR (p = 15), first stage first" has a comma of its own.
+    return (" and " if any("," in name for name in names) else ", ").join(names)

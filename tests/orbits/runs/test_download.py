@@ -30,6 +30,11 @@ def test_a_table_is_a_column_of_texts_and_one_of_intervals():
     assert base64.b64decode(body).decode() == download.to_csv(table)
 
 
+@pytest.mark.parametrize("text", ["-", "-2.5", "+3"])
+def test_a_dash_and_a_number_are_no_formulas_either(text):
+    assert read(Table("", [Column(text)], [[Value(text, kind="name")]])) == [[text]] * 2
+
+
 @pytest.mark.parametrize("text", ["=1+1", "+cmd", "@SUM(A1)", "-2+3"])
 def test_a_text_from_a_file_is_no_formula_of_a_spreadsheet(text):
     table = Table("", [Column(text)], [[Value(text, kind="formula")], [Value(text)]])

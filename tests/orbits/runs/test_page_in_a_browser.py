@@ -62,6 +62,19 @@ def test_the_headline_is_within_the_first_screen(ask):
     assert figure[1] <= 1280
 
 
+def test_names_stay_when_other_columns_scroll(ask):
+    before, after, other = ask(
+        "const box = page.querySelector('.first .scroll');"
+        "const left = (n) => box.querySelector(`tbody td:nth-child(${n})`)"
+        ".getBoundingClientRect().left;"
+        "const before = left(1); const column = left(3); box.scrollLeft = 100;"
+        "return [before, left(1), column - left(3)]",
+        width=390,
+    )
+    assert abs(before - after) <= 1
+    assert other == 100
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_but_tables_is_wider_than_the_window(ask, width):
     wide = ask(browser.TOO_WIDE, width)
