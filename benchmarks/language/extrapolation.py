@@ -139,7 +139,8 @@ class ExtrapolationStudy(LanguageStudy):
         said += f", {shown(rise, '.2f')} more than at 1x" if rise else ""
         compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
         said += f"; {compared}" if compared else ""
-        return [f"{said}. A model that ignores what is far away would stay flat as well."]
+        flat = " A model that ignores what is far away would stay flat as well."
+        return [f"{said}.{flat if asked[0] > 1 else ''}"]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return losses with dynamic NTK off, as the paper's second version has it."""

@@ -137,7 +137,7 @@ def _draw(
             axis.tick_params(axis="x", labelsize=8 if few else 7)
         axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
         axes[0][0].set_ylim(len(lines) - 0.4, -0.6)
-        figure.supxlabel("error of ln F / an orbit fit's (1: as well as the observations allow)")
+        figure.supxlabel("error of ln F over an orbit fit's error (1: what the observations allow)")
         arms = {row.arm: None for line in lines[:first] for row in line.rows}
         marks = [
             Line2D([], [], color=CONTROL, marker="o", mfc=_fill(x), ls="", label=arm(x))
