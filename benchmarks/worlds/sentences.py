@@ -24,9 +24,16 @@ from orbits.runs.result import Result
 from orbits.runs.study import Study
 
 IMPOSES, INFERS = 0.2, 0.8
-"""S up to which continuations are said to impose one law, and from which to infer each world's."""
+"""S up to which continuations are said to follow one law, and from which to follow each world's.
+
+Following is no inferring: a table of orbits, which knows no law, follows too."""
 NO_POWER = 4.0
 """Size of an exponent beyond which no power of the distance describes the continuations."""
+OTHERS = {
+    CEILING: "an observer who fits orbits under every law",
+    TABLE: "a table of training orbits, which knows no law,",
+}
+"""Who stands beside a model in its verdict."""
 LEAKS = 0.1
 """Change of an exponent from which half the time step is said to move it."""
 
@@ -38,6 +45,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     models = [row for row in found if row.is_model and row.metrics("S", longest)]
     if not models:
         return []
+    models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
     said = [_verdict(row, found, longest) for row in models]
     said += _meaning(models, found, longest)
     lawful = [row for row in models if not _has_no_law(row, found, longest)]
@@ -84,16 +92,17 @@ def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "") -> st
             f"nothing: {row.said('S', longest)} after {longest} steps."
         )
     if value < IMPOSES:
-        does = "imposes nearly one law on all worlds"
+        does = "follows nearly one law in all worlds"
     elif value < INFERS:
-        does = "infers part of the law from its prompt"
+        does = "follows part of a change of the prompt's law"
     else:
-        does = "infers the law from its prompt"
-    said = f"{name} {does}: S = {row.said('S', longest)} after {longest} steps"
-    ceiling = find(found, CEILING)
-    if ceiling is not None and ceiling.metrics("S", longest):
-        said += f"; an observer who fits orbits under every law has {ceiling.said('S', longest)}"
-    return f"{said}."
+        does = "follows the law of its prompt"
+    said = [f"{name} {does}: S = {row.said('S', longest)} after {longest} steps (1: all, 0: none)"]
+    for other, who in OTHERS.items():
+        beside = find(found, other)
+        if beside is not None and beside.metrics("S", longest):
+            said.append(f"{who} has {beside.said('S', longest)}")
+    return f"{'; '.join(said)}."
 
 
 def _has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
@@ -115,11 +124,11 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
     table = find(found, TABLE)
     best = max((row.value("S", longest) or 0.0, row.variant) for row in models)
     if table is not None and (own := table.value("S", longest)) is not None:
-        line = f"A table of training orbits, which knows no law, has {table.said('S', longest)}: "
         if own >= best[0]:
-            line += "no model has more, so S does not tell an inferred law from remembered orbits"
+            line = "No model has more S than a table of training orbits, so S does not tell an "
+            line += "inferred law from remembered orbits"
         else:
-            line += f"{best[1]} has {best[0] - own:.2f} more than such a memory"
+            line = f"{best[1]} has {best[0] - own:.2f} more S than a table of training orbits"
         said += [f"{line}.", *_memory(table, models, found, longest)]
     parts = _shares((TOLD, ALONE, FILTER, UNTRAINED), found, longest)
     return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said

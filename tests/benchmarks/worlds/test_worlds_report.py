@@ -45,9 +45,12 @@ def results():
 
 def test_the_verdict_comes_first_and_the_table_says_what_it_is_worth(results):
     verdict, meaning, memory, controls, growth, held, moved, read = STUDY.sentences(results)
-    assert verdict.startswith("softmax infers part of the law from its prompt: S = 0.31 [0.29, 0.")
+    assert verdict.startswith(
+        "softmax follows part of a change of the prompt's law: S = 0.31 [0.29, 0."
+    )
     assert "fits orbits under every law has 0.95 [0.85, 1.05]" in verdict
-    assert "has 0.98 [0.88, 1.08]: no model has more, so S does not tell" in meaning
+    assert verdict.endswith("training orbits, which knows no law, has 0.98 [0.88, 1.08].")
+    assert "so S does not tell an inferred law from remembered orbits" in meaning
     assert "table of training orbits 0.01 and 0.300 AU; softmax 0.01 and 0.300 AU" in memory
     assert "softmax, told the law 0.90" in controls
     assert growth == "softmax: S 0.15 after 4, 0.31 after 12 steps of prompt."
@@ -58,7 +61,7 @@ def test_the_verdict_comes_first_and_the_table_says_what_it_is_worth(results):
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0.1, "imposes nearly one law"), (0.5, "infers part of the law"), (0.9, "infers the law")],
+    [(0.1, "follows nearly one law"), (0.5, "follows part of"), (0.9, "follows the law of its")],
 )
 def test_the_verdict_follows_from_s(share, said):
     assert said in STUDY.sentences([*both("softmax", names.MIXTURE, share, seed=0)])[0]
@@ -66,7 +69,9 @@ def test_the_verdict_follows_from_s(share, said):
 
 def test_a_model_above_the_table_is_said_to_be(results):
     better = [*results, *both("lazy", names.MIXTURE, 1.2, seed=0)]
-    assert any("lazy has 0.22 more than such a memory" in x for x in STUDY.sentences(better))
+    said = STUDY.sentences(better)
+    assert said[0].startswith("lazy follows the law"), "the best is the verdict"
+    assert any("lazy has 0.22 more S than a table of training orbits" in x for x in said)
 
 
 def test_what_attracts_by_no_power_has_no_verdict_on_laws():
