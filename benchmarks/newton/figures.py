@@ -41,7 +41,7 @@ CAPTIONS = {
     "sees more labels.",
     "magnitudes": "How far predicted magnitudes are off on held-out sequences, by distance and "
     "masses: above the median of ln(predicted / true), below half of the range that holds 90% of "
-    "it. Means over trainings at the largest label budget; dashed: from scratch.",
+    "it. Means over trainings at the largest label budget; dashed in a colour: from scratch.",
     "loss_curves": "Validation losses, means over trainings; thin: training losses.",
 }
 
