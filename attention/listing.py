@@ -109,7 +109,8 @@ def unknown(name: str, choices: Sequence[str]) -> str:
     """Return the error about a name that is not one of the choices: near ones, or else all."""
     if near := difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65):
         meant = " or ".join(near)
-        return f"unknown attention {name!r}; did you mean {meant}? `attention ls` lists all"
+        listing = "`python -m attention ls` lists all"
+        return f"unknown attention {name!r}; did you mean {meant}? {listing}"
     return f"unknown attention {name!r}; choose from {', '.join(choices)}"
 
 

@@ -194,7 +194,11 @@ def _check(command: str, arguments: Sequence[str]) -> None:
     classes = {group: str(values.get(f"{group}.class_path", "")) for group in ("model", "data")}
     keys.check(arguments, classes)
     _check_logger(str(values.get(LOGGER, "")))
-    if command in TRAINING and not configured and not any(map(_needs_no_model, arguments)):
+    if configured or any(map(_needs_no_model, arguments)):
+        return
+    if command in EVALUATION and "ckpt_path" not in values:
+        raise ValueError(f"{called(f'worldmodel {command}')} needs a checkpoint: name it first")
+    if command in TRAINING:
         choice = "force" if command == "finetune" else "pretrain"
         raise ValueError(
             f"{called(f'worldmodel {command}')} needs a configuration, such as -c {choice}; choose "
@@ -229,6 +233,8 @@ def _check_output(flags: argparse.Namespace, words: Sequence[str]) -> None:
     own = "--trainer.callbacks.path" in (word.partition("=")[0] for word in words)
     if path is None and checkpoint and not configurations.given(words) and not own:
         path = from_checkpoint.output_of(checkpoint, from_checkpoint.PREDICTIONS)
+    if flags.out is not None:
+        from_checkpoint.check_ending(flags.out)
     if path is not None and Path(path).exists() and not flags.overwrite:
         raise FileExistsError(
             f"{path} exists; choose another file with --out, or replace it with --overwrite"

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import lightning
 from jsonargparse import get_loader, set_loader, set_parsing_settings
 from lightning.fabric.plugins import CheckpointIO
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import (
     ArgsType,
     LightningArgumentParser,
@@ -281,7 +282,7 @@ def main(args: ArgsType = None) -> None:
     quieten()
     try:
         WorldModelCLI(args)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, MisconfigurationException) as error:
         _fail(str(error))
     except (KeyboardInterrupt, SystemExit) as ended:
         # Lightning turns an interruption into an exit with 1.

@@ -37,6 +37,12 @@ PREDICTIONS = "predictions.npz"
 WRITER = "worldmodel.training.callbacks.PredictionWriter"
 
 
+def check_ending(path: str | Path) -> None:
+    """Refuse a file of predictions that says by its ending that it is no ``.npz``."""
+    if Path(path).suffix != Path(PREDICTIONS).suffix:
+        raise ValueError(f"{path}: predictions are written as {Path(PREDICTIONS).suffix}")
+
+
 def output_of(checkpoint: str | Path, name: str) -> Path:
     """Return where a file that is made of a checkpoint goes.
 

@@ -23,7 +23,7 @@ GROUPS = (
     "stop_between_steps",
 )
 """What a flag with a dot in it begins with."""
-NEAR = 0.8
+NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt key and the one that was meant."""
 ARGUMENTS, OURS = "init_args", "worldmodel."
 

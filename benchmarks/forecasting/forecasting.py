@@ -122,7 +122,9 @@ class Forecasting(PaperStudy):
     cells = deferred("benchmarks.forecasting.cells:cells")
 
     def check(self, settings: Forecasts) -> None:
-        """Refuse missing devices."""
+        """Refuse missing devices, and a folder of series that is not there."""
+        if settings.data is not None and not Path(settings.data).is_dir():
+            raise ValueError(f"--data {settings.data}: no such folder")
         check_devices(settings.training)
 
     def check_changes(self, settings: Forecasts, changes: Mapping[str, Any]) -> None:

@@ -127,7 +127,7 @@ def test_unknown_name_suggests_the_near_ones_or_lists_all(typed, meant):
         said = str(error.value)
         if meant:
             assert f"did you mean {meant}" in said
-            assert "`attention ls` lists all" in said
+            assert "`python -m attention ls` lists all" in said
         else:
             choices = said.split("choose from")[1]
             assert all(name in choices for name in attention.names("all"))

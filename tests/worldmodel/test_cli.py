@@ -337,6 +337,8 @@ MISSING = [
     ("predict --ckpt_path README.md", "README.md: not a checkpoint of a world model"),
     ("fit -c worldmodel/configs/pretrain.yaml --model.attention=lsar", "unknown attention 'lsar'"),
     ("fit -c CONFIG/saved.yaml", "gone.ckpt: no such file"),
+    ("predict", "python -m worldmodel predict needs a checkpoint: name it first"),
+    ("predict --out x.csv", "x.csv: predictions are written as .npz"),
     ("attention-maps missing", "missing: no such file"),
     ("attention-maps README.md", "README.md: not a checkpoint of a world model"),
     ("probe missing", "missing: no such file"),
@@ -380,6 +382,7 @@ def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
+        ("--trainer.max_steps=-5", "error: `max_steps` must be a non-negative integer or -1"),
         ("--trainer.most=3", "unknown key 'trainer.most'; choose from accelerator"),
         ("--model.layers=3", "unknown key 'layers'; choose from attention"),
     ],

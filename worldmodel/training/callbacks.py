@@ -15,6 +15,7 @@ from attention.layer import Attention
 from attention.parts.selection import Selection
 from orbits.runs import artefact
 from orbits.runs.manifest import manifest
+from worldmodel.from_checkpoint import check_ending
 from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
 
@@ -50,9 +51,10 @@ class PredictionWriter(BasePredictionWriter):
     def setup(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str
     ) -> None:
-        """Refuse before any work: an existing file, or several devices."""
+        """Refuse before any work: an existing file, another format, or several devices."""
         if stage != "predict":
             return
+        check_ending(self.path)
         if self.path.exists() and not self.overwrite:
             raise FileExistsError(f"{self.path} {EXISTS}")
         if trainer.world_size > 1:
