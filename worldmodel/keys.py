@@ -23,6 +23,8 @@ GROUPS = (
     "stop_between_steps",
 )
 """What a flag with a dot in it begins with."""
+FOLDERS = {"model": "models", "data": "data"}
+"""Where the classes of a group lie."""
 NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt key and the one that was meant."""
 ARGUMENTS, OURS = "init_args", "worldmodel."
@@ -65,12 +67,11 @@ def _known(group: str) -> frozenset[str]:
 
 
 def _sources(group: str) -> Iterator[Path]:
-    if group == "trainer":
-        lightning = importlib.util.find_spec("lightning")  # found, not imported
-        for place in lightning.submodule_search_locations or () if lightning else ():
-            yield Path(place, "pytorch", "trainer", "trainer.py")
-    elif group in ("model", "data"):
-        yield from Path(__file__).with_name({"model": "models"}.get(group, group)).glob("*.py")
+    if group in FOLDERS:
+        yield from Path(__file__).with_name(FOLDERS[group]).glob("*.py")
+    lightning = importlib.util.find_spec("lightning")  # found, not imported
+    if group == "trainer" and lightning is not None and lightning.origin is not None:
+        yield Path(lightning.origin).with_name("pytorch") / "trainer" / "trainer.py"
 
 
 def _parameters(path: Path) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.implied.names import BELIEVER, FITTED, MIDDLE
-from benchmarks.training import CHECKPOINT
+from benchmarks.training import trained
 from orbits import protocols
 from orbits.arithmetic import Array
 from orbits.implied.pulls import Pulls
@@ -21,7 +21,6 @@ from orbits.implied.within import within
 from orbits.runs import artefact
 from orbits.runs.cell import Outcome, Progress
 from orbits.runs.statistics import Interval
-from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompts
@@ -45,8 +44,7 @@ def ask(
         folder: The cell's folder.
         progress: Told how many prompts are done.
     """
-    model = load_model(pretrained / CHECKPOINT).eval()
-    assert isinstance(model, NextTokenModel)
+    model = trained(pretrained, NextTokenModel)
     believed = artefact.load_arrays(fits / FITS)[0]
     outcomes, shown = [], dict[str, npt.NDArray]()
     prompts = list(_prompts(question, worlds))

@@ -8,7 +8,7 @@ from statistics import fmean
 from benchmarks.implied import pairs
 from benchmarks.implied.names import MIDDLE
 from benchmarks.implied.scores import Place, Row, bins, keeps, laws_of, models, rows, table_of
-from benchmarks.worlds.sentences import IMPOSES, INFERS
+from benchmarks.worlds.sentences import LITTLE, NEARLY_ALL
 from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.study import Study
@@ -46,8 +46,8 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         return []
     every = [share for each in shares.values() for share in each]
     does = "by one power of the distance, whatever law rules the prompt"
-    if max(every) > IMPOSES:
-        does = "by the law of their prompts" + " in part" * (min(every) < INFERS)
+    if max(every) > LITTLE:
+        does = "by the law of their prompts" + " in part" * (min(every) < NEARLY_ALL)
     each = "; ".join(f"{name} {_ends(values)}" for name, values in shares.items())
     said = f"Models continue orbits {does}; of a change of that law they follow: {each}"
     tables = {x.world: x for mine in powers.values() for x in mine}

@@ -15,7 +15,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from benchmarks import training
 from benchmarks.newton import controls, exam
 from benchmarks.newton.controls import Columns, Predictor
-from benchmarks.training import CHECKPOINT, CURVES, device_name
+from benchmarks.training import CHECKPOINT, CURVES, device_name, trained
 from benchmarks.training_options import Job, Training, options
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome, Progress
@@ -49,8 +49,7 @@ def world_model(job: Job, world: World, folder: Path, scratch: Path, progress: P
 
 def next_point(data: Plain, world: World, training: Plain, pretrained: Path) -> Outcome:
     """Ask a world model for the next points of held-out sequences."""
-    model = load_model(pretrained / CHECKPOINT)
-    assert isinstance(model, NextTokenModel)
+    model = trained(pretrained, NextTokenModel)
     how = Training(**training)
     if how.accelerator != "cpu" and torch.cuda.is_available():
         model.cuda()

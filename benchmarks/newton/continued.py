@@ -15,10 +15,9 @@ import lightning
 import torch
 
 from benchmarks.newton.cells import checked_orbits
-from benchmarks.training import CHECKPOINT, device_name
+from benchmarks.training import device_name, trained
 from benchmarks.training_options import Training
 from orbits.runs.cell import Outcome
-from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import Prompts, own_prompts
@@ -36,8 +35,7 @@ def ask(data: Plain, world: Plain, n: int, training: Plain, pretrained: Path) ->
         training: How the models are trained: on what device the model answers.
         pretrained: The folder of the world model.
     """
-    model = load_model(pretrained / CHECKPOINT).eval()
-    assert isinstance(model, NextTokenModel)
+    model = trained(pretrained, NextTokenModel)
     how = Training(**training)
     if how.accelerator != "cpu" and torch.cuda.is_available():
         model.cuda()

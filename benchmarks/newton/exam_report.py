@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.newton import control_names, exam_figures
+from benchmarks.newton import exam_figures
+from benchmarks.newton.control_names import CAUSAL_CEILING, POWER_LAW, is_observer, is_table
 from benchmarks.newton.exam_rows import BOX, KEPT, NO_LABELS, PASS, ExamRow, shifts
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
@@ -51,7 +52,7 @@ def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
     if any(row.exponents for row in rows):
         tables.append(exponents(rows))
     pictures = exam_figures.pictures(rows, baselines(rows), figures)
-    itself = [ITSELF] if any(row.variant == control_names.CAUSAL_CEILING for row in rows) else []
+    itself = [ITSELF] if any(row.variant == CAUSAL_CEILING for row in rows) else []
     return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
 
 
@@ -79,7 +80,7 @@ def scores(rows: Sequence[ExamRow]) -> Table:
 def medians(rows: Sequence[ExamRow]) -> list[Table]:
     """Return the table of median errors over the causal ceiling's, where both are known."""
     ceiling = next(
-        (row for row in rows if row.variant == control_names.CAUSAL_CEILING and row.median_score),
+        (row for row in rows if row.variant == CAUSAL_CEILING and row.median_score),
         None,
     )
     if ceiling is None or ceiling.median_score is None:
@@ -147,7 +148,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
             "box is in the table."
         )
     rest = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
-    believers = [row for row in rest if control_names.is_observer(row.variant)]
+    believers = [row for row in rest if is_observer(row.variant)]
     groups = {
         "models": models,
         "look-up tables": told,
@@ -173,10 +174,8 @@ def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
     """Return law-free controls: look-up tables of the true state, and what sees what models see."""
     controls = [row for row in rows if row.arm == "control" and row.score]
     fitted = [row for row in controls if row.labels not in NO_LABELS]
-    told = [row for row in fitted if control_names.is_table(row.variant)]
-    return told, [
-        row for row in fitted if row not in told and row.variant != control_names.POWER_LAW
-    ]
+    told = [row for row in fitted if is_table(row.variant)]
+    return told, [row for row in fitted if row not in told and row.variant != POWER_LAW]
 
 
 def _identity() -> list[Column]:

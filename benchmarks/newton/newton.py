@@ -24,7 +24,7 @@ from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred, load
 from orbits.runs.study import Study
 
-check = deferred("benchmarks.newton.checks:check")
+check_settings = deferred("benchmarks.newton.checks:check")
 
 
 class NewtonStudy(Study):
@@ -73,7 +73,7 @@ class NewtonStudy(Study):
 
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
         """Refuse what cannot be, before torch is imported."""
-        check(settings)
+        check_settings(settings)
         if "exponents" in changes and settings.exponents:
             from benchmarks.variants import check_re_weighted
 

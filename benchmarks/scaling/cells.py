@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.training import CHECKPOINT
+from benchmarks.training import trained
 from orbits import protocols, shifts
 from orbits.implied.one_step import OneStep
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval
-from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import Prompts
@@ -39,8 +38,7 @@ def measure(question: Plain, world: Plain, flops: float, pretrained: Path) -> Ou
         flops: Of the training.
         pretrained: The folder of the world model.
     """
-    model = load_model(pretrained / CHECKPOINT).eval()
-    assert isinstance(model, NextTokenModel)
+    model = trained(pretrained, NextTokenModel)
     box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
     steps, test = OneStep(box.test.protocol, box.test.world, box.first), box.test
     inside = box.measured(box.continued(model))

@@ -23,7 +23,7 @@ from benchmarks.worlds.scores import TRUTH, Row, families, find, leak, prompts, 
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
-IMPOSES, INFERS = 0.2, 0.8
+LITTLE, NEARLY_ALL = 0.2, 0.8
 """S up to which continuations are said to follow one law, and from which to follow each world's.
 
 Following is no inferring: a table of orbits, which knows no law, follows too."""
@@ -46,7 +46,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     if not models:
         return []
     models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
-    said = [_verdict(row, found, longest) for row in models]
+    said = [_verdict(row, found, longest, others=row is models[0]) for row in models]
     said += _meaning(models, found, longest)
     lawful = [row for row in models if not _has_no_law(row, found, longest)]
     said += [line for row in lawful for line in _growth(row, found)]
@@ -65,7 +65,8 @@ def _family(family: str, results: Sequence[Result]) -> list[str]:
     models = [row for row in models if row.metrics("S", longest)]
     said = []
     for row in models:
-        said.append(f"Worlds of {family}: {_verdict(row, found, longest, row.name)}")
+        verdict = _verdict(row, found, longest, row.name, others=row is models[0])
+        said.append(f"Worlds of {family}: {verdict}")
         if not _has_no_law(row, found, longest):
             said += _leak(row, found, row.name)
     names = (TABLE, TABLE_WITH_FAMILIES, ALONE, FILTER, UNTRAINED)
@@ -83,7 +84,8 @@ def _shares(names: Sequence[str], found: Sequence[Row], longest: int) -> list[st
     ]
 
 
-def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "") -> str:
+def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "", *, others: bool) -> str:
+    """Say how much of a change of the law a model follows, and, of the first, who else does."""
     value, name = row.value("S", longest), name or row.variant
     assert value is not None
     if _has_no_law(row, found, longest):
@@ -91,14 +93,14 @@ def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "") -> st
             f"{name} goes on by no power of the distance that attracts, so its S says "
             f"nothing: {row.said('S', longest)} after {longest} steps."
         )
-    if value < IMPOSES:
+    if value < LITTLE:
         does = "follows nearly one law in all worlds"
-    elif value < INFERS:
+    elif value < NEARLY_ALL:
         does = "follows part of a change of the prompt's law"
     else:
         does = "follows the law of its prompt"
     said = [f"{name} {does}: S = {row.said('S', longest)} after {longest} steps (1: all, 0: none)"]
-    for other, who in OTHERS.items():
+    for other, who in OTHERS.items() if others else ():
         beside = find(found, other)
         if beside is not None and beside.metrics("S", longest):
             said.append(f"{who} has {beside.said('S', longest)}")

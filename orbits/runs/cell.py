@@ -53,11 +53,7 @@ class Skipped(Exception):
 
 
 def leave_out(why: str) -> Outcome:
-    """Compute nothing: the function of a cell that cannot be computed here.
-
-    Raises:
-        Skipped: Always.
-    """
+    """Skip: the function of a cell that cannot be computed here."""
     raise Skipped(why)
 
 

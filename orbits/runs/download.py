@@ -15,7 +15,7 @@ LARGEST_SVG = 1_000_000
 """Bytes of a drawing beyond which a page leaves it out; the file stays beside the PNG."""
 CALCULATED = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a text that a spreadsheet would take for a formula."""
-NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
+NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 def to_csv(table: Table) -> str:

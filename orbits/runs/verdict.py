@@ -58,7 +58,7 @@ def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit:
 def _side(side: Mapping[str, Comparison], higher: bool, other: str, form: str, unit: str) -> str:
     names = list(side)[::-1] if higher else list(side)
     said = ", ".join(
-        f"{name} ({_signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
+        f"{_without_comma(name)} ({_signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
     ) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     return f"{'higher' if higher else 'lower'} than {other}: {said}"
 
@@ -71,5 +71,10 @@ def _signed(each: Comparison, form: str) -> str:
 def _names(names: list[str]) -> str:
     if len(names) > MOST_NAMED:
         return f"{len(names)} others"
-    # A name such as "LSSAR (p = 15), first stage first" has a comma of its own.
-    return (" and " if any("," in name for name in names) else ", ").join(names)
+    return ", ".join(map(_without_comma, names))
+
+
+def _without_comma(name: str) -> str:
+    """Return a name such as ``lssar p=15, first stage first`` with its end in parentheses."""
+    head, _, rest = name.partition(", ")
+    return f"{head} ({rest})" if rest else name

@@ -3,7 +3,7 @@
 CHANGED, OTHER, RANDOM = "changed system", "another system", "random direction"
 OTHER_LAW, SAME_LAW = "other law", "same law, other masses"
 PARTNERS = (OTHER_LAW, SAME_LAW)
-"""Donors under another law, in the same state as the system that is given to."""
+"""Donors in the same state: of another law, and of the own law with masses that pull as hard."""
 CONTROLS = (OTHER, RANDOM)
 """Donors beside the partners: another system of the own law, and a random direction as long as
 the step to the other law's residual."""

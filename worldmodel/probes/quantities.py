@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from orbits.runs.result import Quantity
 
 BODIES = {"planet": 0, "star": 1}
-"""Whose rows are read, and the first of them."""
+"""Rows that are read, by how far they lie behind the planet's."""
 READ_OUTS = {
     "position": "position",
     "velocity": "velocity",

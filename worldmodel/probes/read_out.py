@@ -29,7 +29,6 @@ from worldmodel.probes.settings import Settings
 from worldmodel.world_model import is_exact, seen
 
 AT_ONCE = 250
-"""Rows that are read, by how far they lie behind the planet's."""
 
 Features = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
 """Features of each row of a batch, [B, T, k], by the names of what is read."""

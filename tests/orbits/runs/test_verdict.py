@@ -22,7 +22,7 @@ def test_sides_and_what_is_not_shown():
 def test_a_name_with_a_comma_is_told_from_two_names():
     rows = {"softmax": ROWS["softmax"], "p = 15, first": ROWS["near"], "near": ROWS["near"]}
     said = beside(against(rows, "softmax"), "softmax")
-    assert said.endswith("is shown for p = 15, first and near")
+    assert said.endswith("is shown for p = 15 (first), near")
 
 
 def test_without_the_other_row_nothing_is_said():

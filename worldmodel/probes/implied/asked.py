@@ -26,13 +26,7 @@ from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
 from orbits.systems import is_aliased
 from worldmodel.models.orbit import OrbitModel
-from worldmodel.probes.implied.names import (
-    ROLLOUT,
-    SHIFT,
-    STEPS_OF,
-    TOKEN_OF,
-    WORLDS,
-)
+from worldmodel.probes.implied.names import ROLLOUT, SHIFT, STEPS_OF, TOKEN_OF, WORLDS
 from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
 
 SHOWN = 6

@@ -19,7 +19,6 @@ from orbits.observation import STAR
 from orbits.protocols import Protocol
 from worldmodel.controls import names
 from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
-from worldmodel.controls.names import FILTER
 from worldmodel.probes.motion import references
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next, next_points, seen_by
 from worldmodel.world_model import forces
@@ -73,7 +72,7 @@ class Motion:
         naive = {(name, "control"): {"points": points} for name, points in simple.items()}
         if refusal(test.protocol) is None:
             filtered = linear_autoregression(test.protocol).next_points(test.observed)
-            naive[FILTER, "control"] = {"points": filtered}
+            naive[names.FILTER, "control"] = {"points": filtered}
         return {IN_BINS: {"points": test.observed}, **naive}
 
     def changes(
