@@ -1,0 +1,110 @@
+"""What the command line answers and refuses before torch is imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from worldmodel import keys
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("--help", "fit --help"),
+        *(pytest.param(f"{name} --help", marks=pytest.mark.full) for name in ("probe", "shards")),
+    ],
+)
+def test_plain_help_does_not_load_torch(words):
+    code = (
+        f"import sys; sys.argv = ['worldmodel', *{words.split()}]; import worldmodel.__main__ as w"
+    )
+    check = f"""{code}
+try:
+    w.main()
+finally:
+    assert 'torch' not in sys.modules"""
+    result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "usage: python -m worldmodel" in result.stdout
+
+
+MISSING = [
+    ("fit --ckpt_path missing", "missing: no such file"),
+    ("fit -c missing.yaml", "missing.yaml: no such file"),
+    ("fit -c worldmodel/configs/text.yaml --data.path=missing", "missing: no such file"),
+    ("fit -c pretrain --data.path=missing", "missing: no such file; `python -m orbits generate"),
+    (
+        "fit -c lm_124m",
+        "shards/fineweb: no such file; `python -m worldmodel shards --corpus fineweb",
+    ),
+    (
+        "fit -c pretrain --modl.attention=lssar",
+        "unknown key 'modl.attention'; did you mean --model",
+    ),
+    (
+        "fit -c pretrain --model.attentoin lssar",
+        "unknown key 'model.attentoin'; did you mean --model.attention?",
+    ),
+    (
+        "fit -c pretrain --data.init_args.n_trian=4",
+        "unknown key 'data.init_args.n_trian'; did you mean --data.n_train?",
+    ),
+    (
+        "finetune -c force --trainer.max_step=100",
+        "unknown key 'trainer.max_step'; did you mean --trainer.max_steps?",
+    ),
+    (
+        "fit -c pretrain --trainer.logger=AbsentLogger",
+        "AbsentLogger needs absent_package, which is",
+    ),
+    ("fit -c pretrain --data.path=tests", "tests holds no finished dataset (no dataset.json)"),
+    ("finetune --pretrained=missing", "missing: no such file"),
+    ("validate --ckpt_path=missing", "missing: no such file"),
+    ("test --config=missing.yaml", "missing.yaml: no such file"),
+    ("predict --ckpt_path README.md", "README.md: not a checkpoint of a world model"),
+    ("fit -c worldmodel/configs/pretrain.yaml --model.attention=lsar", "unknown attention 'lsar'"),
+    ("fit -c CONFIG/saved.yaml", "gone.ckpt: no such file"),
+    ("predict", "python -m worldmodel predict needs a checkpoint: name it first"),
+    ("predict --out x.csv", "x.csv: predictions are written as .npz"),
+    ("attention-maps missing", "missing: no such file"),
+    ("attention-maps README.md", "README.md: not a checkpoint of a world model"),
+    ("probe missing", "missing: no such file"),
+    ("probe lssar:0=missing", "missing: no such file"),
+    ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
+    ("probe README.md --lab 3", "unrecognized arguments: --lab"),
+    ("fot", "unknown command 'fot'; choose from fit, "),
+]
+
+
+def test_what_is_not_there_is_refused_before_torch_is_imported(tmp_path):
+    saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
+    (tmp_path / "saved.yaml").write_text(saved, "utf-8")
+    code = f"""
+import sys
+from worldmodel.__main__ import LOGGERS, main
+LOGGERS["AbsentLogger"] = ("absent_package",)
+for command, _ in {MISSING!r}:
+    sys.argv = ["worldmodel", *command.replace("CONFIG", {str(tmp_path)!r}).split()]
+    try:
+        main()
+    except SystemExit as refused:
+        assert refused.code == 2, command
+    assert "torch" not in sys.modules, command
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    for line, (command, message) in zip(lines, MISSING, strict=True):
+        assert line.startswith(f"error: {message}"), command
+
+
+def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
+    near = ["--model.n_heads=3"]
+    with pytest.raises(ValueError, match=r"did you mean --model\.n_head"):
+        keys.check(near, {"model": "worldmodel.models.orbit.ForceModel"})
+    keys.check(near, {"model": "their_package.Model"})
+    keys.check(["--optimizer.momentun=0.9", "--trainer.callbacks+=RichProgressBar"], {})
