@@ -17,6 +17,8 @@ def check_sequences(x: Tensor, width: int) -> None:
 def check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
     """Refuse queries [B, H, Lq, D], keys and values [B, H_kv, Lk, D] that do not fit together."""
     for label, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{label} must be a tensor of torch, got {type(tensor).__name__}")
         if tensor.ndim != 4:
             raise ValueError(f"{label} must be [B, H, L, D], got shape {tuple(tensor.shape)}")
         if not tensor.is_floating_point():

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from benchmarks.training_options import Job, options
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import load as load_path
 from worldmodel.data.sequences import SequenceData
 from worldmodel.models.load import load_model
@@ -58,8 +59,7 @@ def get(name: str) -> Learner:
     Raises:
         ValueError: There is no such learner.
     """
-    if name not in LEARNERS:
-        raise ValueError(f"unknown learner {name!r}; choose from {', '.join(LEARNERS)}")
+    check_choice("learner", name, LEARNERS)
     learner = load_path(LEARNERS[name])
     assert isinstance(learner, Learner)
     return learner

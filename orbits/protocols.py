@@ -36,6 +36,7 @@ import numpy.typing as npt
 from orbits import disturbed, labels, laws, motion, observation, paper, shifted, shifts, systems
 from orbits.disturbed import Disturbance
 from orbits.observation import DT_ROW, STAR
+from orbits.runs.choices import check_choice
 from orbits.systems import POPULATIONS, SPLITS, Systems
 from orbits.tokens import TokenLayout
 
@@ -110,8 +111,7 @@ class Protocol:
     def __post_init__(self) -> None:
         if self.n_points < 2:
             raise ValueError(f"n_points must be at least 2, got {self.n_points}")
-        if self.target not in TARGETS:
-            raise ValueError(f"unknown target {self.target!r}; choose from {', '.join(TARGETS)}")
+        check_choice("target", self.target, TARGETS)
         if self.label_leak not in LABEL_LEAKS:
             raise ValueError(f"label_leak must be 0 or 2, got {self.label_leak}")
         law = laws.get(self.law)  # refuses an unknown law
@@ -382,11 +382,9 @@ def get(name: str, overrides: Mapping[str, Any] | None = None) -> Protocol:
         ValueError: The name or an override is unknown; the message lists the choices. Or the
             protocol cannot be shifted in this way.
     """
-    if name not in _CATALOGUE:
-        raise ValueError(f"unknown protocol {name!r}; choose from {', '.join(names())}")
+    check_choice("protocol", name, names())
     for field in overrides or {}:
-        if field not in OVERRIDES:
-            raise ValueError(f"unknown protocol key {field!r}; choose from {', '.join(OVERRIDES)}")
+        check_choice("protocol key", field, OVERRIDES)
     changed = dict(overrides or {})
     if "shift" in changed:
         changed["shift"] = shifts.of(changed["shift"])

@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from orbits.runs.choices import check_choice, unknown
+
 ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
 """What can be redrawn: fields of :class:`orbits.systems.Systems`."""
 
@@ -91,10 +93,7 @@ class Shift:
         known = [each.name for each in fields(cls)]
         for key in plain:
             if key not in known:
-                raise ValueError(
-                    f"shift {plain.get('name')!r}: unknown key {key!r}; "
-                    f"choose from {', '.join(known)}"
-                )
+                raise ValueError(f"shift {plain.get('name')!r}: {unknown('key', key, known)}")
         return cls(**{"name": "", **plain})
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -131,11 +130,7 @@ def get(name: str, file: str | Path | None = None) -> Shift:
         ValueError: There is none, and the message lists the choices; or as :func:`load`.
     """
     known = catalogue(file)
-    if name not in known:
-        raise ValueError(
-            f"unknown shift {name!r}; choose from {', '.join(known)}, or write a file of your own "
-            "(orbits.shifts.load)"
-        )
+    check_choice("shift", name, known, ", or write a file of your own (orbits.shifts.load)")
     return known[name]
 
 

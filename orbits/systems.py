@@ -18,6 +18,7 @@ from orbits.arithmetic import TURN, Array, clipped, exp, shared
 from orbits.elements import Elements
 from orbits.inverse_cdf import BETA, GAMMA, NORMAL, PLANET_MASS_GAMMA, quantile
 from orbits.philox import uniforms
+from orbits.runs.choices import check_choice
 
 SPLITS = ("train", "val", "test")
 POPULATIONS = ("pretrain", "force")
@@ -115,8 +116,7 @@ def stream(population: str, split: str) -> int:
         (split, SPLITS, "split"),
         (population, POPULATIONS, "population"),
     ):
-        if value not in choices:
-            raise ValueError(f"unknown {what} {value!r}; choose from {', '.join(choices)}")
+        check_choice(what, value, choices)
     return SPLITS.index(split) + len(SPLITS) * POPULATIONS.index(population)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from difflib import get_close_matches
 
+from orbits.runs.choices import unknown
 from orbits.runs.cli import leave, taken
 from orrery import __version__
 
@@ -55,9 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name = package if "." in package else f"{package}.__main__"
         importlib.import_module(name).main([*first, *rest])
     else:
-        near = get_close_matches(command, COMMANDS)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-        leave(f"error: unknown command {command!r}{hint} choose from {', '.join(COMMANDS)}", 2)
+        leave(f"error: {unknown('command', command, COMMANDS)}", 2)
 
 
 def _overview() -> str:

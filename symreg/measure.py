@@ -13,6 +13,7 @@ import numpy.typing as npt
 from orbits import laws
 from orbits.runs import artefact
 from orbits.runs.cell import Outcome
+from orbits.runs.choices import check_choice
 from symreg import engines, points
 from symreg.exponents import distance_exponents, fit_exponents, prediction_metrics
 from symreg.formula.local_exponents import alike
@@ -101,8 +102,8 @@ def search_config(
     truth = laws.get(law)
     if n < 1:
         raise ValueError(f"the points of a search must be at least 1, got {n}")
-    if rule is not None and rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}; choose from {', '.join(RULES)}")
+    if rule is not None:
+        check_choice("rule", rule, RULES)
     default = engines.resolve(engine)[0]
     configured = default.configured(**(arguments or {}))
     changes = {name: json.dumps(value) for name, value in (arguments or {}).items()}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from attention.listing import check_name
+from orbits.runs.choices import unknown
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 from worldmodel import configurations, from_checkpoint, from_files, keys
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
@@ -162,7 +163,7 @@ def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
 def _check(command: str, arguments: Sequence[str]) -> None:
     """Refuse an unknown command, and files and names that are not there."""
     if command not in LIGHTNING and not command.startswith("-"):
-        raise ValueError(f"unknown command {command!r}; choose from {', '.join(ABOUT)}")
+        raise unknown("command", command, ABOUT)
     parser = OneLineParser(add_help=False)
     parser.add_argument("-c", "--config", action="append", default=[])
     for key in CHECKED:

@@ -20,6 +20,7 @@ from lightning.pytorch.cli import (
 from yaml import YAMLError
 
 from orbits.runs import artefact
+from orbits.runs.cli import called
 from worldmodel.data.orbits import OrbitData
 from worldmodel.data.sequences import SequenceData
 from worldmodel.data.shards import ShardData
@@ -173,7 +174,11 @@ class WorldModelCLI(LightningCLI):
             seed_everything_default=0,
             save_config_callback=SaveConfig,
             parser_class=Parser,
-            parser_kwargs={"parser_mode": YAML, "allow_abbrev": False},
+            parser_kwargs={
+                "prog": called("worldmodel"),
+                "parser_mode": YAML,
+                "allow_abbrev": False,
+            },
             args=args,
         )
 

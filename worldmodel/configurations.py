@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from orbits.runs.choices import near
 
 FOLDER = Path(__file__).parent / "configs"
 FLAGS = ("-c", "--config")
@@ -31,11 +32,11 @@ def find(name: str) -> str:
     path = FOLDER / f"{name.removesuffix('.yaml')}.yaml"
     if path.parent == FOLDER and path.is_file():
         return str(path)
-    near = difflib.get_close_matches(Path(name).stem, names(), n=1)
-    hint = f"did you mean -c {near[0]}? " if near else ""
+    meant = near(Path(name).stem, names())
+    hint = f"; did you mean -c {meant[0]}?" if meant else ";"
     raise FileNotFoundError(
-        f"{name}: no such file, nor a configuration of this package; "
-        f"{hint}choose from {', '.join(names())}"
+        f"{name}: no such file, nor a configuration of this package{hint} "
+        f"choose from {', '.join(names())}"
     )
 
 

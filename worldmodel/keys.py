@@ -7,11 +7,12 @@ takes seconds. A key that is near none of them is left to Lightning.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from orbits.runs.choices import near
 
 GROUPS = (
     "model",
@@ -23,6 +24,11 @@ GROUPS = (
     "stop_between_steps",
 )
 """What a flag with a dot in it begins with."""
+PLAIN = (
+    *("config", "help", "help-all", "print_config", "seed_everything", *GROUPS),
+    *("ckpt_path", "pretrained", "return_predictions", "verbose", "weights_only"),
+)
+"""Flags without a dot, of all commands of Lightning."""
 FOLDERS = {"model": "models", "data": "data"}
 """Where the classes of a group lie."""
 NEAR = 0.75
@@ -44,19 +50,24 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
     for word in arguments:
         key = word.removeprefix("--").partition("=")[0].rstrip("+")
         group, dot, rest = key.partition(".")
-        if not word.startswith("--") or not dot:
+        if not word.startswith("--") or key in PLAIN:
             continue
-        if group not in GROUPS:
-            near = difflib.get_close_matches(group, GROUPS, n=1)
-            hint = f"; did you mean --{key.replace(group, near[0], 1)}?" if near else ";"
-            raise ValueError(f"unknown key {key!r}{hint} keys begin with {', '.join(GROUPS)}")
-        name = rest.removeprefix(f"{ARGUMENTS}.").partition(".")[0]
-        if "." in (chosen := classes.get(group, "")) and not chosen.startswith(OURS):
-            continue
-        known = _known(group)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
-        if name not in known and near:
-            raise ValueError(f"unknown key {key!r}; did you mean --{group}.{near[0]}?")
+        if not dot:
+            _refuse(key, [f"{x}.{key}" for x in FOLDERS if key in _known(x)] or near(key, PLAIN))
+        elif group not in GROUPS:
+            _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], always=True)
+        elif "." not in (chosen := classes.get(group, "")) or chosen.startswith(OURS):
+            name = rest.removeprefix(f"{ARGUMENTS}.").partition(".")[0]
+            if name not in (known := _known(group)):
+                _refuse(key, [f"{group}.{each}" for each in near(name, sorted(known), NEAR)])
+
+
+def _refuse(key: str, meant: Sequence[str], always: bool = False) -> None:
+    """Refuse a key, if it is known which one was meant or it cannot be any."""
+    if meant or always:
+        hint = f"; did you mean --{meant[0]}?" if meant else ";"
+        begin = f" keys begin with {', '.join(GROUPS)}" if always else ""
+        raise ValueError(f"unknown key {key!r}{hint}{begin}")
 
 
 @functools.cache

@@ -7,7 +7,6 @@ a checkpoint never names one. What such a class is, says :mod:`worldmodel.world_
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from orbits import protocols
 from orbits.protocols import Protocol
+from orbits.runs.choices import did_you_mean
 from worldmodel.world_model import Seen, can, forces, is_exact, predicted, seen
 
 ABILITIES = ("predict_next", "force", "hidden")
@@ -90,11 +90,8 @@ def _check_defines(path: Path, name: str) -> None:
         for alias in node.names
     }
     if name not in (*classes, *imported):
-        near = difflib.get_close_matches(name, classes)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise ValueError(
-            f"{path}: defines no class {name}{hint or '; it has ' + (', '.join(classes) or 'none')}"
-        )
+        hint = did_you_mean(name, classes) or f"; it has {', '.join(classes) or 'none'}"
+        raise ValueError(f"{path}: defines no class {name}{hint}")
 
 
 class Outside:

@@ -22,6 +22,7 @@ from benchmarks.cost.orbit_speed import MEMORY, GeneratorSettings, OrbitSpeed
 from orbits import kepler, protocols
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.runs.cell import Cell, Outcome, Skipped
+from orbits.runs.choices import check_choice
 from orbits.runs.result import Case
 from worldmodel.data.device import DeviceOrbits
 
@@ -58,8 +59,7 @@ def cells(study: OrbitSpeed, settings: GeneratorSettings) -> Iterator[Cell]:
         ValueError: There is no such generator.
     """
     for name in settings.generators:
-        if name not in GENERATORS:
-            raise ValueError(f"unknown generator {name!r}; choose from {', '.join(GENERATORS)}")
+        check_choice("generator", name, GENERATORS)
         case = Case(study.name, "timing", name, law="newton", protocol="fixed")
         yield Cell(measure, case, {"name": name, "seconds": settings.seconds})
     yield Cell(write_memory, Case(study.name, "timing", MEMORY))

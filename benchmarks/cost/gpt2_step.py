@@ -18,6 +18,7 @@ from benchmarks.cost import eager, timing
 from benchmarks.cost.cost import Costs, CostStudy
 from benchmarks.study import MEASUREMENT
 from orbits.runs.cell import Cell, Outcome, leave_out
+from orbits.runs.choices import check_choice
 from orbits.runs.result import Case
 from worldmodel.models.backbone import GPT
 
@@ -78,8 +79,7 @@ def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
         ValueError: A size is unknown, or a variant has no implementation to time.
     """
     for size in settings.sizes:
-        if size not in SIZES:
-            raise ValueError(f"unknown size {size!r}; choose from {', '.join(SIZES)}")
+        check_choice("size", size, SIZES)
     timed = [(name, backend) for name in settings.attention for backend in backends(name)]
     places = itertools.product(settings.rounds, MODES, settings.sizes, timed)
     for number, mode, size, (name, backend) in places:

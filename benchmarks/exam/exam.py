@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import EXAM
+from orbits import laws, shifts
 from orbits.runs.cell import digest
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
+from worldmodel.controls.baselines import BASELINES
 from worldmodel.probes.probe import Subject, subject
 
 EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
@@ -66,8 +69,15 @@ class ExamStudy(Study):
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:
-        """Refuse models that are not there, before torch is imported."""
+        """Refuse models and names that are not there, before torch is imported."""
         subjects(settings)
+        if settings.law is not None:
+            laws.get(settings.law)
+        for name in settings.baselines:
+            check_choice("baseline", name, BASELINES)
+        for name in settings.shifts:
+            if name != "all":
+                shifts.get(name, settings.shift_file)
 
     def config(self, settings: ExamSettings, preset: str) -> dict[str, Any]:
         """Return what determines the results: of a model the bytes of its file, not its path."""

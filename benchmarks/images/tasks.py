@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orbits.runs.choices import check_choice
+
 FOLDER = "imagenet"
 """The task whose images lie in a folder."""
 
@@ -46,6 +48,5 @@ def get(name: str) -> Task:
     Raises:
         ValueError: There is none of this name.
     """
-    if name not in TASKS:
-        raise ValueError(f"unknown task {name!r}; choose from {', '.join(TASKS)}")
+    check_choice("task", name, TASKS)
     return TASKS[name]

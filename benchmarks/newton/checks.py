@@ -7,6 +7,7 @@ import math
 from benchmarks.newton.settings import NewtonSettings
 from benchmarks.newton.worlds import TRIED, UNLIMITED, shifts, world
 from benchmarks.variants import check_re_weighted, variants
+from orbits.runs.choices import check_choice
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.statistics import MINIMUM_SEEDS
 from symreg import engines
@@ -42,8 +43,7 @@ def check(settings: NewtonSettings) -> None:
     _check_seeds(settings)
     _check_labels(settings)
     for name in settings.baselines:
-        if name not in BASELINES:
-            raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
+        check_choice("baseline", name, BASELINES)
     if settings.continued < 0 or settings.continued == 1:
         raise ValueError(
             f"--continued must be 0, or at least 2 for an interval, got {settings.continued}"

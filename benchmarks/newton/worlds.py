@@ -10,6 +10,7 @@ from benchmarks.newton.settings import NewtonSettings
 from orbits import motion, protocols, systems
 from orbits import shifts as catalogue
 from orbits.motion import NEWTON
+from orbits.runs.choices import check_choice
 from orbits.shifts import Shift
 
 UNLIMITED = "unlimited"
@@ -76,8 +77,7 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
             check(shift)
         return {name: shift.as_plain() for name, shift in known.items() if can_make(shift)}
     for name in settings.shifts:
-        if name not in known:
-            raise ValueError(f"unknown shift {name!r}; choose from all, {', '.join(known)}")
+        check_choice("shift", name, known, also=", or all")
         check(known[name])
     return {name: known[name].as_plain() for name in settings.shifts}
 

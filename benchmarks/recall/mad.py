@@ -17,6 +17,7 @@ from benchmarks.published.compare import Ours
 from benchmarks.recall import mad_settings
 from benchmarks.recall.base import METRICS, Headline, RecallStudy, best, share
 from benchmarks.recall.sweep import Exercise, Sweep
+from orbits.runs.choices import check_choice
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
 from orbits.runs.table import Table, seed_table
@@ -45,8 +46,7 @@ class Skills(Sweep):
         super().__post_init__()
         check_not_empty(self, "problems")
         for name in self.problems:
-            if name not in NAMES:
-                raise ValueError(f"unknown problem {name!r}; choose from {', '.join(NAMES)}")
+            check_choice("problem", name, NAMES)
         if not 0 < self.train_share <= 1:
             raise ValueError(f"train_share must be in (0, 1], got {self.train_share}")
 

@@ -12,6 +12,7 @@ from benchmarks.recall.mqar_forgetting import Forgetting
 from benchmarks.recall.mqar_repeated import Repeated
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
+from orbits.runs.choices import check_choice
 from orbits.runs.result import Result
 from orbits.runs.settings import check_not_empty
 
@@ -45,8 +46,8 @@ class Variants(Sweep):
 
     def __post_init__(self) -> None:
         check_not_empty(self, "kinds")
-        if unknown := [kind for kind in self.kinds if kind not in KINDS]:
-            raise ValueError(f"unknown kind {unknown[0]!r}; choose from {', '.join(KINDS)}")
+        for kind in self.kinds:
+            check_choice("kind", kind, KINDS)
         super().__post_init__()
 
     def exercises(self) -> Iterator[Exercise]:

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.recall.measures import Integers, Reals, right_by_row
+from orbits.runs.choices import check_choice, unknown
 from orbits.runs.result import Metric
 
 SPLITS = ("train", "val", "test")
@@ -151,12 +152,10 @@ def get(name: str, **settings: Any) -> Problem:
     """
     kind = _kind(name)
     if kind is None:
-        raise ValueError(f"unknown problem {name!r}; choose from {', '.join(names())}")
+        raise unknown("problem", name, names())
     known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    if unknown := sorted(set(settings) - known):
-        raise ValueError(
-            f"{name} has no setting {unknown[0]!r}; choose from {', '.join(sorted(known))}"
-        )
+    for setting in settings:
+        check_choice(f"setting of {name}", setting, sorted(known))
     plain = {key: tuple(x) if isinstance(x, list) else x for key, x in settings.items()}
     return kind(**plain)  # a list stands for a tuple in JSON
 

@@ -18,12 +18,13 @@ from tqdm import tqdm
 
 from orbits.observation import DT_ROW, STAR
 from orbits.runs import artefact
+from orbits.runs.cli import called
 from orbits.runs.notebook import html_table
 from orbits.tokens import TokenLayout
 
 SCHEMA = 2
 CLAIM, INDEX = "config.json", "dataset.json"
-AGAIN = "run the same `python -m orbits generate` again"
+AGAIN = f"run the same `{called('orbits generate')}` again"
 _LARGEST_HEADER = 2**12
 """Largest number of bytes of a ``.npy`` header."""
 

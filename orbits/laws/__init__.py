@@ -11,7 +11,6 @@ relative to the other is that of a single body under the relative acceleration.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import math
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
 from orbits.runs import plugins
+from orbits.runs.choices import unknown
 
 
 @dataclass(frozen=True)
@@ -289,10 +289,7 @@ def get(name: str) -> Law:
     for family in families():
         if member := family.member(str(name)):
             return member
-    near = difflib.get_close_matches(str(name).lower(), names())
-    hint = f"; did you mean {', '.join(near)}?" if near else ";"
-    choices = (*names(), *(family.name for family in families()))
-    raise ValueError(f"unknown law {name!r}{hint} choose from {', '.join(choices)}")
+    raise unknown("law", name, names(), ", " + ", ".join(each.name for each in families()))
 
 
 def file_name(law: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from orbits.runs import plugins
+from orbits.runs.choices import did_you_mean
 
 ORRERY = {
     "orbits": "data",
@@ -60,9 +62,24 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
+    def add_subparsers(self, **kwargs: Any) -> Any:
+        """Return the group of commands; each refuses flags that it does not know itself."""
+        return super().add_subparsers(**{"parser_class": _Command, **kwargs})
+
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
-        leave(f"error: {message}{hint(message)}", 2)
+        leave(f"error: {message}{hint(message, self._option_string_actions)}", 2)
+
+
+class _Command(OneLineParser):
+    """The parser of a command, whose own flags are those that a misspelt one is near."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments, all of which are known."""
+        known, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return known, rest
 
 
 def taken(arguments: Sequence[str] | None) -> list[str]:
@@ -76,17 +93,22 @@ def taken(arguments: Sequence[str] | None) -> list[str]:
     raise AssertionError  # one_line_errors leaves
 
 
-def hint(message: str) -> str:
-    """Return what a flag of an earlier version is called now, if an error is about one."""
+def hint(message: str, flags: Iterable[str]) -> str:
+    """Return what may have been meant by a word that an error of argparse is about.
+
+    Args:
+        message: The error: of a word that is none of some choices, or of an unrecognized flag.
+        flags: The flags that there are.
+    """
+    if wrong := re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message):
+        return did_you_mean(wrong[1], re.findall(r"'([^']+)'", wrong[2]))
     if "nrecognized" not in message:
         return ""
-    for word in message.replace(",", " ").split():
-        flag = word.partition("=")[0]
-        if flag in RENAMED:
-            return f"; use {RENAMED[flag]}"
-        if flag.startswith("--") and "_" in flag:
-            return f"; use {flag.replace('_', '-')}"
-    return ""
+    words = [word.partition("=")[0] for word in message.replace(",", " ").split()]
+    unrecognized = next((word for word in words if word.startswith("--")), "--")
+    if unrecognized in RENAMED:
+        return f"; use {RENAMED[unrecognized]}"
+    return did_you_mean(unrecognized.replace("_", "-"), flags, cutoff=0.75)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ class SettingsParser(jsonargparse.ArgumentParser):
     def error(self, message: str, *_: Any) -> NoReturn:
         """Print the message and exit."""
         text = " ".join(message.split())
-        leave(f"error: {text}{hint(text)}", 2)
+        leave(f"error: {text}{hint(text, self._option_string_actions)}", 2)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,12 +6,12 @@ import contextlib
 import importlib
 import importlib.util
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
 from orbits.runs import plugins
+from orbits.runs.choices import unknown
 from orbits.runs.study import Study
 
 
@@ -36,9 +36,7 @@ def get(packages: Sequence[ModuleType], name: str) -> Study:
     if (point := outside().get(name)) is not None:
         return _from_outside(point)
     known = [*(each for package in packages for each in names(package)), *outside()]
-    near = get_close_matches(name, known)
-    hint = f"; did you mean {', '.join(near)}?" if near else f"; choose from {', '.join(known)}"
-    raise ValueError(f"unknown study {name!r}{hint}")
+    raise unknown("study", name, known)
 
 
 def outside() -> dict[str, EntryPoint]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbits.runs import folder, locks, reuse
 from orbits.runs.cell import CELLS, Adopted, Cell
+from orbits.runs.choices import check_choice
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.presets import Preset, read_presets
@@ -363,8 +364,7 @@ def get_preset(study: Study, name: str) -> Preset:
         ValueError: There is no such preset.
     """
     known = presets(study)
-    if name not in known:
-        raise ValueError(f"unknown preset {name!r}; choose from {', '.join(known)}")
+    check_choice("preset", name, known)
     return known[name]
 
 

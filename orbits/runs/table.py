@@ -19,9 +19,9 @@ from orbits.runs.untrusted import markdown, printable
 
 WIDTH = 160
 """Characters of a line in a file or a pipe; a terminal has its own width."""
-FOLDED, NARROWEST = 16, 6
-"""Characters that a name or a formula needs in a terminal, and those it has where that is too much;
-a longer one runs over several lines."""
+FOLDED = 16
+"""Characters that a name or a formula needs in a terminal; a longer one runs over several lines,
+and where there is less room, so does one of several words."""
 GAP = 2
 """Characters between two columns."""
 MARKS = r"[\\`*_~$#|\[\]]"
@@ -159,8 +159,8 @@ class Table:
     def _layout(self, width: int) -> tuple[list[int], str | None]:
         """Return the columns that fit and what stands between a text and its detail.
 
-        Details go below their texts first, then columns leave one by one; without details at all
-        where that is not enough.
+        Details go below their texts first, then columns leave one by one; without details at all,
+        with a line for each word of a name, and without the last columns where that is not enough.
         """
         empty = {
             place
@@ -176,8 +176,10 @@ class Table:
         tries.append((shown, None))
         for places, between in tries:
             if sum(self._needed(x, between, FOLDED) + GAP for x in places) <= width + GAP:
-                break
-        return places, between
+                return places, between
+        while len(shown) > 1 and sum(self._least(x) + GAP for x in shown) > width + GAP:
+            shown = shown[:-1]
+        return shown, None
 
     def _widths(self, shown: Sequence[int], between: str | None, width: int) -> list[int]:
         """Return the width of each column: names and formulas get what numbers leave."""
@@ -187,9 +189,11 @@ class Table:
             more = min(max(spare, 0), self._needed(place, between) - widths[number])
             widths[number] += more
             spare -= more
-        names = {number for number, place in enumerate(shown) if not self._is_numeric(place)}
-        while spare < 0 and names and max(widths[x] for x in names) > NARROWEST:
-            widths[max(names, key=widths.__getitem__)] -= 1
+        more_than_least = [x - self._least(place) for x, place in zip(widths, shown, strict=True)]
+        while spare < 0 and any(more_than_least):
+            widest = max(range(len(shown)), key=more_than_least.__getitem__)
+            widths[widest] -= 1
+            more_than_least[widest] -= 1
             spare += 1
         return widths
 
@@ -202,6 +206,14 @@ class Table:
         if not self._is_numeric(place):
             needed = min(needed, folded)
         return max(needed, *map(cell_len, (self.columns[place].heading or "-").split()))
+
+    def _least(self, place: int) -> int:
+        """Return the characters that a column needs if its names have a line for each word."""
+        needed = self._needed(place, None, FOLDED)
+        if self._is_numeric(place):
+            return needed
+        texts = [self.columns[place].heading, *(row[place].text for row in self.rows)]
+        return min(needed, max(len(word) for text in texts for word in (text.split() or [text])))
 
     def _is_numeric(self, place: int) -> bool:
         return all(row[place].kind == "number" for row in self.rows)

@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol
 import numpy.typing as npt
 
 from orbits.runs import plugins
-from symreg.search.arguments import did_you_mean
+from orbits.runs.choices import unknown
 from symreg.search.front import Front
 
 State = Literal["ready", "not resolved", "misconfigured", "absent", "unknown"]
@@ -132,11 +132,7 @@ def get(name: str) -> Engine:
     except KeyError:
         if name in _BROKEN:
             raise ValueError(_BROKEN[name]) from None
-        choices = ("auto", *names())
-        near = did_you_mean(name, choices)
-        raise ValueError(
-            f"unknown engine {name!r}{near or ';'} choose from {', '.join(choices)}"
-        ) from None
+        raise unknown("engine", name, ("auto", *names())) from None
 
 
 def resolve(name: str) -> tuple[Engine, str]:

@@ -1,4 +1,4 @@
-"""Example: from the predictions of your own model to a verdict on their law.
+"""Example: from the predictions of your own model to a formula of them, and its score.
 
     python -m symreg.examples.own_model          writes own_model.npz and scores it, in seconds
     python -m symreg leaderboard own_model.npz   the same file as a row beside its controls
@@ -25,9 +25,11 @@ answers = np.exp(model.predict(np.log(points[2000:])))
 columns = {"sequence_id": np.arange(3000), "r": r, "m1": m1, "m2": m2, "force_predicted": answers}
 np.savez("own_model.npz", **columns, units="AU, solar mass, year", model="5-NN of 2000 forces")
 
-# The verdict: search a formula on some of the points, judge it on points of other sequences.
+# The formula: search a formula on some of the points, judge it on points of other sequences.
 search, held_out = predictions.read("own_model.npz", law="newton").split(seed=0, n=300)
 formula = symreg.fit(search.X, search.force_predicted, engine="operon", seed=0).best().expression
 verdict = symreg.score(formula, "newton", X=held_out.X, y=held_out.force_predicted)
-print(f"formula    {formula}")
-print(f"verdict    {verdict.verdict}, R2 of ln force {verdict.r2_log:.4f}")
+print(f"formula      {formula}")
+print(f"in the box   {verdict.verdict}: R2 of ln formula against ln answers {verdict.r2_log:.4f}")
+print("outside      not asked: near its 2000 points a table follows any law. Ask it outside them,")
+print("             as `python -m benchmarks run exam` does with a model of orbits")

@@ -133,7 +133,7 @@ def _followed(fit: Mapping[str, Any] | None, law: str) -> str:
     if fit is None:
         return ""
     quality = "undefined" if fit["r2_log"] is None else f"{fit['r2_log']:.4f}"
-    quality = f"R2 of ln force {quality}"
+    quality = f"R2 of ln force, but for that factor, {quality}"
     if fit["follows"] is None:
         return f"these points cannot tell whether they follow {law}; {quality}"
     found, wanted = (
@@ -152,7 +152,8 @@ def _described(record: Mapping[str, Any]) -> str:
     quality = "undefined" if record["r2_log"] is None else f"{record['r2_log']:.6f}"
     answer = "does not describe" if record["verdict"] == "no law found" else "describes"
     dropped = f", {100 * record['dropped']:.2g}% of points dropped" if record["dropped"] else ""
-    return f"the formula {answer} the predictions: R2 of ln force {quality}{dropped}"
+    quality = f"R2 of its logarithm against theirs {quality}"
+    return f"the formula {answer} the predictions: {quality}{dropped}"
 
 
 def _algebra(record: Mapping[str, Any]) -> str:

@@ -6,14 +6,15 @@ The constructors are read, not imported: importing pysr would start Julia.
 from __future__ import annotations
 
 import ast
-import difflib
 import functools
 import importlib.util
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from orbits.runs.choices import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,3 @@ def changed(
         except (TypeError, ValueError):
             raise ValueError(f"{engine}: {name} must be plain data, got {value!r}") from None
     return {**current, **changes}
-
-
-def did_you_mean(name: str, choices: Iterable[str]) -> str:
-    """Return ``; did you mean a, b?`` with the choices that are spelled alike, or nothing."""
-    near = difflib.get_close_matches(name.lower(), list(choices))
-    return f"; did you mean {', '.join(near)}?" if near else ""

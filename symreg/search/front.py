@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.notebook import html_table
 from orbits.runs.untrusted import printable
@@ -114,8 +115,7 @@ class Front:
         Raises:
             ValueError: There is no such rule.
         """
-        if rule not in RULES:
-            raise ValueError(f"unknown rule {rule!r}; choose from {', '.join(RULES)}")
+        check_choice("rule", rule, RULES)
         if rule == "accuracy":
             return min(self.equations, key=lambda equation: equation.loss)
         rounding = ROUNDING * self.equations[0].loss if rule == "knee" else 0.0

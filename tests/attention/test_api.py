@@ -238,6 +238,7 @@ def shaped(*shape, dtype=torch.float32):
             "2 heads of q are no multiple of 4",
         ),
         (shaped(1, 2, 6, 8), Q, Q, ValueError, "more queries than keys: 6 and 5"),
+        (Q.numpy(), Q, Q, TypeError, "q must be a tensor of torch, got ndarray"),
         (Q.long(), Q, Q, TypeError, "q must be a floating tensor, got torch.int64"),
         (Q, Q.int(), Q, TypeError, "k must be a floating tensor"),
         (Q, Q, Q.bool(), TypeError, "v must be a floating tensor"),

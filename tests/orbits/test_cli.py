@@ -110,7 +110,10 @@ def test_a_shift_has_test_sequences_alone_and_is_on_the_card(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--shift", "closr"], "unknown shift 'closr'; choose from planet_heavier"),
+        (
+            ["--shift", "closr"],
+            "unknown shift 'closr'; did you mean closer? choose from",
+        ),
         (["--shift", "closer", "--protocol", "nbody"], "take identifiable or free_step"),
         (["--shift", "closer", "--population", "pretrain"], "take population force"),
         (["--shift", "closer", "--n", "5"], "--n 5: a shift has test sequences alone; use --n-te"),

@@ -196,7 +196,7 @@ def test_positive_inputs_are_enforced(name):
         ("kepler", "; choose from"),
         ("newtom", "; did you mean newton"),
         ("Yukawa", "; did you mean yukawa? choose from"),
-        ("power_2.5", "; did you mean power_2_5, power_1_5? choose from"),
+        ("power_2.5", "; did you mean power_2_5 or power_1_5? choose from"),
         (None, "; choose from"),
         (["newton"], "newton? choose from"),
     ],

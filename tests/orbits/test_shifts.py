@@ -122,7 +122,7 @@ def test_a_file_that_is_no_list_of_shifts_is_refused(tmp_path, text, message):
 
 
 def test_a_name_that_is_not_there():
-    with pytest.raises(ValueError, match=r"unknown shift 'heavier'; choose from planet_heavier, "):
-        shifts.get("heavier")
+    with pytest.raises(ValueError, match=r"unknown shift 'nearer'; choose from planet_heavier, "):
+        shifts.get("nearer")
     with pytest.raises(FileNotFoundError):
         shifts.load("no/such/file.yaml")

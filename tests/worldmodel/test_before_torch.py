@@ -58,6 +58,11 @@ MISSING = [
         "unknown key 'trainer.max_step'; did you mean --trainer.max_steps?",
     ),
     (
+        "fit -c pretrain --attention=lssar",
+        "unknown key 'attention'; did you mean --model.att",
+    ),
+    ("finetune -c force --pretraind=x.ckpt", "unknown key 'pretraind'; did you mean --pretrain"),
+    (
         "fit -c pretrain --trainer.logger=AbsentLogger",
         "AbsentLogger needs absent_package, which is",
     ),
@@ -76,7 +81,7 @@ MISSING = [
     ("probe lssar:0=missing", "missing: no such file"),
     ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
     ("probe README.md --lab 3", "unrecognized arguments: --lab"),
-    ("fot", "unknown command 'fot'; choose from fit, "),
+    ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]
 
 

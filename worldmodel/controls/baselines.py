@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from orbits.protocols import Protocol
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ def fit_baseline(name: str, data: OrbitData, seed: int = 0) -> ForceRegression:
     Raises:
         ValueError: The name is unknown, or the labels do not allow a fit.
     """
-    if name not in BASELINES:
-        raise ValueError(f"unknown baseline {name!r}; choose from {', '.join(BASELINES)}")
+    check_choice("baseline", name, BASELINES)
     baseline: ForceRegression = BASELINES[name](data.protocol, seed)
     return baseline.fit(labels_as_trained(data, baseline.n_images))

@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 
 from attention.scalars import check_size
 from orbits.protocols import Protocol
+from orbits.runs.choices import check_choice
 from worldmodel.controls.force_regression import Array, Batch, ForceRegression
 from worldmodel.controls.observed_past import ObservedPast, needs_past, observed_past, towards_star
 
@@ -36,8 +37,7 @@ def log_linear(
     Raises:
         ValueError: The numbers are unknown, or too little is seen before a force is asked.
     """
-    if numbers not in get_args(Numbers):
-        raise ValueError(f"unknown numbers {numbers!r}; choose from {', '.join(get_args(Numbers))}")
+    check_choice("numbers", numbers, get_args(Numbers))
     check_size("lag", lag)
     needs_past(protocol, 2 * lag + 1)
     layout = protocol.tokens

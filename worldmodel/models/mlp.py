@@ -7,6 +7,8 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional
 
+from orbits.runs.choices import check_choice
+
 MLPName = Literal["gelu", "swiglu", "none"]
 NormName = Literal["layer", "rms"]
 NORMS: dict[str, type[nn.LayerNorm] | type[nn.RMSNorm]] = {
@@ -50,6 +52,5 @@ def build_mlp(name: str, width: int) -> nn.Module | None:
 
 def build_norm(name: str, width: int) -> nn.Module:
     """Return a LayerNorm or an RMSNorm."""
-    if name not in NORMS:
-        raise ValueError(f"unknown norm {name!r}; choose from {', '.join(NORMS)}")
+    check_choice("norm", name, NORMS)
     return NORMS[name](width)

@@ -5,12 +5,13 @@ A file that defines ``PROBE`` is a probe and is called like it; the others are s
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from orbits.runs.choices import check_choice
 
 if TYPE_CHECKING:
     from worldmodel.probes.base import Probe
@@ -23,10 +24,7 @@ def names() -> tuple[str, ...]:
 
 def check_name(name: str) -> None:
     """Refuse a name that is not a probe's, without importing any."""
-    if name not in names():
-        near = difflib.get_close_matches(str(name).lower(), names())
-        hint = f"; did you mean {', '.join(near)}?" if near else ";"
-        raise ValueError(f"unknown probe {name!r}{hint} choose from all, {', '.join(names())}")
+    check_choice("probe", name, names(), also=", or all")
 
 
 @functools.cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orbits.runs.settings import check_at_least
+from orbits.runs.choices import check_choice
+from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.statistics import MINIMUM_SEEDS
 
 LEAST_CELLS = 25
@@ -58,15 +59,13 @@ class Settings:
         check_at_least(
             self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0}
         )
+        check_not_empty(self, "probes")
         if 0 < self.cells < LEAST_CELLS:
             raise ValueError(
                 f"cells must be 0 or at least {LEAST_CELLS}, which a leaderboard needs, got "
                 f"{self.cells}"
             )
-        if self.white_noise not in WHITE_NOISE:
-            raise ValueError(
-                f"unknown white noise {self.white_noise!r}; choose from {', '.join(WHITE_NOISE)}"
-            )
+        check_choice("white noise", self.white_noise, WHITE_NOISE)
         if len(set(self.seeds)) != len(self.seeds) or min(self.seeds, default=-1) < 0:
             raise ValueError(f"seeds must be different numbers from 0 on, got {self.seeds}")
         if len(self.seeds) != 1 and len(self.seeds) < MINIMUM_SEEDS:

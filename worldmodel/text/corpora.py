@@ -5,13 +5,13 @@ Nothing is downloaded to list them. A plug-in adds its own (:mod:`orbits.runs.pl
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orbits.runs import plugins
+from orbits.runs.choices import check_choice
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,6 @@ def broken() -> dict[str, str]:
 def get(name: str) -> PublishedCorpus:
     """Return the corpus called ``name``."""
     known, faults = _catalogue()
-    if name not in known:
-        near = difflib.get_close_matches(str(name).lower(), names())
-        hint = f"; did you mean {', '.join(near)}?" if near else ";"
-        left_out = "".join(f"; left out: {line}" for line in faults.values())
-        raise ValueError(
-            f"unknown corpus {name!r}{hint} choose from {', '.join(names())}{left_out}"
-        )
+    left_out = "".join(f"; left out: {line}" for line in faults.values())
+    check_choice("corpus", name, names(), also=left_out)
     return known[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from lm_eval.tasks import TaskManager
 from benchmarks.language.scorer import Ids, Prompt, TextScorer
 from benchmarks.language.zero_shot import catalogue
 from benchmarks.language.zero_shot.catalogue import Scores, baseline_accuracy, chance_adjusted
+from orbits.runs.choices import did_you_mean
 from orbits.runs.result import Metric
 
 BOOTSTRAP = 1000
@@ -49,8 +49,7 @@ def index(names: Sequence[str], include_path: str | Path | None = None) -> TaskM
         manager = TaskManager(include_path=include_path)
     for name in names:
         if name not in _known(manager):
-            near = difflib.get_close_matches(name, _known(manager), n=3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            hint = did_you_mean(name, _known(manager))
             raise ValueError(f"unknown task {name!r} of lm-evaluation-harness{hint}")
     return manager
 

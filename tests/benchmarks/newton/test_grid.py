@@ -297,7 +297,7 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--law", "inverse_cube"], "does not bind"),
         (["newton", "--protocol", "fixed", "--law", "yukawa"], "does not bind"),
         (["newton", "--baselines", "3-NN"], "unknown baseline '3-NN'; choose from log-linear"),
-        (["newton", "--shifts", "closr"], "unknown shift 'closr'; choose from all, planet_heavier"),
+        (["newton", "--shifts", "closr"], "unknown shift 'closr'; did you mean closer?"),
         (["newton", "--shifts", "closer", "--protocol", "paper"], "'paper'"),
         (["newton", "--shift-file", "no.yaml"], "no.yaml"),
         (["newton", "--tflops", "0", "--dry-run"], "positive, got 0"),

@@ -133,7 +133,7 @@ def test_an_unknown_problem_or_setting_is_refused_with_the_choices():
         problems.get("base")
     with pytest.raises(ValueError, match=r"unknown problem '\.\./mqar'"):
         problems.get("../mqar")
-    with pytest.raises(ValueError, match=r"mqar has no setting 'length'; choose from n_pairs, "):
+    with pytest.raises(ValueError, match=r"unknown setting of mqar 'length'; choose from"):
         problems.get("mqar", length=3)
 
 

@@ -54,7 +54,7 @@ def test_a_preset_may_say_how_many_cells_are_computed_at_once():
         (["--seeds", "x"], "seeds"),
         (["--toss", "1"], "unrecognized arguments: --toss 1"),
         (["--jobs", "1"], "unrecognized arguments: --jobs 1; use --workers"),
-        (["--dry_run"], "unrecognized arguments: --dry_run; use --dry-run"),
+        (["--dry_run"], "unrecognized arguments: --dry_run; did you mean --dry-run?"),
     ],
 )
 def test_a_wrong_flag_is_one_line(arguments, message, refusal):

@@ -3,7 +3,7 @@
 import pytest
 
 from orbits.runs.result import Case, Metric, Result
-from orbits.runs.table import NOTHING, Column, Table, Value, by_seed, interval, seed_table
+from orbits.runs.table import NOTHING, Column, Table, Value, by_seed, interval, number, seed_table
 
 
 def result(variant, seed, value, **setting):
@@ -99,3 +99,16 @@ def test_a_narrow_terminal_loses_details_and_then_columns(monkeypatch, width, sh
     left_out = [c.heading for c in LENGTHS if c.heading not in heading.split()]
     left_out += [] if details else ["intervals and remarks"]
     assert f"Both are made up. Not shown here: {', '.join(left_out)}." in said
+
+
+def test_a_terminal_without_room_breaks_no_word_and_loses_the_last_columns(monkeypatch):
+    named = [Value("linear autoregression", kind="name"), Value("control", kind="name")]
+    numbers = [number(value) for value in (0.5, 0.25, 0.125)]
+    headings = ("variant", "arm", "agreement", "slope", "tokens_changed")
+    made = Table("", [Column(heading) for heading in headings], [[*named, *numbers]])
+    monkeypatch.setenv("COLUMNS", "45")
+    heading, first, second, *rest = made.to_text().splitlines()
+    assert heading.split() == list(headings[:4])
+    assert first.split() == ["linear", "control", "0.5", "0.25"]
+    assert second.split() == ["autoregression"]
+    assert "Not shown here: tokens_changed" in " ".join(rest)

@@ -344,7 +344,7 @@ def test_the_example_runs_as_it_is_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     runpy.run_module("symreg.examples.own_model")
     out = capsys.readouterr().out
-    assert "verdict    law," in out
+    assert "in the box   law: " in out
     data = predictions.read("own_model.npz")
     assert data.row["model"] == "5-NN of 2000 forces"
     assert len(data) == 3000
