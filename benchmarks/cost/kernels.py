@@ -108,6 +108,24 @@ class Kernels(Study):
             Table.of_text("Backends", ("backend", "what"), [(x, BACKENDS[x]) for x in kinds]),
         ]
 
+    def sentences(self, results: Sequence[Result]) -> Sequence[str]:
+        """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
+        floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
+        trained = [x for x in results if x.ok and x.case.get("mode") == "training"]
+        times: dict[str, list[str]] = {}
+        longest = max((x.case.get("length") for x in trained), default=0)
+        for result in trained:
+            times_floor = comparison.ratio(result, bases(result, results).get(floor), "seconds")
+            backend = str(result.case.get("backend"))
+            if result.case.get("length") == longest and times_floor and backend in (ours, "eager"):
+                label = f"{result.case.variant} {times_floor:.2f}"
+                times.setdefault(backend, []).append(label)
+        if not times:
+            return ()
+        said = "; ".join(f"{backend}: {', '.join(each)}" for backend, each in times.items())
+        unit = f"by the time of PyTorch's own kernel of softmax ({floor})"
+        return [f"Forward and backward of {longest:,} tokens, {unit}: {said}."]
+
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw time over SDPA's by length, a panel per head dim and a line per variant."""
         floor = FLOORS[_device(results)][0]

@@ -55,10 +55,13 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
     ]
     said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
+    alike: dict[str, list[str]] = {}
+    for name, mine in named.items():
+        if kept := _kept(mine, found):
+            alike.setdefault(kept, []).append(name)
     counts = [
-        f"{name} keeps its world's law in {text}"
-        for name, mine in named.items()
-        if (text := _kept(mine, found))
+        f"{', '.join(names)} {'keep their' if names[1:] else 'keeps its'} world's law in {kept}"
+        for kept, names in alike.items()
     ]
     return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
 

@@ -36,6 +36,30 @@ def section(results: Sequence[Result]) -> Section | None:
     return Section(TITLE, [_rates(own), _each(own)], [CAPTION])
 
 
+def sentences(results: Sequence[Result]) -> list[str]:
+    """Say of each engine how many formulas it finds with the least noise and with the most."""
+    own = [result for result in results if result.case.kind == FORMULA]
+    if not own:
+        return []
+    noises = sorted({_noise(result) for result in own})
+    said = []
+    for engine in dict.fromkeys(str(result.case.get("engine")) for result in own):
+        rates = []
+        for noise in dict.fromkeys((noises[0], noises[-1])):
+            members = [x for x in own if x.case.get("engine") == engine and _noise(x) == noise]
+            _, low, high = wilson(_found(members), len(members))
+            rate = f"{_found(members)} of {len(members)} [{low:.2f}, {high:.2f}]"
+            rates.append(
+                f"{rate} with {100 * noise:g}% noise" if noise else f"{rate} without noise"
+            )
+        said.append(f"{engine} {' and '.join(rates)}")
+    return [f"Of NewtonBench's formulas that were searched these are found: {'; '.join(said)}."]
+
+
+def _noise(result: Result) -> float:
+    return float(str(result.case.get("noise")))
+
+
 def _rates(results: Sequence[Result]) -> Table:
     columns = [
         *(Column("engine"), Column("noise", "of each value, relative")),
@@ -47,7 +71,7 @@ def _rates(results: Sequence[Result]) -> Table:
     ]
     groups: dict[tuple[str, float], list[Result]] = {}
     for result in results:
-        key = str(result.case.get("engine")), float(str(result.case.get("noise")))
+        key = str(result.case.get("engine")), _noise(result)
         groups.setdefault(key, []).append(result)
     body = []
     for (engine, noise), members in sorted(groups.items()):

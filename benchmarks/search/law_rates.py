@@ -119,7 +119,7 @@ class LawRates(Study):
             title=self.about,
             setting=self.setting(config),
             sections=sections,
-            sentences=_verdict(results),
+            sentences=[*_verdict(results), *formula_report.sentences(results)],
         )
 
 

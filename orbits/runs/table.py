@@ -22,6 +22,8 @@ WIDTH = 160
 FOLDED = 16
 """Characters that a name or a formula needs in a terminal; a longer one runs over several lines,
 and where there is less room, so does one of several words."""
+FORMS = {"%": ".1f", "steps": ".0f"}
+"""Formats of numbers by their unit; others have three decimals."""
 GAP = 2
 """Characters between two columns."""
 MARKS = r"[\\`*_~$#|\[\]]"
@@ -284,7 +286,7 @@ def seed_table(
         keys: Fields of the case or names of its setting; they head the first columns.
         metrics: Metrics by name; those that no result has are left out.
         caption: What stands above it.
-        quantity: Returns what a metric means, of which the bounds are looked at.
+        quantity: Returns what a metric means, of which the unit and the bounds are looked at.
 
     Raises:
         ValueError: Two results have the same keys and seed.
@@ -292,13 +294,12 @@ def seed_table(
     found = [result for result in results if result.ok]
     columns = {metric: by_seed(found, metric, *keys) for metric in metrics}
     columns = {metric: values for metric, values in columns.items() if values}
-    bounds = {metric: quantity(metric).bounds if quantity else None for metric in columns}
     rows = dict.fromkeys(tuple(result.case.get(key) for key in keys) for result in found)
     body = [
         [
             *(Value(_shown(part), kind="name") for part in row),
             *(
-                mean_over_seeds(values.get(row, {}).values(), bounds=bounds[metric])
+                _over_seeds(values.get(row, {}).values(), quantity and quantity(metric))
                 for metric, values in columns.items()
             ),
         ]
@@ -306,6 +307,12 @@ def seed_table(
         if any(row in values for values in columns.values())
     ]
     return Table(title, [Column(name) for name in (*keys, *columns)], body, caption)
+
+
+def _over_seeds(values: Iterable[float], quantity: Quantity | None) -> Value:
+    if quantity is None:
+        return mean_over_seeds(values)
+    return mean_over_seeds(values, FORMS.get(quantity.unit, ".3f"), quantity.bounds)
 
 
 def by_seed(

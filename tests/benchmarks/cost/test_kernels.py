@@ -170,6 +170,23 @@ def test_the_table_has_both_kinds_of_ratio():
     assert [row[0].text for row in about.rows] == ["sdpa flash", "triton", "eager", "flex"]
 
 
+def test_the_verdict_is_of_training_at_the_longest_length():
+    training = [
+        timed(backend, variant, seconds, mode="training", length=length)
+        for backend, variant, seconds, length in (
+            ("sdpa flash", "softmax", 1.0, 64), ("sdpa flash", "softmax", 2.0, 128),
+            ("triton", "lssa", 9.0, 64), ("triton", "lssa", 3.0, 128),
+            ("eager", "lssa", 12.0, 128), ("compiled", "lssa", 8.0, 128),
+        )
+    ]  # fmt: skip
+    (said,) = kernels.STUDY.sentences([*training, timed("triton", "lssar", 1e-3, length=256)])
+    assert said == (
+        "Forward and backward of 128 tokens, by the time of PyTorch's own kernel of softmax "
+        "(sdpa flash): triton: lssa 1.50; eager: lssa 6.00."
+    )
+    assert not kernels.STUDY.sentences([timed("sdpa flash", "softmax")])
+
+
 @pytest.mark.parametrize("name", ["softmax", "lssar"])
 def test_backward_alone_is_a_gradient_of_a_graph_that_is_kept(name, monkeypatch):
     asked = []

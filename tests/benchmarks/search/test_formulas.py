@@ -151,5 +151,7 @@ def test_a_run_ends_in_a_table_of_engines_and_rates(tmp_path, capsys):
     text = capsys.readouterr().out
     assert "Formulas of NewtonBench's twelve domains" in text
     assert "1/3 [0.06, 0.79]" in text
+    rate = "1 of 3 [0.06, 0.79]"
+    assert f"found: powerlaw@1 {rate} without noise and {rate} with 5% noise." in text
     assert "Published" not in text
     assert "gravity\\_hard\\_0" in (out / "report.md").read_text()
