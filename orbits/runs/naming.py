@@ -52,7 +52,7 @@ INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
 LATER = re.compile(r", off to step (\d+)")
 UNTOLD = ("control", "None labels", "seed None")
 """Parts of a name that say nothing."""
-OF_MODELS = frozenset({"arm", "attention", "model", "trained", "variant", "who"})
+OF_MODELS = frozenset({"arm", "attention", "model", "row less column", "trained", "variant", "who"})
 """Headings of columns that name models and what was trained."""
 SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
 ENGLISH = ("elastic", "linear", "zeros")
@@ -92,14 +92,16 @@ def in_box(heading: str, text: str) -> str:
         heading: That of its column; most columns name no models.
         text: It as results, files and flags have it.
     """
+    if heading == "pair":
+        return in_prose(text)
     if heading not in OF_MODELS:
         return text
     return ", ".join(map(_part, text.split(", ")))
 
 
 def heading(text: str) -> str:
-    """Return the heading of a column as a page shows it: ``R² angular momentum``."""
-    return SQUARED.sub("R²", text.replace("_", " "))
+    """Return the heading of a column as a page shows it: ``R² angular momentum``, ``LSSAR``."""
+    return SQUARED.sub("R²", in_prose(text).replace("_", " "))
 
 
 def in_prose(text: str) -> str:

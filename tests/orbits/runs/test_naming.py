@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbits.runs.naming import arm, display, in_box, in_prose
+from orbits.runs.naming import arm, display, heading, in_box, in_prose
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,14 @@ def test_a_table_names_models_where_its_column_does():
     assert in_box("who", "lssar p=15, first stage first") == "LSSAR, p = 15, first stage first"
     assert in_box("who", "power_1_5") == "power_1_5"
     assert in_box("exam", "lazy") == "lazy"
+    assert in_box("pair", "lssar p=15 - softmax") == "LSSAR (p = 15) - softmax"
+    assert in_box("row less column", "lssar p=15") == "LSSAR, p = 15"
+
+
+def test_headings_of_columns_that_are_models_name_them():
+    assert heading("lssar p=15") == "LSSAR (p = 15)"
+    assert heading("gated_deltanet") == "gated DeltaNet"
+    assert heading("r2_angular_momentum") == "R² angular momentum"
 
 
 def test_a_sentence_names_models_and_keeps_words_and_commands():
