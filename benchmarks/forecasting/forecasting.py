@@ -22,7 +22,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Column, Table, Value, by_seed, number, seed_table
+from orbits.runs.table import Column, Table, Value, by_seed, number
 from orbits.runs.verdict import against, beside, shown
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
@@ -158,9 +158,9 @@ class Forecasting(PaperStudy):
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the lowest validation error"
         return [
-            seed_table(title, best(trained), KEYS, ERRORS, quantity=self.quantity),
+            self.table(title, best(trained), KEYS, ERRORS),
             _without_training(results),
-            seed_table("The sweep", trained, KEYS, ("val_mse",), quantity=self.quantity),
+            self.table("The sweep", trained, KEYS, ("val_mse",)),
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:

@@ -23,7 +23,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Column, Table, Value, by_seed, number, seed_table
+from orbits.runs.table import Column, Table, Value, by_seed, number
 from orbits.runs.verdict import against, beside, shown
 
 BASELINE, CEILING = "softmax", "best possible"
@@ -131,9 +131,9 @@ class ImageStudy(PaperStudy):
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the best validation accuracy"
         tables = [
-            seed_table(title, best(trained), KEYS, ("top1", "params"), quantity=self.quantity),
+            self.table(title, best(trained), KEYS, ("top1", "params")),
             _without_encoder(results),
-            seed_table("The sweep", trained, KEYS, ("val_accuracy",), quantity=self.quantity),
+            self.table("The sweep", trained, KEYS, ("val_accuracy",)),
         ]
         return [table for table in tables if table.rows]
 

@@ -26,7 +26,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.table import Table, by_seed
 
 NAMES = {"perplexity": "ppl", "word_perplexity": "ppl"}
 """The papers' names of the harness's metrics."""
@@ -142,7 +142,7 @@ class DownstreamStudy(LanguageStudy):
         metrics = dict.fromkeys(name for result in evaluations for name in result.metrics)
         shares = ", ".join(name for name, kind in KINDS.items() if kind.unit == "%")
         title = f"Zero-shot metrics; {shares} in %"
-        return [seed_table(title, evaluations, ("variant",), metrics, quantity=self.quantity)]
+        return [self.table(title, evaluations, ("variant",), metrics)]
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw each task's first metric by model."""

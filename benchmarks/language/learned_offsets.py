@@ -21,7 +21,7 @@ from benchmarks.language.base import TRAINING_METRICS, LanguageModels, LanguageS
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
-from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.table import Table, by_seed
 from orbits.runs.verdict import against, beside
 
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
@@ -69,14 +69,8 @@ class LearnedOffsetsStudy(LanguageStudy):
         layers = [x for x in measured(results) if x.case.get("layer") is not None]
         keys = ("variant", "layer")
         tables = [
-            seed_table(
-                "By groups of layers",
-                groups,
-                ("variant",),
-                (*KNOBS, "reach"),
-                quantity=self.quantity,
-            ),
-            seed_table("By layers", layers, keys, KNOBS, quantity=self.quantity),
+            self.table("By groups of layers", groups, ("variant",), (*KNOBS, "reach")),
+            self.table("By layers", layers, keys, KNOBS),
         ]
         return [table for table in tables if table.rows]
 

@@ -24,7 +24,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Table, seed_table
+from orbits.runs.table import Table
 
 MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
 
@@ -71,7 +71,7 @@ class PasskeyStudy(LanguageStudy):
         """Return accuracies by length."""
         title = "Whole keys that are right, %, by multiple of the training length"
         columns = [f"acc@{multiple:g}x" for multiple in MULTIPLES]
-        return [seed_table(title, measured(results), ("variant",), columns, quantity=self.quantity)]
+        return [self.table(title, measured(results), ("variant",), columns)]
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw accuracy against length."""

@@ -19,7 +19,7 @@ from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
-from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.table import Table, by_seed
 from orbits.runs.verdict import Seeds, against, beside, shown
 
 BASELINE = "softmax"
@@ -95,10 +95,8 @@ class RecallStudy(PaperStudy):
         metrics = sorted(names, key=_column)
         at_best = "At the learning rate with the best validation accuracy, %"
         return [
-            seed_table(at_best, best(results), self.keys, metrics, quantity=self.quantity),
-            seed_table(
-                "The sweep", results, self.keys, ("val_accuracy", "steps"), quantity=self.quantity
-            ),
+            self.table(at_best, best(results), self.keys, metrics),
+            self.table("The sweep", results, self.keys, ("val_accuracy", "steps")),
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:

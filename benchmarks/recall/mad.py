@@ -20,7 +20,7 @@ from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.choices import check_choice
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
-from orbits.runs.table import Table, seed_table
+from orbits.runs.table import Table
 
 NAMES = tuple(sorted(mad_settings.BASELINES))
 BASELINE = "baseline"
@@ -94,19 +94,9 @@ class MADStudy(RecallStudy):
         scores = ("batch_macro_accuracy", "micro")
         published = [x for x in best(results) if scores[0] in x.metrics]
         tables = [
-            seed_table(
-                f"Baselines, {at_best}", baselines, ("variant",), metrics, quantity=self.quantity
-            ),
-            seed_table(
-                "The same, scored as published",
-                published,
-                by_problem,
-                scores,
-                quantity=self.quantity,
-            ),
-            seed_table(
-                f"Harder settings, {at_best}", harder, by_problem, metrics, quantity=self.quantity
-            ),
+            self.table(f"Baselines, {at_best}", baselines, ("variant",), metrics),
+            self.table("The same, scored as published", published, by_problem, scores),
+            self.table(f"Harder settings, {at_best}", harder, by_problem, metrics),
         ]
         return [table for table in tables if table.rows]
 

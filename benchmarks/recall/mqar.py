@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from benchmarks.recall.base import STOPPED, Headline, RecallStudy, recall_headline, share
-from benchmarks.recall.measures import IGNORE, Integers, Reals
+from benchmarks.recall.gaps import draw_gaps
+from benchmarks.recall.measures import IGNORE, Integers
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.result import Result
@@ -64,10 +64,8 @@ class MQAR(Problem):
     def __post_init__(self) -> None:
         n_keys = self.vocab_size // 2 - 1
         if not 1 <= self.n_pairs <= n_keys:
-            raise ValueError(
-                f"n_pairs must be in [1, {n_keys}], the keys of vocab_size {self.vocab_size}, "
-                f"got {self.n_pairs}; take fewer pairs or a larger vocabulary"
-            )
+            keys = f"the keys of vocab_size {self.vocab_size}"
+            raise ValueError(f"n_pairs must be in [1, {n_keys}], {keys}, got {self.n_pairs}")
         self.check_even_length(self.n_shown + 2 * self.n_pairs, self.least)
         if not self.power > 0:
             raise ValueError(f"power must be positive, got {self.power}")
@@ -77,25 +75,16 @@ class MQAR(Problem):
         """Tokens before the first query may come."""
         return 2 * self.n_pairs
 
-    @cached_property
-    def gap_probabilities(self) -> Reals:
-        """The p(g) of the first query, [(L - n_shown) / 2]."""
-        gaps = np.arange(1, (self.seq_len - self.n_shown) // 2 + 1)
-        weights = self.power * gaps ** (self.power - 1)
-        return weights / weights.sum()
-
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the pairs, the gaps and the filler."""
         half = self.vocab_size // 2
         keys = 1 + rng.choice(half - 1, self.n_pairs, replace=False)
         values = half + rng.choice(self.vocab_size - half, self.n_pairs, replace=False)
         shown, answers = self.shown(rng, keys, values)
-        # An exponential race: g arrives at rate p(g), so the order of arrival is that of draws.
-        arrivals = rng.standard_exponential(len(self.gap_probabilities)) / self.gap_probabilities
-        queries = self.n_shown + 2 * np.argsort(arrivals)[: self.n_pairs]
+        places = (self.seq_len - self.n_shown) // 2
+        queries = self.n_shown + 2 * draw_gaps(rng, places, self.power, self.n_pairs)
         tokens, targets = np.zeros(self.seq_len, np.int64), np.full(self.seq_len, IGNORE)
-        tokens[: self.n_shown] = shown
-        tokens[queries], targets[queries] = keys, answers
+        tokens[: self.n_shown], tokens[queries], targets[queries] = shown, keys, answers
         if self.random_non_queries:
             filler = tokens == 0
             tokens[filler] = rng.integers(self.vocab_size, size=np.count_nonzero(filler))

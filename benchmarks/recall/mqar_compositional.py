@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import isqrt
 from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.recall.measures import IGNORE, Integers, Reals
+from benchmarks.recall.gaps import draw_gaps
+from benchmarks.recall.measures import IGNORE, Integers
 from benchmarks.recall.problem import Problem
 
 
@@ -68,13 +68,6 @@ class Compositional(Problem):
         """Tokens of each kind; values have what remains."""
         return self.vocab_size // 3
 
-    @cached_property
-    def gap_probabilities(self) -> Reals:
-        """The p(g) of the first query, [(L - 3 n_pairs) / 3]."""
-        gaps = np.arange(1, (self.seq_len - 3 * self.n_pairs) // 3 + 1)
-        weights = self.power * gaps ** (self.power - 1)
-        return weights / weights.sum()
-
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the grid, its order and the gaps."""
         n, third = self.n_pairs, self.third
@@ -83,8 +76,7 @@ class Compositional(Problem):
         values = 2 * third + rng.choice(self.vocab_size - 2 * third, n, replace=False)
         order = rng.permutation(n)
         triples = np.stack([np.repeat(first, self.side), np.tile(second, self.side)], axis=1)[order]
-        arrivals = rng.standard_exponential(len(self.gap_probabilities)) / self.gap_probabilities
-        queries = 3 * n + 3 * np.argsort(arrivals)[:n]
+        queries = 3 * n + 3 * draw_gaps(rng, (self.seq_len - 3 * n) // 3, self.power, n)
         tokens, targets = np.zeros(self.seq_len, np.int64), np.full(self.seq_len, IGNORE)
         tokens[: 3 * n] = np.concatenate([triples, values[:, None]], axis=1).reshape(-1)
         tokens[queries], tokens[queries + 1] = triples.T

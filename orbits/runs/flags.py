@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 import jsonargparse
 
-from orbits.runs import cost, reuse
+from orbits.runs import cost, presets, reuse
 from orbits.runs.cli import hint, leave
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.result import Result
 from orbits.runs.settings import build_settings, resolve_types
-from orbits.runs.study import Study, checked_cells, get_preset, presets, run
+from orbits.runs.study import Study, checked_cells, run
 
 
 class SettingsParser(jsonargparse.ArgumentParser):
@@ -70,10 +70,10 @@ def parse_study(
         ValueError: A value does not fit.
         SystemExit: A flag is unknown or of the wrong type (2), or help was asked for (0).
     """
-    known = presets(study)
+    known = presets.of(study)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default="small")
-    preset = get_preset(study, first.parse_known_args(arguments)[0].preset)
+    preset = presets.get(study, first.parse_known_args(arguments)[0].preset)
     parser = SettingsParser(prog=prog, description=study.about, allow_abbrev=False)
     about = "; ".join(f"{name}: {each.about}" for name, each in known.items())
     parser.add_argument("--preset", default=preset.name, help=f"settings to start from ({about})")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from orbits.runs.choices import check_choice
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,22 @@ def read_presets(path: Path) -> tuple[str, dict[str, Preset]]:
         about, workers = values.pop("about"), values.pop("workers", None)
         presets[name] = Preset(name, about, values, workers)
     return _load(path)["about"], presets
+
+
+def of(study: object) -> dict[str, Preset]:
+    """Return the presets of a study from the YAML beside its file."""
+    return read_presets(Path(inspect.getfile(type(study))).with_suffix(".yaml"))[1]
+
+
+def get(study: object, name: str) -> Preset:
+    """Return a preset of a study.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
+    known = of(study)
+    check_choice("preset", name, known)
+    return known[name]
 
 
 def _load(path: Path) -> Any:

@@ -7,7 +7,6 @@ cells are computed, resumed, kept and laid out is the same for all of them.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import shutil
 from abc import ABC, abstractmethod
@@ -16,12 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from orbits.runs import folder, locks, reuse
+from orbits.runs import folder, locks, presets, reuse
 from orbits.runs.cell import CELLS, Adopted, Cell
-from orbits.runs.choices import check_choice
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
-from orbits.runs.presets import Preset, read_presets
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
@@ -176,7 +173,7 @@ class Study(ABC):
 
     def changes(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a run that differ from those of its preset, by flag."""
-        known = presets(self)
+        known = presets.of(self)
         if config["preset"] not in known:
             return {}
         settings = self.settings(config["preset"])
@@ -195,7 +192,15 @@ class Study(ABC):
         Raises:
             ValueError: There is no such preset, or a value does not fit.
         """
-        return build_settings(self.Settings, {**get_preset(self, preset).values, **changes})
+        return build_settings(self.Settings, {**presets.get(self, preset).values, **changes})
+
+    def table(
+        self, title: str, results: Iterable[Result], keys: Sequence[str], metrics: Iterable[str]
+    ) -> Table:
+        """Return a table of metrics over seeds, as :func:`orbits.runs.table.seed_table`."""
+        from orbits.runs.table import seed_table
+
+        return seed_table(title, results, keys, metrics, quantity=self.quantity)
 
     def quantity(self, metric: str) -> Quantity:
         """Return what a metric means.
@@ -350,22 +355,6 @@ def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:
     words += f", {count['skipped']} skipped" if count["skipped"] else ""
     lines = [f"{words}: {out / folder.LINES}", *(f"  {x}" for x in page.failures(results))]
     return "\n".join(lines), 1 if count["failed"] else 0
-
-
-def presets(study: Study) -> dict[str, Preset]:
-    """Return the presets of a study from the YAML beside its file."""
-    return read_presets(Path(inspect.getfile(type(study))).with_suffix(".yaml"))[1]
-
-
-def get_preset(study: Study, name: str) -> Preset:
-    """Return a preset.
-
-    Raises:
-        ValueError: There is no such preset.
-    """
-    known = presets(study)
-    check_choice("preset", name, known)
-    return known[name]
 
 
 def with_units(study: Study, result: Result) -> Result:

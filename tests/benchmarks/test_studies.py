@@ -10,7 +10,7 @@ import pytest
 from benchmarks.__main__ import PROG, packages
 from benchmarks.published import tables as published
 from benchmarks.study import PaperStudy
-from orbits.runs import flags, studies, study
+from orbits.runs import flags, presets, studies, study
 
 DIRECTIONS = {"higher", "lower", "none"}
 STUDIES = sorted(name for package in packages() for name in studies.names(package))
@@ -25,11 +25,11 @@ def get(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_says_what_it_is(name):
     found = get(name)
-    presets = study.presets(found)
+    known = presets.of(found)
     of_a_paper = {"gpu", "paper"} if isinstance(found, PaperStudy) else set()
-    assert {"tiny", "small"} | of_a_paper <= set(presets)
-    assert all(preset.about for preset in presets.values())
-    for preset in presets:
+    assert {"tiny", "small"} | of_a_paper <= set(known)
+    assert all(preset.about for preset in known.values())
+    for preset in known:
         settings = found.settings(preset)
         assert not found.changes(found.config(settings, preset))
         found.check_changes(settings, {})

@@ -11,7 +11,7 @@ from benchmarks.__main__ import main
 from benchmarks.newton import control_names, sentences
 from benchmarks.newton.newton import STUDY
 from orbits import laws, shifts
-from orbits.runs import flags, study
+from orbits.runs import flags, presets
 from orbits.runs.cell import fail
 from orbits.runs.result import Result
 from symreg import engines
@@ -254,7 +254,7 @@ def test_every_variant_can_be_benchmarked(name):
     assert repr(name) in repr(NextTokenModel(**job["model"]).gpt.blocks[0].attention)
 
 
-@pytest.mark.parametrize("preset", study.presets(STUDY))
+@pytest.mark.parametrize("preset", presets.of(STUDY))
 @pytest.mark.parametrize("protocol", corners(["identifiable", "paper"], "identifiable"))
 def test_every_preset_describes_a_run(preset, protocol):
     json.dumps([dict(cell.arguments) for cell in cells(preset, protocol=protocol)])

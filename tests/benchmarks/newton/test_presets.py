@@ -8,7 +8,7 @@ from benchmarks.__main__ import main
 from benchmarks.newton import flops
 from benchmarks.newton.newton import STUDY
 from benchmarks.training_options import Training
-from orbits.runs import study
+from orbits.runs import presets, study
 from tests.benchmarks.newton.small import cells, jobs, settings
 
 
@@ -34,8 +34,8 @@ def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
             assert 19e6 < sum(p.numel() for p in model.parameters()) < 21e6
     total = sum((flops.of_cell(cell) for cell, _ in trained), flops.Cost())
     assert 540 < total.flops / (0.25 * 989e12) < 600, "seconds at 25% of an H200's bfloat16 peak"
-    assert "not measured" in study.get_preset(STUDY, "gpu").about
-    assert [study.get_preset(STUDY, name).workers for name in ("small", "gpu", "paper")] == [
+    assert "not measured" in presets.get(STUDY, "gpu").about
+    assert [presets.get(STUDY, name).workers for name in ("small", "gpu", "paper")] == [
         None,
         8,
         1,

@@ -12,7 +12,7 @@ import pytest
 import attention
 from benchmarks.__main__ import main, packages
 from benchmarks.recall import mad_settings
-from orbits.runs import folder, studies, study
+from orbits.runs import folder, presets, studies, study
 from orbits.runs.executors import Execution
 from tests.waiting import wait_until
 
@@ -199,7 +199,7 @@ def test_bad_input_is_one_line_before_any_work(arguments, message, tmp_path, ref
 @pytest.mark.full
 @pytest.mark.parametrize("name", STUDIES)
 def test_cells_of_every_preset_are_plain_data_with_addresses_of_their_own(name):
-    for preset in study.presets(get(name)):
+    for preset in presets.of(get(name)):
         cells = get(name).cells(get(name).settings(preset))
         assert len({cell.key for cell in cells}) == len(cells)
         json.dumps([dict(cell.arguments) for cell in cells])
