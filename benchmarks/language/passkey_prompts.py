@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from benchmarks.recall.passkey_short import filler
+from benchmarks.recall.filler import filler
 from benchmarks.recall.problem import generators
 
 TASK = (

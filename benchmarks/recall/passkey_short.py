@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.recall.base import STOPPED, RecallStudy, best
+from benchmarks.recall.filler import filler
 from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
@@ -24,15 +25,6 @@ from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_not_empty
 
 MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
-GARBAGE = (
-    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
-)
-
-
-def filler(n_characters: int) -> str:
-    """Return filler of a length."""
-    sentence = GARBAGE + " "
-    return (sentence * (n_characters // len(sentence) + 1))[:n_characters]
 
 
 @dataclass(frozen=True)
@@ -101,10 +93,7 @@ class Passkey(Problem):
         return codes[:-1], targets
 
     def measure(self, answers: Integers, split: str, seed: int, at: str) -> dict[str, Metric]:
-        """Return the share of whole keys that are right, in %.
-
-        See :meth:`benchmarks.recall.problem.Problem.measure`.
-        """
+        """Return the share of whole keys that are right, in %."""
         targets = self.examples(split, seed, np.arange(len(answers))).targets
         return {f"acc@{at}": Metric.mean(100 * whole_by_row(answers, targets))}
 
