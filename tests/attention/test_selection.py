@@ -5,12 +5,18 @@ import pickle
 
 import pytest
 import torch
-from torch.nn import functional
 
 import attention
 from attention import reference
-from attention.parts.selection import index_loss, index_losses, largest, picked
-from attention.positions import rope
+from attention.parts.selection import largest, picked
+from tests.attention.selecting import (
+    LENGTH,
+    built,
+    chosen_by_loops,
+    heads_of,
+    index_by_loops,
+    inputs,
+)
 
 DECODED = {
     "softmax": {},
@@ -20,72 +26,6 @@ DECODED = {
     "alibi": {},
     "zeros_sm": {},
 }
-DSA = {"select": "dsa", "top_k": 5, "index_heads": 3, "index_dim": 12}
-LENGTH = 14
-
-
-def built(name="softmax", n_head=4, head_dim=8, seed=0, **args):
-    torch.manual_seed(seed)
-    args = {**DSA, **args}
-    layer = attention.build(name, n_head=n_head, head_dim=head_dim, **args).double()
-    with torch.no_grad():
-        for number in layer.learned.values():
-            number += 0.1 * torch.randn_like(number)
-    return layer
-
-
-def inputs(length=LENGTH, width=32, batch=2, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(3)
-    return torch.randn(batch, length, width, generator=generator, dtype=torch.float64).to(dtype)
-
-
-@torch.no_grad()
-def index_by_loops(layer, x, turned=True):
-    """Return I[t, s] = sum_j w[t, j] relu(q[t, j] . k[s]) / sqrt(heads channels), s <= t."""
-    indexer = layer.selection
-    heads, dim = indexer.n_head, indexer.head_dim
-    scores = torch.full((len(x), x.shape[1], x.shape[1]), -math.inf, dtype=x.dtype)
-
-    def placed(vector, place):
-        if turned:
-            half = dim // 2
-            vector = vector.clone()
-            vector[half:] = rope(vector[None, half:], torch.tensor([place]))[0]
-        return vector
-
-    for b in range(len(x)):
-        for t in range(x.shape[1]):
-            weight = indexer.weight.weight @ x[b, t]
-            for s in range(t + 1):
-                key = functional.layer_norm(indexer.key.weight @ x[b, s], [dim])
-                total = 0.0
-                for j in range(heads):
-                    query = indexer.query.weight[j * dim : (j + 1) * dim] @ x[b, t]
-                    product = placed(query, t) @ placed(key, s)
-                    total += weight[j] * max(product, 0.0)
-                scores[b, t, s] = total / math.sqrt(heads * dim)
-    return scores
-
-
-def chosen_by_loops(scores, top_k):
-    """Return the selected positions of each row in order; of equal scores the nearer ones."""
-    rows = []
-    for t, row in enumerate(scores):
-        best = sorted(range(t + 1), key=lambda s: (-float(row[s]), -s))
-        rows.append(sorted(best[:top_k]))
-    return rows
-
-
-def heads_of(layer, x):
-    """Return turned queries and keys, and values."""
-    places = torch.arange(x.shape[1])
-    q, k, v = (
-        projection(x).unflatten(-1, (-1, layer.head_dim)).transpose(1, 2)
-        for projection in (layer.query, layer.key, layer.value)
-    )
-    if layer.rope_base is not None:
-        q, k = rope(q, places), rope(k, places)
-    return q, k, v
 
 
 def lssar_row(q, k, p):
@@ -248,91 +188,6 @@ def test_rows_of_any_scores_select_as_sorting_does():
             rows = [row.nonzero().flatten().tolist() for row in chosen[b]]
             assert rows == chosen_by_loops(scores[b], top_k)
         assert torch.equal(largest(scores[:, 13:], top_k), chosen[:, 13:])
-
-
-@pytest.mark.parametrize("name", ["lssar", "softmax"])
-def test_the_loss_of_a_model_reaches_all_but_the_indexer(name):
-    layer = built(name, **({"p": 1.0} if name == "lssar" else {}))
-    layer(inputs()).square().sum().backward()
-    for part, parameter in layer.named_parameters():
-        if part.startswith("selection."):
-            assert parameter.grad is None
-        else:
-            assert parameter.grad.abs().max() > 0
-
-
-@torch.no_grad()
-def kl_by_loops(index, weights, keys_of):
-    """Return the mean over rows of KL(p || softmax(I)), p the attention of all heads, on keys."""
-    total, count = 0.0, 0
-    for b in range(len(index)):
-        for t, keys in enumerate(keys_of[b]):
-            count += 1
-            summed = [float(weights[b, :, t, s].abs().sum()) for s in keys]
-            norm = sum(math.exp(float(index[b, t, s])) for s in keys)
-            for s, each in zip(keys, summed, strict=True):
-                if each:
-                    p = each / sum(summed)
-                    total += p * (math.log(p) - float(index[b, t, s]) + math.log(norm))
-    return total / count
-
-
-@pytest.mark.parametrize("name", ["lssar", "softmax", "phi_gelu"])
-@pytest.mark.parametrize("active", [True, False])
-def test_the_indexer_learns_the_attention_of_all_heads(name, active):
-    layer, x = built(name), inputs()
-    layer.selection.set_active(active)
-    with index_losses(torch.nn.ModuleList([layer])) as losses:
-        found = layer(x)
-    (loss,) = losses
-    assert not layer.selection.learns
-    torch.testing.assert_close(found, layer(x), rtol=0, atol=1e-12)
-    index = index_by_loops(layer, x)
-    keys = [chosen_by_loops(each, 5 if active else LENGTH) for each in index]
-    assert float(loss.detach()) == pytest.approx(
-        kl_by_loops(index, layer.weights(x), keys), abs=1e-11
-    )
-    loss.backward()
-    for part, parameter in layer.named_parameters():
-        if part.startswith("selection."):
-            assert parameter.grad.isfinite().all()
-            assert parameter.grad.abs().max() > 0
-        else:
-            assert parameter.grad is None
-
-
-def test_a_row_without_weights_asks_nothing():
-    scores = torch.randn(1, 3, 3, requires_grad=True)
-    loss = index_loss(scores, torch.zeros(1, 2, 3, 3))
-    loss.backward()
-    assert loss == 0
-    assert torch.all(scores.grad == 0)
-
-
-def test_an_indexer_that_learns_finds_the_keys_of_a_layer():
-    layer, x = built(n_head=1, index_dim=8), inputs(length=40, width=8, batch=4)
-    with torch.no_grad():
-        layer.query.weight *= 4  # some keys matter more than others
-    layer.selection.set_active(False)
-    optimizer = torch.optim.Adam(layer.selection.parameters(), lr=3e-2)
-
-    def mass():
-        """Return how much of the attention to all keys lies on those that would be selected."""
-        with torch.no_grad():
-            weights = layer.weights(x).mean(dim=1)
-            layer.selection.set_active(True)
-            chosen = layer._heads(x, None).selected
-            layer.selection.set_active(False)
-            return float((weights * chosen).sum(dim=-1)[:, 10:].mean())
-
-    before = mass()
-    for _ in range(40):
-        with index_losses(layer) as losses:
-            layer(x)
-        optimizer.zero_grad()
-        sum(losses).backward()
-        optimizer.step()
-    assert mass() > before + 0.1
 
 
 def test_gradients_are_those_of_finite_differences():
