@@ -130,7 +130,10 @@ def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterato
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         leave(f"error: {_words(error)}", 2)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as ended:
+        # Lightning makes an interruption a plain exit.
+        if not any(isinstance(x, KeyboardInterrupt) for x in (ended, ended.__context__)):
+            raise
         words = "; run the same command again to resume" if resumes else ""
         leave(f"stopped{words}", 130)
     except MemoryError as error:
