@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import Ridge
 
-from benchmarks import learners, training
+from benchmarks import learners, rates, training
 from benchmarks.forecasting import series
 from benchmarks.forecasting.forecasting import LAST, LAW, Forecasts
 from benchmarks.forecasting.learner import ForecastData
@@ -68,23 +68,11 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
         mixer = {"attention": variant.attention, "attention_args": arguments}
         models[variant.label] = {"kind": "mixer", "patch": settings.patch, **mixer, **sizes}
     for label, model in models.items():
-        for lr in settings.lrs:
-            for seed in settings.seeds:
-                job: Job = {
-                    "learner": "forecasting",
-                    "model": model,
-                    "data": {**data, "batch_size": settings.batch_size, "train_seed": seed},
-                    "seed": seed,
-                    "lr": lr,
-                    "steps": settings.steps,
-                    "val_steps": min(settings.val_steps, settings.steps),
-                    "keep_best": True,
-                }
-                if changes := settings.training.changes():
-                    job["training"] = changes
-                learners.check(job)
-                case = Case(study.name, MEASUREMENT, label, seed=seed, setting={**task, "lr": lr})
-                yield Cell(train_and_test, case, {"job": job})
+        for job in rates.jobs(settings, "forecasting", model, data, keep_best=True):
+            learners.check(job)
+            setting = {**task, "lr": job["lr"]}
+            case = Case(study.name, MEASUREMENT, label, seed=job["seed"], setting=setting)
+            yield Cell(train_and_test, case, {"job": job})
 
 
 def train_and_test(

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks import learners, training
+from benchmarks import learners, rates, training
 from benchmarks.images import folder as image_folder
 from benchmarks.images import pictures, tasks
 from benchmarks.images.images import CEILING, Images
@@ -78,23 +78,11 @@ def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -
             "attention_args": variant.arguments(tokens, rotary=False) or None,
             **{name: getattr(settings, name) for name in of_model},
         }
-        for lr in settings.lrs:
-            for seed in settings.seeds:
-                job: Job = {
-                    "learner": "images",
-                    "model": model,
-                    "data": {**data, "batch_size": settings.batch_size, "train_seed": seed},
-                    "seed": seed,
-                    "lr": lr,
-                    "steps": settings.steps,
-                    "val_steps": min(settings.val_steps, settings.steps),
-                }
-                if changes := settings.training.changes():
-                    job["training"] = changes
-                _check(job, variant.name)
-                setting = {"task": task.name, "lr": lr}
-                case = Case(study.name, MEASUREMENT, variant.label, seed=seed, setting=setting)
-                yield Cell(train_and_test, case, {"job": job})
+        for job in rates.jobs(settings, "images", model, data):
+            _check(job, variant.name)
+            setting = {"task": task.name, "lr": job["lr"]}
+            case = Case(study.name, MEASUREMENT, variant.label, seed=job["seed"], setting=setting)
+            yield Cell(train_and_test, case, {"job": job})
 
 
 def _check(job: Job, name: str) -> None:
