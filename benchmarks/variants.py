@@ -58,6 +58,8 @@ class Variant:
         arguments, taken = self._args(), attention.arguments(self.attention)
         if "length" in taken:
             arguments["length"] = length
+        if "window" in taken:  # longer sequences then have no distance that training had not
+            arguments["window"] = min(length, attention.get(self.attention).window)
         if "max_length" in taken:
             # Longer sequences than those of the training are asked too, up to the mixer's default.
             known = attention.linear.get(self.attention).arguments["max_length"]

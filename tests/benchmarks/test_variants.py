@@ -35,6 +35,9 @@ def test_arguments_build_the_module(name):
     if "max_length" in attention.arguments(name):
         assert arguments["max_length"] == 1024, "tests may be longer than the training"
         assert row.arguments(2000)["max_length"] == 2000
+    if "window" in attention.arguments(name):
+        assert arguments["window"] == 20
+        assert row.arguments(2000)["window"] == 256, "that of the variant"
     module = attention.build(name, n_head=1, head_dim=4, **arguments)
     assert repr(name) in repr(module)
     assert name in attention.linear.names() or module.spec.label == row.label
