@@ -31,6 +31,8 @@ from orbits.runs.table import Table, by_seed, seed_table
 from orbits.runs.verdict import beside, shown
 
 MULTIPLES = (1, 2, 4, 8, 16)
+WINDOW = "sliding_window"
+"""Softmax over as many keys as the training had: what needs no extrapolation at all."""
 TITLES = {
     "loss": "Loss, mean over the window, nats per token",
     "rise": "Rise of the loss over that at the training length, nats per token",
@@ -139,8 +141,11 @@ class ExtrapolationStudy(LanguageStudy):
         said += f", {shown(rise, '.2f')} more than at 1x" if rise else ""
         compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
         said += f"; {compared}" if compared else ""
-        flat = " A model that ignores what is far away would stay flat as well."
-        return [f"{said}.{flat if asked[0] > 1 else ''}"]
+        flat = "A model that ignores what is far away would stay flat as well"
+        if WINDOW in rows:
+            flat += f": {BASELINE} within a window of its training length has "
+            flat += shown(rows[WINDOW], ".2f")
+        return [f"{said}. {flat}." if asked[0] > 1 else f"{said}."]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return losses with dynamic NTK off, as the paper's second version has it."""

@@ -62,3 +62,22 @@ def test_two_seeds_are_not_compared():
     assert differences(results(seeds=2), "off").rows == []
     titles = [table.title for table in STUDY.tables(results(seeds=2))]
     assert not [title for title in titles if title.startswith("Differences")]
+
+
+def lost(variant, at_8x):
+    return [
+        Result(
+            Case("extrapolation", "measurement", variant, seed=seed, setting={"ntk": False}),
+            metrics={"loss@8x": Metric(at_8x + 0.01 * seed, n=1), "rise@8x": Metric(0.5, n=1)},
+        )
+        for seed in range(3)
+    ]
+
+
+def test_the_verdict_names_what_needs_no_extrapolation():
+    results = [*lost("softmax", 2.5), *lost("lssar p=15", 2.3)]
+    (said,) = STUDY.sentences(results)
+    assert said.startswith("At 8 times the training length the loss of softmax is 2.51 [")
+    assert said.endswith("A model that ignores what is far away would stay flat as well.")
+    (said,) = STUDY.sentences([*results, *lost("sliding_window", 2.0)])
+    assert ": softmax within a window of its training length has 2.01 [" in said
