@@ -16,7 +16,7 @@ from orbits.runs.statistics import Interval
 from orbits.runs.untrusted import printable
 from symreg.leaderboard.row import Row
 
-WIDTH = 9  # inches
+WIDTH, EDGE = 9, 0.12  # inches, of a figure and left of the name of its vertical axes
 CONTESTANT = COLOURS[0]
 ARMS = {"scratch": COLOURS[5]}
 """Colours of arms; any other contestant is a :data:`CONTESTANT`."""
@@ -31,7 +31,7 @@ def fixed_margins(figure: Figure) -> None:
     """
     width, height = figure.get_size_inches()
     figure.subplots_adjust(
-        left=0.7 / width,
+        left=0.85 / width,
         right=1 - 0.1 / width,
         bottom=0.5 / height,
         top=1 - 0.6 / height,

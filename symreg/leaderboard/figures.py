@@ -23,6 +23,7 @@ from symreg.formula.thresholds import TOLERANCE, VERDICTS
 from symreg.leaderboard.axes import (
     ARMS,
     CONTESTANT,
+    EDGE,
     WIDTH,
     colour,
     fixed_margins,
@@ -125,9 +126,11 @@ def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
         return None
     engines = sorted({str(x.case.get("engine")) for _, searches in panels for x in searches})
     colours = {engine: COLOURS[i % len(COLOURS)] for i, engine in enumerate(engines)}
-    lines = -(-len(panels) // 4)
-    shape: dict[str, Any] = {"nrows": lines, "ncols": 4, "squeeze": False, "layout": "none"}
-    with canvas(WIDTH, 1.0 + 2.0 * lines, **shape) as (figure, grid):
+    columns = min(len(panels), 4)
+    lines = -(-len(panels) // columns)
+    width = WIDTH * (1 + columns) / 5
+    shape: dict[str, Any] = {"nrows": lines, "ncols": columns, "squeeze": False, "layout": "none"}
+    with canvas(width, 1.0 + 2.0 * lines, **shape) as (figure, grid):
         fixed_margins(figure)
         axes = grid.ravel()
         for axis, (row, searches) in zip(axes, panels, strict=False):
@@ -139,7 +142,7 @@ def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         figure.supxlabel("complexity", fontsize=8)
-        figure.supylabel("loss", fontsize=8)
+        figure.supylabel("loss", x=EDGE / width, fontsize=8)
         legend(figure, [_mark(colour, printable(name, 40)) for name, colour in colours.items()])
         return figure_png(figure)
 
@@ -173,7 +176,7 @@ def residuals(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
             in_row[0].set_title(label(row), loc="left", fontsize=8)
         for axis, name in zip(axes[-1], NAMES, strict=True):
             axis.set_xlabel(UNITS[name])
-        figure.supylabel("ln(predicted / true)", fontsize=8)
+        figure.supylabel("ln(predicted / true)", x=EDGE / WIDTH, fontsize=8)
         return figure_png(figure)
 
 

@@ -58,3 +58,17 @@ def test_no_interval_and_no_control_hides_the_others():
         axes.interval(axis, 2, (-5.0, -5.1, -4.9), "black")
         marks = [(mark.get_marker(), mark.get_xdata()[0]) for mark in axis.lines]
     assert marks == [("o", -2.0), (">", high), ("<", low)]
+
+
+def test_no_more_than_ten_seeds_and_searches_of_a_row_are_drawn(monkeypatch):
+    lines = []
+    monkeypatch.setattr(
+        figures, "figure_png", lambda figure: lines.append(len(figure.axes[0].lines))
+    )
+    seeds = [forces(seed=seed) for seed in range(12)]
+    figures.residuals(table(seeds), seeds)
+    assert lines.pop() == figures.MOST + 1 == 11, "and the truth"
+    front = search().details["front"]
+    searches = [search(search=number, details={"front": front}) for number in range(12)]
+    figures.fronts(table([forces(), *searches]), searches)
+    assert lines.pop() == 2 * figures.MOST, "each with the mark of the chosen formula"
