@@ -16,8 +16,9 @@ import importlib
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -297,12 +298,24 @@ def file_name(law: str) -> str:
     return re.sub(r"[^\w.-]+", "_", law)
 
 
-@functools.cache
-def _compiled(expression: str, parameters: tuple[str, ...], derivatives: int):
-    """Return ``expression``, or its derivative by r, as a numpy function."""
+def symbolic(expression: str, parameters: Iterable[str]) -> tuple[Any, list[Any]]:
+    """Return a formula of a :class:`Law` in sympy, and its positive symbols.
+
+    Args:
+        expression: The formula, which its law has checked.
+        parameters: The names of its constants; their symbols follow those of r, m1 and m2.
+    """
     # sympy takes a while to import, and most callers only list names.
     import sympy
 
     symbols = {name: sympy.Symbol(name, positive=True) for name in (*VARIABLES, *parameters)}
-    parsed = sympy.sympify(expression, locals=symbols).diff(symbols["r"], derivatives)
-    return sympy.lambdify(list(symbols.values()), parsed, modules="numpy")
+    return sympy.sympify(expression, locals=symbols), list(symbols.values())
+
+
+@functools.cache
+def _compiled(expression: str, parameters: tuple[str, ...], derivatives: int):
+    """Return ``expression``, or its derivative by r, as a numpy function."""
+    import sympy
+
+    parsed, symbols = symbolic(expression, parameters)
+    return sympy.lambdify(symbols, parsed.diff(symbols[0], derivatives), modules="numpy")

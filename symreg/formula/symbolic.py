@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import sympy
 
+from orbits import laws
 from orbits.laws import Law
 from symreg.formula import bounded, dimensions
 from symreg.formula.evaluation import evaluate
@@ -95,8 +96,8 @@ def proportional(
 
 def of_law(law: Law) -> sympy.Expr:
     """Return a law's expression with numbers for its constants."""
-    parsed = build(law.expression, ("r", "m1", "m2", *law.parameters))
-    return parsed.subs({sympy.Symbol(k, positive=True): v for k, v in law.parameters.items()})
+    parsed, symbols = laws.symbolic(law.expression, law.parameters)
+    return parsed.subs({each: law.parameters.get(each.name, each) for each in symbols})
 
 
 def is_constant(expression: sympy.Expr) -> Answer:

@@ -69,6 +69,7 @@ class Front:
         seconds: CPU seconds of the search.
         dropped: Share of points without a logarithm, which the search did not see.
         names: The columns of the points, in their order.
+        rule: The rule by which :meth:`best` chooses unless told otherwise: the engine's own.
     """
 
     equations: tuple[Equation, ...]
@@ -79,6 +80,7 @@ class Front:
     seconds: float
     dropped: float = 0.0
     names: tuple[str, ...] = NAMES
+    rule: str = "knee"
 
     def __post_init__(self) -> None:
         if not self.equations:
@@ -103,18 +105,19 @@ class Front:
                 result.append(math.inf if after <= 0 else -math.inf)
         return tuple(result)
 
-    def best(self, rule: str = "knee") -> Equation:
+    def best(self, rule: str | None = None) -> Equation:
         """Choose one equation.
 
         Args:
             rule: ``accuracy``, the smallest loss; ``score``, the highest score; ``best``, the
                 highest score among losses of at most 1.5 times the smallest (these three as in
                 PySR 2.7.2); ``knee``, the same with ``KNEE`` in place of 1.5 and with losses that
-                are rounding errors taken as equal.
+                are rounding errors taken as equal; None for the front's own.
 
         Raises:
             ValueError: There is no such rule.
         """
+        rule = self.rule if rule is None else rule
         check_choice("rule", rule, RULES)
         if rule == "accuracy":
             return min(self.equations, key=lambda equation: equation.loss)
@@ -178,7 +181,7 @@ class Front:
     def _title(self) -> str:
         return (
             f"Front of {self.engine} {self.version}, seed {self.seed}, {self.seconds:.2g} CPU "
-            f"seconds; > is the best by the rule knee"
+            f"seconds; > is the best by the rule {self.rule}"
         )
 
     def _shown(self, limit: int = SHOWN) -> list[tuple[str, Equation]]:

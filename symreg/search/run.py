@@ -59,6 +59,7 @@ def run_search(
         seconds=time.process_time() - start,
         dropped=target.dropped,
         names=tuple(target.names),
+        rule=engine.rule,
     )
 
 

@@ -85,6 +85,7 @@ def test_the_true_law_is_not_among_the_wrong_ones():
     assert "m1*m2/r^2" not in controls.names("newton")
     assert "m1*m2/r^2" in controls.names("harmonic")
     assert "Yukawa" not in controls.names("yukawa")
+    assert "Yukawa" not in controls.names("yukawa_length_5")
     assert "m1/r^2" not in controls.names("m1_over_r2")
     assert "m1*m2/r^2" in controls.names("m1_over_r2")
 

@@ -272,6 +272,7 @@ class Scripted:
 
     name: str = "scripted"
     settings: dict = field(default_factory=dict)
+    rule: str = "accuracy"
 
     def version(self):
         return "1"

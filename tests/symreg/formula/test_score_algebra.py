@@ -6,6 +6,8 @@ import json
 import pytest
 import sympy
 
+from orbits import laws
+from orbits.laws._grammar import FUNCTIONS
 from symreg import score
 from symreg.formula import bounded, symbolic
 from symreg.formula.parsing import parse
@@ -85,3 +87,16 @@ def test_simplification_answers():
 )
 def test_shape(text, shape):
     assert sympy.sympify(symbolic.shape(parse(text)) + f"-({shape})") == 0
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_law_may_use_every_function_of_its_own_grammar(name):
+    call = f"{name}(r, 2)" if name in ("Min", "Max") else f"{name}(r)"
+    law = laws.get(f"k*m1*m2/r**2*(pi + {call})")
+    found = symbolic.of_law(law)
+    assert {str(each) for each in found.free_symbols} == {"r", "m1", "m2"}
+
+
+def test_a_formula_is_scored_against_a_law_beyond_its_own_grammar():
+    assert score("39.478*m1*m2/r**2", "pi*m1*m2/r**2").symbolic == "yes"
+    assert score("39.478*m1*m2/r**2", "k*m1*m2/r**2*tanh(r)").verdict == "another law"
