@@ -1,12 +1,19 @@
-"""The trainings of one model on one kind of data: each learning rate with each seed."""
+"""Learning rates: the trainings of a model at each, and the results at the best of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from benchmarks.training_options import Job
+from orbits.runs.result import Result
+
+SWEPT = ("lr", "weight_decay")
+"""Parts of a setting at which one trains rather than what one measures."""
+VALIDATED = {"val_accuracy": 1, "val_mse": -1}
+"""Metrics by which rates are chosen, with the sign of the better direction."""
 
 
 def jobs(
@@ -42,3 +49,29 @@ def jobs(
         if changes:
             job["training"] = changes
         yield job
+
+
+def best(results: Iterable[Result]) -> list[Result]:
+    """Return the results of each row at its best rate and decay, references included.
+
+    A row is a variant at one setting. The best have the best mean validation among those with the
+    most seeds: a rate at which a seed failed does not win by the seeds that are left.
+    """
+    rows: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Result]]] = {}
+    for result in results:
+        if result.ok:
+            case = result.case
+            setting = ((k, str(v)) for k, v in case.setting.items() if k not in SWEPT)
+            row = rows.setdefault((case.law, case.protocol, case.arm, case.variant, *setting), {})
+            row.setdefault(tuple(case.get(name) for name in SWEPT), []).append(result)
+    return [result for trials in rows.values() for result in max(trials.values(), key=_score)]
+
+
+def _score(trials: Sequence[Result]) -> tuple[int, float]:
+    found = [
+        sign * value
+        for name, sign in VALIDATED.items()
+        for trial in trials
+        if (value := trial.value(name)) is not None
+    ]
+    return len(trials), fmean(found) if found else 0.0

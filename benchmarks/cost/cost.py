@@ -23,6 +23,7 @@ from benchmarks.published.compare import Ours
 from benchmarks.study import PaperStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.executors import Execution
+from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
@@ -152,7 +153,7 @@ class CostStudy(PaperStudy):
             values = {f"{x}, {FORMS[y]}": list(each.values()) for (x, y), each in latencies.items()}
             setting, mode = place
             xlabel = f"time of a {STEPS[mode]} step, relative to softmax in plain PyTorch"
-            path = out / f"{setting}_{mode}.png"
+            path = figure_path(out, f"{setting}_{mode}")
             title = f"Cost of attentions, {setting} model"
             level = 1.0, "softmax in plain PyTorch"
             bars(values, path, xlabel, *level, dots="rounds", title=title)

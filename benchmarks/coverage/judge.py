@@ -29,6 +29,7 @@ from benchmarks.published.compare import (
     NOT_RUN,
     SAME_DIRECTION,
 )
+from benchmarks.rates import SWEPT, best
 from benchmarks.study import Judged
 from orbits.runs.result import Result
 from orbits.runs.statistics import paired
@@ -38,8 +39,6 @@ REPRODUCED = "reproduced"
 STATES = (REPRODUCED, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 CHANCE, LEVEL = 0.025, 0.05
 """How often chance contradicts one check, and how rare a number of these must be by chance."""
-SWEPT = ("lr", "weight_decay")
-"""Parts of a setting at which one trains rather than what one measures."""
 
 Outcomes = Mapping[tuple[Any, ...], str]
 """The outcome of each check."""
@@ -131,21 +130,17 @@ def state(counts: Mapping[str, int]) -> str:
 def claim_outcomes(claim: Claim, results: Iterable[Result]) -> dict[tuple[Any, ...], str]:
     """Return the outcome of a claim at each setting of a run, by setting and metric.
 
-    Of a sweep each row has the rate and decay with the best validation accuracy.
+    Of a sweep each row has the rate and decay with the best validation.
     """
-    rows: dict[tuple[Any, ...], dict[str, dict[tuple[Any, ...], list[Result]]]] = {}
-    for result in results:
-        if not (result.ok and _fits(claim, result)):
-            continue
+    rows: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
+    for result in best(x for x in results if _fits(claim, x)):
         setting = tuple((k, str(v)) for k, v in result.case.setting.items() if k not in SWEPT)
         key = (result.case.law, result.case.protocol, *setting)
-        swept = tuple(result.case.get(name) for name in SWEPT)
-        trials = rows.setdefault(key, {}).setdefault(result.case.variant, {})
-        trials.setdefault(swept, []).append(result)
+        rows.setdefault(key, {}).setdefault(result.case.variant, []).append(result)
     outcomes = {}
     for key, variants in rows.items():
         if {claim.row, claim.against} <= variants.keys():
-            one, other = (_best(variants[name]) for name in (claim.row, claim.against))
+            one, other = variants[claim.row], variants[claim.against]
             names = dict.fromkeys(name for result in one for name in result.metrics)
             for name in names:
                 if claim.metric in (name, name.partition("@")[0]):
@@ -161,13 +156,6 @@ def _fits(claim: Claim, result: Result) -> bool:
         and all(case.get(name) == value for name, value in claim.where.items())
         and not any(case.get(name) == value for name, value in claim.without.items())
     )
-
-
-def _best(trials: Mapping[tuple[Any, ...], list[Result]]) -> list[Result]:
-    def score(results: list[Result]) -> tuple[int, float]:
-        return len(results), sum(result.value("val_accuracy") or 0 for result in results)
-
-    return max(trials.values(), key=score)
 
 
 def _seeds(results: Iterable[Result], metric: str) -> dict[int | None, float]:

@@ -15,9 +15,11 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 from benchmarks.published.compare import Ours
+from benchmarks.rates import best
 from benchmarks.study import PaperStudy, check_devices, check_re_weighted
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
+from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
@@ -188,25 +190,11 @@ class Forecasting(PaperStudy):
             values = by_seed(found, "mse", "variant")
             drawn = {name: list(seeds.values()) for (name,), seeds in values.items() if name != LAW}
             level = values.get((LAW,), {}).get(None)
-            path = out / f"mse_{Path(series).stem}_{horizon}.png"
+            path = figure_path(out, f"mse_{Path(series).stem}_{horizon}")
             bars(drawn, path, "mean squared error", level, "the law without noise")
             caption = f"Forecasts of {series}, {horizon} steps ahead."
             pictures.append(Picture(caption, [path]))
         return pictures
-
-
-def best(results: Sequence[Result]) -> list[Result]:
-    """Return the results at each row's best rate: the lowest validation error of most seeds."""
-    rows: dict[tuple, dict[Any, list[Result]]] = {}
-    for result in results:
-        if result.ok:
-            key = tuple(result.case.get(name) for name in KEYS if name != "lr")
-            rows.setdefault(key, {}).setdefault(result.case.get("lr"), []).append(result)
-
-    def score(trials: Sequence[Result]) -> tuple[int, float]:
-        return -len(trials), fmean(trial.value("val_mse") or 0 for trial in trials)
-
-    return [x for trials in rows.values() for x in min(trials.values(), key=score)]
 
 
 def _without_training(results: Sequence[Result]) -> Table:

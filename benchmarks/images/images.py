@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any, ClassVar
 
 from benchmarks.images import tasks
 from benchmarks.published.compare import Ours
+from benchmarks.rates import best
 from benchmarks.study import PaperStudy, check_devices, check_re_weighted
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
+from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
@@ -162,24 +163,10 @@ class ImageStudy(PaperStudy):
             values = by_seed(found, "top1", "variant")
             drawn = {name: list(x.values()) for (name,), x in values.items() if name != CEILING}
             level = values.get((CEILING,), {}).get(None)
-            path = out / f"top1_{task}.png"
+            path = figure_path(out, f"top1_{task}")
             bars(drawn, path, "right answers, %", level, CEILING)
             pictures.append(Picture(f"{task}: {tasks.get(task).about}.", [path]))
         return pictures
-
-
-def best(results: Sequence[Result]) -> list[Result]:
-    """Return the results at each row's best rate: the best validation accuracy of most seeds."""
-    rows: dict[tuple, dict[Any, list[Result]]] = {}
-    for result in results:
-        if result.ok:
-            key = (result.case.get("task"), result.case.variant)
-            rows.setdefault(key, {}).setdefault(result.case.get("lr"), []).append(result)
-
-    def score(trials: Sequence[Result]) -> tuple[int, float]:
-        return len(trials), fmean(trial.value("val_accuracy") or 0 for trial in trials)
-
-    return [x for trials in rows.values() for x in max(trials.values(), key=score)]
 
 
 def _without_encoder(results: Sequence[Result]) -> Table:

@@ -22,6 +22,7 @@ from benchmarks.language.base import (
 )
 from benchmarks.language.zero_shot import catalogue
 from orbits.runs.deferred import deferred
+from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Metric, Quantity, Result
@@ -153,7 +154,7 @@ class DownstreamStudy(LanguageStudy):
                 metric = next(iter(chosen[0].metrics))
                 seeds = by_seed(chosen, metric, "variant")
                 values = {variant: list(each.values()) for (variant,), each in seeds.items()}
-                path = bars(values, out / f"{task}.png", metric, title=f"Zero-shot: {task}")
+                path = bars(values, figure_path(out, str(task)), metric, title=f"Zero-shot: {task}")
                 pictures.append(Picture(f"{metric} by model.", [path]))
         return pictures
 

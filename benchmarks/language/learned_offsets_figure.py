@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orbits.runs.figure import WIDTH, canvas, headline, save_figure
+from orbits.runs.figure import WIDTH, canvas, figure_path, headline, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, PALE, own_colour
 from orbits.runs.result import Result
@@ -30,9 +30,9 @@ def figures(results: Sequence[Result], out: Path) -> list[Picture]:
         mine = [x for x in layers if x.case.variant == label]
         name = label.replace(" ", "_").replace("=", "")
         if any("tau" in x.details for x in mine):
-            pictures.append(_offsets(mine, label, out / f"offsets_{name}.png"))
+            pictures.append(_offsets(mine, label, figure_path(out, f"offsets_{name}")))
         if any("bias" in x.details for x in mine):
-            pictures.append(_biases(mine, label, out / f"biases_{name}.png"))
+            pictures.append(_biases(mine, label, figure_path(out, f"biases_{name}")))
     return pictures
 
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any, ClassVar
 
-from benchmarks.recall.sweep import SWEPT
+from benchmarks.rates import SWEPT, best
 from benchmarks.study import PaperStudy, check_devices, check_re_weighted
 from orbits.runs.deferred import deferred
+from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
@@ -121,7 +121,7 @@ class RecallStudy(PaperStudy):
                 trained = [result for result in exercise if result.case.seed is not None]
                 seeds = by_seed(trained, headline.metric, "variant")
                 values = {variant: list(each.values()) for (variant,), each in seeds.items()}
-                path = out / f"{headline.file}.png"
+                path = figure_path(out, headline.file)
                 title = headline.caption.rstrip(".").replace("_", " ")
                 level = headline.level, headline.named
                 drawn = bars(values, path, headline.xlabel, *level, title=title)
@@ -174,27 +174,6 @@ def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:
     return groups
 
 
-def best(results: Sequence[Result]) -> list[Result]:
-    """Return the results at each row's best rate and decay, references included.
-
-    The best have the highest mean validation accuracy among those with the most seeds: a rate at
-    which a seed failed does not win by the seeds that are left.
-    """
-    there = [result for result in results if result.ok]
-    chosen = []
-    for exercise in by_exercise(there).values():
-        variants: dict[str, dict[tuple, list[Result]]] = {}
-        for result in exercise:
-            swept = tuple(result.case.get(name) for name in SWEPT)
-            variants.setdefault(result.case.variant, {}).setdefault(swept, []).append(result)
-        chosen += [x for trials in variants.values() for x in max(trials.values(), key=_score)]
-    return chosen
-
-
 def _column(metric: str) -> tuple[bool, list[int], str]:
     """Return the order of a metric: those of the tests first, by the numbers in their names."""
     return metric in METRICS, [int(number) for number in re.findall(r"\d+", metric)], metric
-
-
-def _score(results: Sequence[Result]) -> tuple[int, float]:
-    return len(results), fmean(result.value("val_accuracy") or 0 for result in results)

@@ -14,8 +14,9 @@ from statistics import fmean
 from typing import ClassVar
 
 from benchmarks.published.compare import Ours
+from benchmarks.rates import best
 from benchmarks.recall import mad_settings
-from benchmarks.recall.base import METRICS, Headline, RecallStudy, best, share
+from benchmarks.recall.base import METRICS, Headline, RecallStudy, share
 from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.choices import check_choice
 from orbits.runs.result import Quantity, Result

@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.recall.base import STOPPED, RecallStudy, best
+from benchmarks.rates import best
+from benchmarks.recall.base import STOPPED, RecallStudy
 from benchmarks.recall.filler import filler
 from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem

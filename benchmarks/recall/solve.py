@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from benchmarks import learners, training
+from benchmarks.rates import SWEPT
 from benchmarks.recall.data import ProblemData
 from benchmarks.recall.measures import Integers, Reals
-from benchmarks.recall.sweep import SWEPT, Sweep
+from benchmarks.recall.sweep import Sweep
 from benchmarks.study import MEASUREMENT
-from benchmarks.training_options import Job
+from benchmarks.training_options import Job, options
 from orbits.runs.cell import Cell, Outcome, Progress
 from orbits.runs.result import Case, Metric
 from orbits.runs.study import Study
@@ -62,7 +63,7 @@ def train_and_test(
     assert isinstance(model, GPTModel)
     steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
     device = training.device(job)
-    model.to("cpu" if device == "cpu" else "cuda").eval()
+    model.to(training.torch_device(options(job))).eval()
     metrics: dict[str, Metric] = {}
     for at, test in tests.items():
         data = ProblemData(**{**job["data"], **test})

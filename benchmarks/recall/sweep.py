@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 AFTER = "first stage first"
 """Marks a re-weighted model that trains without re-weighting until it can recall."""
-SWEPT = ("lr", "weight_decay")
 variants = deferred("benchmarks.variants:variants")
 
 

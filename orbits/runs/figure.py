@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,17 @@ WIDTH = 6.6
 """Inches of a figure that a telephone still shows readably, and a third of a desk's window."""
 BOLD_LETTERS = 10.5
 """Letters of a headline in an inch."""
+
+
+def figure_path(out: Path, name: str) -> Path:
+    """Return where a figure goes whose name has words of results, which may be a stranger's.
+
+    It is a file of the folder itself, whatever the words.
+
+        >>> figure_path(Path("figures"), "../../task").as_posix()
+        'figures/task.png'
+    """
+    return out / f"{re.sub(r'[^A-Za-z0-9_-]+', '_', name).strip('_')[:100] or 'figure'}.png"
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:

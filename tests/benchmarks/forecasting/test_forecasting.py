@@ -8,8 +8,9 @@ import torch
 
 from benchmarks.__main__ import main
 from benchmarks.forecasting import cells, networks
-from benchmarks.forecasting.forecasting import LAW, STUDY, best
+from benchmarks.forecasting.forecasting import LAW, STUDY
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
+from benchmarks.rates import best
 from orbits.runs import folder
 from orbits.runs.result import Case, Metric, Result
 

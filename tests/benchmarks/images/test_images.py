@@ -6,8 +6,9 @@ import torch
 
 from benchmarks.__main__ import main
 from benchmarks.images import cells, pictures, tasks
-from benchmarks.images.images import CEILING, STUDY, best
+from benchmarks.images.images import CEILING, STUDY
 from benchmarks.images.learner import DIGITS, ImageData, ImageModel, mixed
+from benchmarks.rates import best
 from orbits import kepler
 from orbits.runs import folder
 from orbits.runs.result import Case, Metric, Result

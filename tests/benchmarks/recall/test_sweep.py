@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.recall.base import best
+from benchmarks.rates import best
 from benchmarks.recall.mqar import MQAR
 from benchmarks.recall.sweep import AFTER, Exercise, Sweep
 from orbits.runs.result import Case, Metric, Result

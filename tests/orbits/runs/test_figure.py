@@ -11,6 +11,7 @@ from orbits.runs.figure import (
     End,
     as_written,
     canvas,
+    figure_path,
     figure_png,
     headline,
     label_ends,
@@ -151,3 +152,11 @@ def test_shares_are_numbers_on_a_ground_and_what_may_be_none_is_grey():
         assert colours[0] == colours[3]
         assert len(set(colours)) == 3
         assert axis.get_yticklabels()[0].get_text() == "LSSAR, p = 15"
+
+
+@pytest.mark.parametrize("name", ["../../up", "/etc/passwd", "a/b\\c", "..", "", "x" * 500, "\x00"])
+def test_a_figure_lies_in_its_folder_whatever_its_name(name, tmp_path):
+    path = figure_path(tmp_path, name)
+    assert path.parent == tmp_path
+    assert path.suffix == ".png"
+    path.write_bytes(b"")
