@@ -67,10 +67,15 @@ def device(job: Job) -> str:
     return device_name(options(job))
 
 
-def device_name(how: Training) -> str:
+def torch_device(how: Training) -> torch.device:
     """Return the device that options of training stand for on this machine."""
     on_gpu = torch.cuda.is_available() and how.accelerator != "cpu"
-    name = torch.cuda.get_device_name() if on_gpu else "cpu"
+    return torch.device("cuda" if on_gpu else "cpu")
+
+
+def device_name(how: Training) -> str:
+    """Return its name, with the number of processes where there are several."""
+    name = "cpu" if torch_device(how).type == "cpu" else torch.cuda.get_device_name()
     return f"{how.devices} x {name}" if how.devices > 1 else name
 
 

@@ -26,7 +26,7 @@ def at_length(module: nn.Module, length: int, ntk_train_length: int | None) -> I
         module: The model.
         length: Tokens of a window.
         ntk_train_length: With a number, rotary positions are stretched by dynamic NTK beyond this
-            length; None leaves them alone.
+            length; None turns that off.
     """
     layers = [layer for layer in module.modules() if isinstance(layer, Attention)]
     before = [(layer.spec, layer.ntk_train_length) for layer in layers]

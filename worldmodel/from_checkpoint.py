@@ -14,14 +14,14 @@ from typing import Any
 
 from orbits.runs.deferred import deferred
 from worldmodel.configurations import after_configurations, given
-from worldmodel.models.checkpoint import KEYWORDS, OWN_CLASS, read_checkpoint
+from worldmodel.models.checkpoint import KEYWORDS, OWN_CLASS, SHAPE, read_checkpoint
 
 read_model = deferred("worldmodel.models.export:read_model")
 DATA = "datamodule_hyper_parameters"
 ORBIT_DATA = ("protocol", "protocol_args", "population", "n_train", "n_val", "n_test", "seed",
               "train_seed", "batch_size", "eval_batch_size", "images")  # fmt: skip
 """Settings of OrbitData that make the same data again."""
-BACKBONE = ("input", "attention", "attention_args", "n_layer", "n_head", "head_dim", "mlp", "norm")
+BACKBONE = ("input", "attention", "attention_args", *SHAPE, "window")
 """Hyper-parameters that a force head's backbone shares with the pre-trained one."""
 TRAINED = ("optimizer", "lr", "weight_decay", "warmup_steps", "min_lr_ratio", "direction_weight",
            "freeze_backbone")  # fmt: skip

@@ -15,7 +15,7 @@ from benchmarks.forecasting import series
 from benchmarks.forecasting.forecasting import LAST, LAW, Forecasts
 from benchmarks.forecasting.learner import ForecastData
 from benchmarks.study import MEASUREMENT
-from benchmarks.training_options import Job
+from benchmarks.training_options import Job, options
 from benchmarks.variants import variants
 from orbits.runs.cell import Cell, Outcome, Progress, leave_out
 from orbits.runs.result import Case, Metric
@@ -91,7 +91,7 @@ def train_and_test(
     training.train(job, folder, scratch, progress)
     model = learners.load(job, folder / training.BEST)
     device = training.device(job)
-    model.to("cpu" if device == "cpu" else "cuda").eval()
+    model.to(training.torch_device(options(job))).eval()
 
     def forecast(batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         with torch.no_grad():

@@ -20,7 +20,7 @@ from benchmarks.images import pictures, tasks
 from benchmarks.images.images import CEILING, Images
 from benchmarks.images.learner import ImageData
 from benchmarks.study import MEASUREMENT
-from benchmarks.training_options import Job
+from benchmarks.training_options import Job, options
 from benchmarks.variants import variants
 from orbits.runs.cell import Cell, Outcome, Progress, leave_out
 from orbits.runs.result import Case, Metric
@@ -109,7 +109,7 @@ def train_and_test(
     job = {**job, "data": {**job["data"], "folder_of": place}}
     model = training.train(job, folder, scratch, progress)
     device = training.device(job)
-    model.to("cpu" if device == "cpu" else "cuda").eval()
+    model.to(training.torch_device(options(job))).eval()
     pictures = ImageData(**job["data"]).sequences("test", job["data"]["n_test"])
     right = []
     for start in range(0, len(pictures), 250):

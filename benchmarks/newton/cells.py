@@ -15,7 +15,7 @@ from lightning.pytorch.plugins.environments import LightningEnvironment
 from benchmarks import training
 from benchmarks.newton import controls, exam
 from benchmarks.newton.controls import Columns, Predictor
-from benchmarks.training import CHECKPOINT, CURVES, device_name, trained
+from benchmarks.training import CHECKPOINT, CURVES, device_name, torch_device, trained
 from benchmarks.training_options import Job, Training, options
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome, Progress
@@ -51,8 +51,7 @@ def next_point(data: Plain, world: World, training: Plain, pretrained: Path) -> 
     """Ask a world model for the next points of held-out sequences."""
     model = trained(pretrained, NextTokenModel)
     how = Training(**training)
-    if how.accelerator != "cpu" and torch.cuda.is_available():
-        model.cuda()
+    model.to(torch_device(how))
     metrics = rollout.next_point(model, *_held_out(data, world))
     return Outcome(metrics, device=device_name(how))
 
@@ -80,11 +79,13 @@ def force(
     return _forces(columns, data, folder, job["seed"], training.device(job))
 
 
-def transfer(data: Plain, world: World, head: Path, folder: Path) -> Outcome:
+def transfer(
+    data: Plain, world: World, head: Path, folder: Path, training: Plain | None = None
+) -> Outcome:
     """Evaluate a force head that was trained in another world on the forces of this one."""
-    orbits = checked_orbits(data, world)
-    columns = _predictor(load_model(head / CHECKPOINT), Training())(orbits)
-    return _forces(columns, orbits, folder, device=device_name(Training()))
+    orbits, how = checked_orbits(data, world), Training(**(training or {}))
+    columns = _predictor(load_model(head / CHECKPOINT), how)(orbits)
+    return _forces(columns, orbits, folder, device=device_name(how))
 
 
 def control(data: Plain, world: World, control: str, arguments: Plain, folder: Path) -> Outcome:
@@ -112,6 +113,7 @@ def examine(
     head: Path | None = None,
     control: str = "",
     arguments: Plain | None = None,
+    training: Plain | None = None,
 ) -> Outcome:
     """Examine a force head, or a control, outside the training box.
 
@@ -123,15 +125,18 @@ def examine(
         head: The folder of the head's training; None for a control.
         control: A name of :data:`controls.CONTROLS`.
         arguments: Its arguments.
+        training: How the head was trained, if not as usual: on what device it answers.
     """
-    asked = asked_sequences(data, world, shifts)
+    asked, device = asked_sequences(data, world, shifts), "cpu"
     if head is None:
         predict = controls.CONTROLS[control](**(arguments or {}))
     else:
-        predict = _predictor(load_model(head / CHECKPOINT), Training())
+        how = Training(**(training or {}))
+        predict, device = _predictor(load_model(head / CHECKPOINT), how), device_name(how)
     columns = {name: predict(orbits) for name, orbits in asked.items()}
     subjects = {name: shift.get("exponent") for name, shift in shifts.items()}
-    return Outcome(exam.measure(columns, exam.load(ceiling / ERRORS), subjects))
+    measured = exam.measure(columns, exam.load(ceiling / ERRORS), subjects)
+    return Outcome(measured, device=device)
 
 
 def search(predictor: Path, law: str, engine: str, seed: int, config: Plain) -> Outcome:

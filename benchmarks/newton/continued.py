@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-import torch
 
 from benchmarks.newton.cells import checked_orbits
-from benchmarks.training import device_name, trained
+from benchmarks.training import device_name, torch_device, trained
 from benchmarks.training_options import Training
 from orbits.runs.cell import Outcome
 from worldmodel.models.orbit import NextTokenModel
@@ -37,8 +36,7 @@ def ask(data: Plain, world: Plain, n: int, training: Plain, pretrained: Path) ->
     """
     model = trained(pretrained, NextTokenModel)
     how = Training(**training)
-    if how.accelerator != "cpu" and torch.cuda.is_available():
-        model.cuda()
+    model.to(torch_device(how))
     prompts = _prompts(data, world, n)
     return Outcome(prompts.measured(prompts.continued(model)), device=device_name(how))
 

@@ -106,7 +106,7 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
 
 
 def _beside(one: Interval, other: Interval) -> str:
-    """Say how two intervals lie."""
+    """Say how the intervals of two rows lie that share no trainings: apart, or not."""
     if one.high < other.low:
         return "which is more"
     return "which is less" if other.high < one.low else "no difference is shown"

@@ -9,6 +9,7 @@ import torch
 
 from orbits import protocols
 from orbits.runs import artefact
+from worldmodel import from_checkpoint
 from worldmodel.cli import main
 from worldmodel.probes.checkpoint import Checkpoint
 
@@ -303,6 +304,7 @@ def test_a_density_with_noise_and_a_window_is_trained_and_taken_up_again(tmp_pat
     content = torch.load(path, weights_only=True)
     assert content["datamodule_hyper_parameters"]["context_noise"] == 0.05
     run("validate", "pretrain.yaml", tmp_path, f"--ckpt_path={path}", *KNOBS)
+    assert "--model.window=3" in from_checkpoint.fine_tuning([f"--pretrained={path}"])
 
 
 @pytest.mark.parametrize(

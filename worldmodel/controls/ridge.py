@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from worldmodel.controls.force_regression import LARGEST
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
@@ -46,7 +47,7 @@ def fitted_readout(task: OrbitModel, labelled: DataLoader) -> Callable[[DataLoad
         for batch in test:
             found, *_ = _features_and_targets(task, batch)
             predicted = torch.from_numpy(model.predict(found)).float()
-            magnitude = predicted[:, 0].exp()
+            magnitude = predicted[:, 0].clamp(-LARGEST, LARGEST).exp()
             direction = torch.nn.functional.normalize(predicted[:, 1:], dim=-1)
             columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * direction))
         return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
@@ -88,8 +89,13 @@ def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArra
 
     Returns:
         Something with ``predict``, which maps features [n, k] to targets [n, m].
+
+    Raises:
+        ValueError: The rows are of one sequence.
     """
     order = np.unique(sequences)
+    if len(order) < 2:
+        raise ValueError("a ridge regression needs labels of at least 2 sequences, got 1")
     held = np.isin(sequences, order[-max(1, len(order) // 5) :])
     errors = []
     for alpha in ALPHAS:

@@ -17,6 +17,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 import attention as attention_variants
 from worldmodel.models import optim
 from worldmodel.models.backbone import GPT
+from worldmodel.models.checkpoint import SHAPE
 from worldmodel.models.export import read_export, write
 from worldmodel.models.mlp import MLPName, NormName
 from worldmodel.models.restored import restored
@@ -29,7 +30,6 @@ else:
     AttentionName = Literal[attention_variants.names("all")]
 
 
-SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
 EARLIER = {"mlp": "gelu", "norm": "layer", "window": None, "predicts": "bins"}
 """Values of hyper-parameters that checkpoints of earlier versions lack."""
 

@@ -22,6 +22,8 @@ from worldmodel.models.renamed import RENAMED
 KEYWORDS = ("best", "last", "hpc", "registry")
 """Values of ``ckpt_path`` that are not paths."""
 HYPER_PARAMETERS = ("hyper_parameters", "datamodule_hyper_parameters")
+SHAPE = ("n_layer", "n_head", "head_dim", "mlp", "norm")
+"""Hyper-parameters of a backbone beside its attention."""
 OWN_CLASS, MAKER = "_class_path", "_instantiator"
 """Keys that Lightning's command line adds to hyper-parameters: the class of the model, which is
 checked, and the function that makes it, which is never used."""

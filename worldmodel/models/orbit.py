@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from orbits import protocols
-from worldmodel.models.base import SHAPE, GPTModel
+from worldmodel.models.base import GPTModel
+from worldmodel.models.checkpoint import SHAPE
 from worldmodel.models.embedding import NOISY, OrbitEmbedding, OrbitInput
 from worldmodel.models.export import read_model
 from worldmodel.models.heads import ForceHead

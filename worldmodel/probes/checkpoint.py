@@ -16,7 +16,7 @@ import attention
 from orbits import protocols
 from orbits.runs.cell import digest
 from orbits.runs.result import Case
-from worldmodel.models.base import SHAPE
+from worldmodel.models.checkpoint import SHAPE
 from worldmodel.models.export import read_model
 from worldmodel.models.gpt_world import world_model
 from worldmodel.models.load import load_model

@@ -18,7 +18,8 @@ from worldmodel.controls.names import TABLE
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 
-TRAINED = ("pretrained", "trained")
+TRAINED = ("pretrained", "outside")
+"""Arms of world models, ours and those from outside; of heads their own probes speak."""
 UNTRAINED = ("untrained", "untrained + ridge")
 TABLES = ("k-NN on the true state", "2-NN on the true state")
 """Look-up tables of the true state, of which some stand among the oracles."""

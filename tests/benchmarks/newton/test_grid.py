@@ -7,9 +7,11 @@ import sys
 import pytest
 
 import attention
+from benchmarks import training
 from benchmarks.__main__ import main
 from benchmarks.newton import control_names, sentences
 from benchmarks.newton.newton import STUDY
+from benchmarks.training_options import Training
 from orbits import laws, shifts
 from orbits.runs import flags, presets
 from orbits.runs.cell import fail
@@ -370,6 +372,7 @@ def test_sizes_that_no_model_has_are_refused(change, message):
 
 REFUSED = """
 import sys
+from benchmarks import training
 from benchmarks.__main__ import main
 for flags in ("--labels x", "--engine opron", "--shifts closr", "--seeds -1", "--baselines knn"):
     try:
@@ -382,3 +385,17 @@ for flags in ("--labels x", "--engine opron", "--shifts closr", "--seeds -1", "-
 
 def test_what_cannot_be_is_refused_before_torch_is_imported():
     subprocess.run([sys.executable, "-c", REFUSED], check=True)
+
+
+def test_a_head_answers_the_exam_on_the_device_of_its_training():
+    how = {"accelerator": "cpu"}
+    for more, expected in (({}, None), ({"training": how}, how)):
+        made = cells("tiny", elsewhere=("power_1_5",), **more)
+        asked = [c for c in made if c.case.kind == "exam" and "head" in c.needs]
+        moved = [c for c in made if function(c) == "transfer"]
+        assert {bool(asked), bool(moved)} == {True}
+        assert all(c.arguments.get("training") == expected for c in (*asked, *moved))
+        controls = [c for c in made if c.case.kind == "exam" and "head" not in c.needs]
+        assert not any("training" in c.arguments for c in controls)
+    two = Training(accelerator="cpu", devices=2)
+    assert (training.device_name(two), training.torch_device(two).type) == ("2 x cpu", "cpu")

@@ -143,11 +143,14 @@ def test_words_say_what_exceeds_the_strength():
             setting = {"law": "power_a1_n1.5", "after": place[0], "rows": place[1], "donor": donor}
             yield result(metrics=metrics, setting=setting, kind=PROBE)
 
-    said = words.answers(list(results(0.4)))
-    assert "a past of r^-1.5" in said[0]
-    assert "0.50 [0.50, 0.50] of the change of the exponent (0.10)" in said[0]
-    assert "takes some of the law from the past: 0.40 [0.30, 0.50]" in said[0]
-    assert "is not shown: 0.05" in words.answers(list(results(0.05)))[0]
+    overall, said, _ = words.answers(list(results(0.4)))
+    assert "a past of another law (r^-1.5) that ends in the same state, softmax of 1 is" in overall
+    assert "a past of r^-1.5" in said
+    assert "0.50 [0.50, 0.50] of the change of the exponent (0.10)" in said
+    assert "takes some of the law from the past: 0.40 [0.30, 0.50]" in said
+    overall, said, _ = words.answers(list(results(0.05)))
+    assert "no model of 1 is shown to take that law over: 0.05 to 0.05 of" in overall
+    assert "is not shown: 0.05" in said
 
 
 def test_it_refuses_what_has_no_such_pair(untrained):
@@ -174,4 +177,4 @@ def test_results_of_a_run(untrained, tmp_path):
     assert donors == {*PARTNERS, *CONTROLS}
     (picture,) = probes.get(PROBE).draw(results, tmp_path)
     assert picture.images[0].stat().st_size > 10_000
-    assert len(probes.get(PROBE).answers(results)) == 3
+    assert len(probes.get(PROBE).answers(results)) == 4

@@ -36,6 +36,11 @@ def test_random_weights_that_do_as_well_and_one_training_show_no_difference():
     assert ", too few trainings to compare)" in said
 
 
+def test_a_model_from_outside_has_a_verdict():
+    (said,) = verdict("rollout", [*rollout("mine", "outside", (0.2, 0.21, 0.22)), *LINE])
+    assert "one step ahead? mine 0.21 AU [0.185, 0.235]. But linear extrapolation" in said
+
+
 def implied(variant, arm, exponents):
     return [
         result("implied_law", variant, arm, 0, "exponent_within", x, asked="rollout", prompt=prompt)

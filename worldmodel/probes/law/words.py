@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orbits.runs.result import Result
 from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
@@ -18,22 +18,46 @@ UNIT = (
 
 
 def answers(results: Sequence[Result]) -> list[str]:
-    """Return a sentence for each model and pair of laws, then what the shares are of."""
+    """Return who takes a law, a sentence for each model and law, and what the shares are of."""
     looks = Looks(results)
     models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
-    said = [
-        sentence
+    by_model = {
+        name: [x for x in models if looks.model(x) == name]
         for name in dict.fromkeys(map(looks.model, models))
-        for sentence in of_model(name, [x for x in models if looks.model(x) == name])
-    ]
-    return [*said, UNIT] if said else []
+    }
+    said = [sentence for name, mine in by_model.items() for sentence in of_model(name, mine)]
+    return [_overall(by_model), *said, UNIT] if said else []
+
+
+def _overall(by_model: Mapping[str, Sequence[Result]]) -> str:
+    """Say which models are shown to take a law from a past that obeys another one."""
+    shares = {
+        (name, law): together(_of(of_law, WHOLE, WHOLE)[OTHER_LAW], "share_law")
+        for name, mine in by_model.items()
+        for law, of_law in _by_law(mine).items()
+    }
+    laws = ", ".join(dict.fromkeys(in_words(law) for _, law in shares))
+    takers = dict.fromkeys(name for (name, _), share in shares.items() if share.low > 0)
+    values = [share.value for share in shares.values()]
+    return (
+        f"Shown a past of another law ({laws}) that ends in the same state, "
+        f"{', '.join(takers) or 'no model'} of {len(by_model)} is shown to take that law over: "
+        f"{min(values):z.2f} to {max(values):z.2f} of the exponent's change beyond the strength's."
+    )
+
+
+def _by_law(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return results by the law of the past."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(str(own_setting(result)["law"]), []).append(result)
+    return found
 
 
 def of_model(name: str, results: Sequence[Result]) -> list[str]:
     """Return a sentence for each other law about the results of one model's trainings."""
     said = []
-    for law in dict.fromkeys(str(own_setting(x)["law"]) for x in results):
-        mine = [x for x in results if own_setting(x)["law"] == law]
+    for law, mine in _by_law(results).items():
         shown = _of(mine, WHOLE, WHOLE)
         stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
         inner = [x for x in stages if x not in (WHOLE, "embedding")]
