@@ -27,6 +27,24 @@ check_devices = deferred("benchmarks.training:check_devices")
 check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
 
 
+def refuse_unused(
+    changes: Mapping[str, Any], attentions: Sequence[str], names: Sequence[str] = ("exponents",)
+) -> None:
+    """Refuse settings of re-weighted variants that a run changes where no variant is re-weighted.
+
+    Args:
+        changes: Settings that differ from those of the preset.
+        attentions: Names of the run's variants.
+        names: Settings that only re-weighted variants have.
+
+    Raises:
+        ValueError: One is set for nothing; the message names its flag.
+    """
+    for name in names:
+        if changes.get(name):
+            check_re_weighted(f"--{name.replace('_', '-')}", attentions)
+
+
 @runtime_checkable
 class Judged(Protocol):
     """A study whose results are compared with published numbers."""

@@ -77,8 +77,9 @@ class SearchSpeed(Study):
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
         """Return times, speed-ups and parallel efficiencies."""
-        rows, first = [], {x.case.variant: x.case.setting["processes"] for x in results[::-1]}
-        for result in (x for x in results if x.ok):
+        measured = [result for result in results if result.ok]
+        rows, first = [], {x.case.variant: x.case.setting["processes"] for x in measured[::-1]}
+        for result in measured:
             name, processes = result.case.variant, result.case.setting["processes"]
             speed_up = result.metrics["speed_up"].value
             rows.append(

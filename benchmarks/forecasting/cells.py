@@ -33,8 +33,12 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
         ValueError: A series or a model cannot be; the message names it.
     """
     made: list[Cell] = []
-    for name in settings.series:
-        label = Path(name).name if name not in series.KNOWN else name
+    labels = {name: name if name in series.KNOWN else Path(name).name for name in settings.series}
+    for name, label in labels.items():
+        if (same := [x for x in labels if labels[x] == label]) != [name]:
+            raise ValueError(f"{' and '.join(same)} are both called {label}; rename one")
+        if name != label and label in series.KNOWN:
+            raise ValueError(f"{name} is called as the known series {label}; rename the file")
         try:
             file = series.find(name, settings.data)
         except series.Missing as reason:

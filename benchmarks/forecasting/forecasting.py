@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from benchmarks.published.compare import Ours
 from benchmarks.rates import best
-from benchmarks.study import PaperStudy, check_devices, check_re_weighted
+from benchmarks.study import PaperStudy, check_devices, refuse_unused
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
@@ -131,8 +131,7 @@ class Forecasting(PaperStudy):
 
     def check_changes(self, settings: Forecasts, changes: Mapping[str, Any]) -> None:
         """Refuse exponents where no variant is re-weighted."""
-        if changes.get("exponents"):
-            check_re_weighted("--exponents", settings.attention)
+        refuse_unused(changes, settings.attention)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return means over the field's four horizons, by row, seed and series."""

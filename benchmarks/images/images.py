@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from benchmarks.images import tasks
 from benchmarks.published.compare import Ours
 from benchmarks.rates import best
-from benchmarks.study import PaperStudy, check_devices, check_re_weighted
+from benchmarks.study import PaperStudy, check_devices, refuse_unused
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
@@ -114,8 +114,7 @@ class ImageStudy(PaperStudy):
 
     def check_changes(self, settings: Images, changes: Mapping[str, Any]) -> None:
         """Refuse exponents where no variant is re-weighted."""
-        if changes.get("exponents"):
-            check_re_weighted("--exponents", settings.attention)
+        refuse_unused(changes, settings.attention)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return the results on ImageNet-1k at the best rate of each row."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.study import MEASUREMENT, PaperStudy, check_devices, check_re_weighted
+from benchmarks.study import MEASUREMENT, PaperStudy, check_devices, refuse_unused
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
@@ -150,8 +150,7 @@ class LanguageStudy(PaperStudy):
                 )
         for given in settings.checkpoints:
             named_checkpoint(given)  # refuses a missing file, before torch is imported
-        if "exponents" in changes and settings.exponents:
-            check_re_weighted("--exponents", settings.attention)
+        refuse_unused(changes, settings.attention)
 
     def check(self, settings: Any) -> None:
         """Refuse missing devices."""

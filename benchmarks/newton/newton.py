@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.study import check_devices
+from benchmarks.study import check_devices, refuse_unused
 from orbits import laws
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred, load
@@ -74,10 +74,7 @@ class NewtonStudy(Study):
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
         """Refuse what cannot be, before torch is imported."""
         check_settings(settings)
-        if "exponents" in changes and settings.exponents:
-            from benchmarks.variants import check_re_weighted
-
-            check_re_weighted("--exponents", settings.attention)
+        refuse_unused(changes, settings.attention)
 
     def cells(self, settings: NewtonSettings) -> Sequence[Cell]:
         """Return every cell of a run, each after those it needs."""

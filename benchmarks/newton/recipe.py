@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.newton import newton
-from benchmarks.study import check_re_weighted
+from benchmarks.study import refuse_unused
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred
 from orbits.runs.study import Study
@@ -38,9 +38,7 @@ class RecipeStudy(Study):
 
     def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
         """Refuse settings of the re-weighting where no variant is re-weighted."""
-        for name in self.re_weighting:
-            if changes.get(name):
-                check_re_weighted(f"--{name.replace('_', '-')}", settings.attention)
+        refuse_unused(changes, settings.attention, self.re_weighting)
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
         """Return the cells and what the training of models costs."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.rates import SWEPT, best
-from benchmarks.study import PaperStudy, check_devices, check_re_weighted
+from benchmarks.study import PaperStudy, check_devices, refuse_unused
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
@@ -85,9 +85,7 @@ class RecallStudy(PaperStudy):
 
     def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
         """Refuse flags of re-weighted variants where there is none."""
-        for name in ("exponents", "warm_up"):
-            if changes.get(name):
-                check_re_weighted(f"--{name.replace('_', '-')}", settings.attention)
+        refuse_unused(changes, settings.attention, ("exponents", "warm_up"))
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Return accuracies at the best learning rate of each row, and the whole sweep."""

@@ -5,7 +5,6 @@ Akyürek et al., "In-Context Language Learning" (arXiv:2401.12973); ZeroS (2025)
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -302,8 +301,7 @@ class RegBenchStudy(RecallStudy):
         known = settings.problem.to_json()["problem_args"]
         arguments = {"problem_args": known, "n_test": settings.n_test}
         case = Case(self.name, MEASUREMENT, COUNTED)
-        trained = [dataclasses.replace(cell, version=2) for cell in super().cells(settings)]
-        return [*trained, Cell(count, case, arguments, version=2)]
+        return [*super().cells(settings), Cell(count, case, arguments)]
 
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the DFA accuracy of every model beside the 3-gram's."""

@@ -80,8 +80,9 @@ def points(results: Iterable[Result]) -> list[Point]:
     found: list[Point] = []
     for result in results:
         case = result.case
-        if result.ok and case.kind == EXAM and case.arm == "pretrained":
-            exams[_key(result)] = result.metrics["exam"].value
+        score = result.value("exam") if (case.kind, case.arm) == (EXAM, "pretrained") else None
+        if score is not None:
+            exams[_key(result)] = score
     for result in results:
         if result.ok and result.case.kind == CURVE and result.case.arm == "pretraining":
             metrics = {name: metric.value for name, metric in result.metrics.items()}

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import learners
-from benchmarks.training import check_devices
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from benchmarks.worlds import cells as functions
@@ -257,4 +256,3 @@ class _Grid:
             world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
         if settings.exchanged:
             exchange.check(self.protocol, settings.exchanged, settings.n_exchanged)
-        check_devices(settings.training)

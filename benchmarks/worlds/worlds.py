@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from benchmarks.study import check_re_weighted
+from benchmarks.study import check_devices, refuse_unused
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
@@ -158,8 +158,11 @@ class WorldsStudy(Study):
 
     def check_changes(self, settings: Worlds, changes: Mapping[str, Any]) -> None:
         """Refuse settings of the re-weighting where no variant is re-weighted."""
-        if "exponents" in changes:
-            check_re_weighted("--exponents", settings.attention)
+        refuse_unused(changes, settings.attention)
+
+    def check(self, settings: Worlds) -> None:
+        """Refuse missing devices."""
+        check_devices(settings.training)
 
 
 STUDY = WorldsStudy()

@@ -100,7 +100,8 @@ class Cell:
         needs: Cells whose folders the function reads, by parameter.
         inputs: Files and folders of files that it reads, by parameter; their contents are part of
             the address, where they lie is not.
-        version: Of the function; raised whenever the same arguments would give other numbers.
+        version: Of the function; raised whenever the same arguments would give other numbers. The
+            cells of a study's own have that of the study.
     """
 
     function: Function
@@ -260,6 +261,7 @@ def _compute(cell: Cell, out: Path) -> dict[str, Any]:
 
 def _typed(outcome: Outcome) -> Outcome:
     """Return an outcome whose metrics have their type, or fail the cell that returned it."""
+    json.dumps([outcome.details, outcome.setting, outcome.manifest])  # refuses what is not plain
     metrics = {name: Metric.of(value) for name, value in outcome.metrics.items()}
     return dataclasses.replace(outcome, metrics=metrics)
 

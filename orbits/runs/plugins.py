@@ -88,7 +88,8 @@ def add(path: str | Path) -> PluginFile:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not Python, defines nothing of :data:`GROUPS`, or comes too late.
+        ValueError: It is not Python, defines nothing of :data:`GROUPS`, has the name of another
+            or comes too late.
     """
     path = Path(path).resolve()
     if not path.is_file():
@@ -101,6 +102,9 @@ def add(path: str | Path) -> PluginFile:
     if not defined:
         raise ValueError(f"{path}: defines none of {', '.join(GROUPS)}")
     file = PluginFile(path, defined)
+    other = next((x for x in _FINDER.files.values() if x.path.stem == path.stem), file)
+    if other.path != path:
+        raise ValueError(f"{path}: {other.path} has the same name; rename one of them")
     if file.module not in _FINDER.files:
         if "ATTENTION" in defined and "attention.catalogue" in sys.modules:
             raise ValueError(f"{path}: add it before attention is imported")

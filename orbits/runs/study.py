@@ -247,6 +247,11 @@ def run(
             f"--workers must be 1, got {execution.slots}: cells of {study.name} are timed, and "
             "would slow one another"
         )
+    if study.timed and sources:
+        raise ValueError(
+            f"--reuse would mix times of other machines with those of this one: cells of "
+            f"{study.name} are timed; leave it out"
+        )
     study.check(settings)
     config = study.config(settings, preset)
     cells = checked_cells(study, settings, out, preset, existing, sources)
