@@ -29,7 +29,7 @@ from orbits.elements import ascending_times
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.nbody_kernel import integrate
 from orbits.philox import uniforms
-from orbits.systems import Systems
+from orbits.systems import POINTS_PER_TURN, Systems, coarsest
 
 HILL_RADII = 10.0  # between one planet's apocentre and the next one's pericentre
 OUTERMOST = 32.0  # AU
@@ -115,7 +115,6 @@ def hill_stable(
     wanted = 2 + np.floor(draws[:, 1] * (max_planets - 1)).astype(np.int64)
     n_planets = np.minimum(wanted, (axis <= OUTERMOST).sum(axis=1))
     periods = kepler.period(axis[:, 0], star + planet[:, 0])
-    fine_enough = np.asarray(dts)[None, :] * 12 <= periods[:, None]
     n = len(star)
     return Systems(
         star_mass=star,
@@ -126,7 +125,7 @@ def hill_stable(
         mean_anomaly=TURN * u[4],
         n_planets=n_planets,
         centre_of_mass=np.zeros((n, 2)),
-        dt_index=np.maximum(fine_enough.sum(axis=1) - 1, 0),
+        dt_index=coarsest(periods, POINTS_PER_TURN, dts),
         pinned_planet=np.zeros(n, np.int64),
         pinned_anomaly=np.zeros(n),
         coupling=np.ones(n),

@@ -71,4 +71,5 @@ def _value(found: Comparison | None) -> Value:
     if found is None:
         return NOTHING
     mean, low, high = (f"{x:+.3f}" for x in found.difference)
-    return Value(mean, f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}")
+    detail = f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}"
+    return Value(mean, detail, order=found.difference.value)

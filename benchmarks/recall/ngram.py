@@ -9,11 +9,6 @@ import numpy as np
 from benchmarks.recall.measures import Integers, Reals
 
 
-def ngram_answers(tokens: Integers, separator: int, n: int = 3) -> Integers:
-    """Return the answers of :func:`ngram_distributions`: of equals the smallest symbol is taken."""
-    return ngram_distributions(tokens, separator, n).argmax(axis=-1)
-
-
 def ngram_distributions(tokens: Integers, separator: int, n: int = 3) -> Reals:
     """Return the distributions of an n-gram model that counts within the row, up to each position.
 

@@ -33,7 +33,6 @@ POINTS_CAPTION = (
     "a force head on it."
 )
 CONTROLS = "Without a training"
-NAMES = {"steps": "steps", "heads": "heads", "sequences": "sequences"}
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
@@ -50,7 +49,7 @@ def _laws(found: Sequence[Point]) -> Table:
         for axis in AXES:
             for (variant, *fixed), each in fits(found, axis, measure).items():
                 others = [other for other in AXES if other != axis]
-                rows.append(_law(variant, _fixed(others, fixed), name, NAMES[axis], each))
+                rows.append(_law(variant, _fixed(others, fixed), name, axis, each))
         for variant, each in frontier(found, measure).items():
             rows.append(_law(variant, "the best of widths", name, "compute", each))
     return Table(LAWS, columns, rows, LAWS_CAPTION)
@@ -69,7 +68,7 @@ def _fixed(axes: Sequence[str], values: Iterable[Any]) -> str:
         if axis == "sequences":
             parts.append(f"{value:,} sequences" if value else "new sequences")
         else:
-            parts.append(f"{value:,} {NAMES[axis] if value != 1 else NAMES[axis][:-1]}")
+            parts.append(f"{value:,} {axis if value != 1 else axis[:-1]}")
     return ", ".join(parts)
 
 

@@ -104,7 +104,7 @@ class Worlds:
             raise ValueError(f"n_fitted must be at most n_test {self.n_test}, got {self.n_fitted}")
 
 
-EXCHANGED = (*("share_path", "agreement_path", "exponent_within", "share_exponent", "share_law"),)
+EXCHANGED = ("share_path", "agreement_path", "exponent_within", "share_exponent", "share_law")
 LONGEST = 12
 """Steps of the longest prompt: half of a sequence."""
 

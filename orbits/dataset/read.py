@@ -64,7 +64,7 @@ def _agrees(record: Mapping[str, Any]) -> bool:
     if n_files != len(record["sha256"]):  # before as many names are made
         return False
     names = {
-        _file(split, name, number)
+        shard_file(split, name, number)
         for split, n in numbers.items()
         for name in record["arrays"]
         for number in range(n)
@@ -77,7 +77,7 @@ def _agrees(record: Mapping[str, Any]) -> bool:
     return names == set(record["sha256"]) and 0 <= headers <= n_files * _LARGEST_HEADER
 
 
-def _file(split: str, name: str, number: int) -> str:
+def shard_file(split: str, name: str, number: int) -> str:
     """Return the name of the file of one array of a shard, relative to the dataset."""
     return f"{split}/{name}/{number:05d}.npy"
 
@@ -260,7 +260,7 @@ class OrbitDataset:
         """Return the stored arrays of one shard, mapped and checked."""
         if number not in self._open:
             self._open[number] = {
-                name: _mapped(self.path, self.record, _file(self.split, name, number))
+                name: _mapped(self.path, self.record, shard_file(self.split, name, number))
                 for name in self.record["arrays"]
             }
         return self._open[number]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from orbits.dataset.read import SCHEMA
+from orbits.dataset.read import SCHEMA, shard_file
 from orbits.protocols import Protocol
 from orbits.runs import artefact
 from orbits.runs.manifest import git_state, versions
@@ -33,7 +33,7 @@ class Shard(NamedTuple):
 
     def file(self, array: str) -> str:
         """Return the name of the file of one array, relative to the dataset."""
-        return f"{self.split}/{array}/{self.number:05d}.npy"
+        return shard_file(self.split, array, self.number)
 
 
 @dataclass(frozen=True)

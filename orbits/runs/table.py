@@ -259,6 +259,8 @@ def mean_over_seeds(
     found = list(values)
     if not found:
         return Value("")
+    if lost := sum(not math.isfinite(value) for value in found):
+        return Value("not finite", f"(in {lost} of {len(found)})")
     if len(found) > MINIMUM_SEEDS or (len(found) == MINIMUM_SEEDS and bounds is None):
         mean, low, high = over_seeds(found)
         least, largest = bounds or (-math.inf, math.inf)

@@ -130,6 +130,23 @@ def test_rates_are_chosen_by_validation():
 
 
 @pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("a/own.csv", "b/own.csv"), "a/own.csv and .*b/own.csv are both called own.csv"),
+        (("a/weather",), "is called as the known series weather; rename the file"),
+    ],
+)
+def test_series_of_one_name_are_refused(tmp_path, files, words):
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("date,x\n2020-01-01,1\n")
+    given = tuple(str(tmp_path / name) for name in files)
+    with pytest.raises(ValueError, match=words):
+        STUDY.cells(STUDY.settings("tiny", series=given))
+
+
+@pytest.mark.parametrize(
     ("flags", "words"),
     [
         (["--models", "arima"], "unknown model 'arima'; choose from dlinear"),

@@ -7,7 +7,7 @@ from scipy import stats
 
 from benchmarks.recall.automata import Automaton, AutomatonSampler, allowed_symbols
 from benchmarks.recall.measures import IGNORE, micro_accuracy
-from benchmarks.recall.ngram import ngram_answers, ngram_distributions
+from benchmarks.recall.ngram import ngram_distributions
 from benchmarks.recall.problem import SPLITS
 from benchmarks.recall.regbench import RegBench
 
@@ -229,7 +229,7 @@ def most_frequent_continuation(text, n):
 def test_ngrams_answer_with_the_most_frequent_continuation(n):
     problem = RegBench(max_strings=10, max_length=9)
     tokens = problem.examples("test", 0, np.arange(6)).tokens
-    answers = ngram_answers(tokens, SEPARATOR, n)
+    answers = ngram_distributions(tokens, SEPARATOR, n).argmax(axis=-1)
     for row, text in enumerate(tokens.tolist()):
         for t, token in enumerate(text):
             if token != PADDING:
@@ -240,7 +240,9 @@ def test_longer_ngrams_come_nearer_to_the_automaton():
     problem = RegBench()
     tokens = problem.examples("test", 0, np.arange(100)).tokens
     one, two, three = (
-        problem.measure(ngram_answers(tokens, SEPARATOR, n), "test", 0, "")["dfa_accuracy"].value
+        problem.measure(ngram_distributions(tokens, SEPARATOR, n).argmax(axis=-1), "test", 0, "")[
+            "dfa_accuracy"
+        ].value
         for n in (1, 2, 3)
     )
     assert 30 < one < two - 20 < three < 100
@@ -326,4 +328,4 @@ def test_a_family_that_is_too_small_says_so():
             continue
     assert owners == 1
     with pytest.raises(ValueError, match="the order n must be at least 1, got 0"):
-        ngram_answers(np.zeros((1, 3), int), SEPARATOR, 0)
+        ngram_distributions(np.zeros((1, 3), int), SEPARATOR, 0)

@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
+
 from orbits.runs.cell import Cell, Outcome, Skipped
 from orbits.runs.result import Case
 
@@ -67,6 +69,11 @@ def several():
 def misshapen():
     """Return a metric that is none."""
     return Outcome(metrics={"error": [1.0, 2.0]})
+
+
+def not_plain():
+    """Return a number of numpy among the details."""
+    return Outcome(details={"share": np.float32(0.5)})
 
 
 def in_pieces(log, scratch):

@@ -87,6 +87,12 @@ def test_a_metric_of_the_wrong_shape_fails_its_cell_alone(tmp_path):
     assert "ValueError" in record["results"][0]["error"]
 
 
+def test_details_that_are_no_plain_data_fail_their_cell_alone(tmp_path):
+    record = cell.compute(Cell(cells.not_plain, CASE), tmp_path)
+    assert record["results"][0]["status"] == "failed"
+    assert "float32 is not JSON serializable" in record["results"][0]["error"]
+
+
 def test_a_cell_that_is_left_out_is_skipped_with_its_reason(tmp_path):
     record = cell.compute(Cell(cell.leave_out, CASE, {"why": "no such file"}), tmp_path)
     assert [(x["status"], x["error"]) for x in record["results"]] == [("skipped", "no such file")]

@@ -132,6 +132,9 @@ def test_timed_cells_run_one_after_the_other(tmp_path, monkeypatch):
     assert len(study.run(STUDY, chosen.settings, tmp_path / "out", chosen.execution)) == 2
     with pytest.raises(ValueError, match="--workers must be 1, got 2: cells of tossing are timed"):
         study.run(STUDY, chosen.settings, tmp_path / "two", Execution(workers=2))
+    sources = [tmp_path / "out"]
+    with pytest.raises(ValueError, match="--reuse would mix times of other machines with those"):
+        study.run(STUDY, chosen.settings, tmp_path / "two", chosen.execution, sources=sources)
     assert not (tmp_path / "two").exists()
 
 
