@@ -43,8 +43,8 @@ class Overall(NamedTuple):
 def overall(pulls: Pulls, m1: Array, m2: Array, n_boot: int = 200, seed: int = 0) -> Overall | None:
     """Return the power law of an acceleration with 95% intervals over sequences.
 
-    A resample takes one step of Newton's method from the fit of all, which is its fit to first
-    order.
+    A resample takes one Gauss-Newton step from the fit of all: where residuals are small, its fit
+    to first order.
 
     Args:
         pulls: On one body, in N sequences.

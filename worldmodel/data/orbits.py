@@ -206,7 +206,9 @@ class OrbitData(SequenceData):
             indices = batch["sequence_id"]
             batch = {**batch, **self._device_orbits(indices.device).batch(indices)}
         if self.hparams["images"] and self.trainer and self.trainer.training:
-            place = (self.train_seed, self.trainer.global_step, self.trainer.global_rank)
+            place = [self.train_seed, self.trainer.global_step, self.trainer.global_rank]
+            if self.trainer.accumulate_grad_batches > 1:  # these batches share their step
+                place.append(int(batch["sequence_id"][0]))
             draws = np.random.default_rng(place).integers(N_SYMMETRIES, size=len(batch["tokens"]))
             choice = torch.from_numpy(draws).to(batch["tokens"].device)
             batch = images(batch, choice, self.protocol.n_bins)

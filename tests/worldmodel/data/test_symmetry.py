@@ -1,5 +1,7 @@
 """Images of orbits against the simulator: the image is what the turned system would show."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -104,6 +106,26 @@ def test_training_takes_images_and_validation_does_not(tmp_path):
     tokens = {tuple(row.flatten().tolist()) for row in original["tokens"]}
     drawn = [tuple(row.flatten().tolist()) for batch in seen for row in batch["tokens"]]
     assert 0 < sum(row in tokens for row in drawn) < len(drawn)
+
+
+def test_batches_of_one_accumulated_step_have_images_of_their_own(monkeypatch):
+    chosen = []
+
+    def noted(batch, choice, n_bins):
+        chosen.append(choice.tolist())
+        return batch
+
+    monkeypatch.setattr("worldmodel.data.orbits.images", noted)
+    sizes = {"n_train": 64, "batch_size": 32, "protocol_args": {"n_points": 16}}
+    data = OrbitData(population="force", images=True, **sizes)
+    step = {"training": True, "global_step": 0, "global_rank": 0}
+    batches = [data.training_sequences().__getitems__(range(k, k + 32)) for k in (0, 32)]
+    for accumulated in (1, 2):
+        data.trainer = SimpleNamespace(**step, accumulate_grad_batches=accumulated)
+        for batch in batches:
+            data.on_after_batch_transfer(dict(batch), 0)
+    assert chosen[0] == chosen[1], "which image a step takes is its own"
+    assert chosen[2] != chosen[3]
 
 
 @pytest.mark.parametrize(
