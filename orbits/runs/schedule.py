@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import time
@@ -115,8 +114,11 @@ class _Schedule:
     def _collect(self, batch: Sequence[Cell], future: Future) -> Iterable[str]:
         """Note what a batch gave and yield the keys of the cells that are done."""
         records: Mapping[str, Any] = {}
-        with contextlib.suppress(WorkerLost):
+        why = KILLED
+        try:
             records = future.result()
+        except WorkerLost as lost:
+            why = f"{KILLED}: {lost}" if str(lost) else KILLED
         for cell in batch:
             record = records.get(cell.key) or self._finished(cell)
             if record is None:
@@ -125,7 +127,7 @@ class _Schedule:
                 if self.attempts[cell.key] < ATTEMPTS:
                     self.waiting.append(cell)
                     continue
-                record = fail(cell, self.out, KILLED)
+                record = fail(cell, self.out, why)
             self.done[cell.key] = record
             yield cell.key
 
