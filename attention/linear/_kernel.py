@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
@@ -23,6 +24,7 @@ class FeatureAttention(Mixer):
     """
 
     arguments: ClassVar[Mapping[str, Any]] = {"rope_base": 10_000.0}
+    kernels: ClassVar = {"fla": fla.refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

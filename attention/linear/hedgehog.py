@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -37,6 +38,11 @@ class HedgeHog(FeatureAttention):
         identity = torch.eye(head_dim).repeat(2, n_head, 1, 1)
         self.maps = nn.Parameter(identity)
         self.offsets = nn.Parameter(torch.zeros(2, n_head, 1, head_dim))
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return 2 * head_dim, head_dim
 
     def _features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         weights, offsets = self.maps.to(q.dtype), self.offsets.to(q.dtype)

@@ -55,6 +55,11 @@ class Performer(FeatureAttention):
         check_size("state of performer", checked["state"])
         return checked
 
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head."""
+        return args["state"], head_dim
+
     def _features(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         w = self.directions.to(q.dtype)
         q, k = (x * self.head_dim**-0.25 for x in (q, k))

@@ -81,7 +81,7 @@ def attend(
         return decode.attend(q, k, v, made, tau, bias, learned.get("inverse_lengths"))
     k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     # Channels of zeros change no score; the scale is that of the caller's width.
-    more = next(dim for dim in tiles.HEAD_DIMS if dim >= width) - width
+    more = next(dim for dim in tiles.HEAD_DIMS[8 * q.element_size()] if dim >= width) - width
     if more:
         q, k, v = (functional.pad(x, (0, more)) for x in (q, k, v))
     out = ops.attend(q, k, v, made, tau, bias, atomic)

@@ -1,4 +1,4 @@
-"""Decoding: attention of few queries, split over the keys; ``attention.backends.split`` in Triton.
+"""Decoding: attention of few queries, split over the keys.
 
 One sequence of one new token has as many rows as heads, too few programs for a GPU. Here each
 program takes a share of the keys for all query heads that share them, so that keys and values are
@@ -21,8 +21,9 @@ from attention.triton.tiles import blocks, power_of_2
 DEAD_BELOW = tl.constexpr(reference.DEAD_BELOW)
 UNTOUCHED_ROWS = tl.constexpr(reference.UNTOUCHED_ROWS)
 
-MOST_ROWS = 64
-"""Rows of a program: the queries of all heads that share keys."""
+MOST_ROWS = {128: 64, 256: 16}
+"""Rows of a program, the queries of all heads that share keys, by the largest head dim: wider ones
+have no registers for more."""
 KEYS = 64
 """Keys of a tile."""
 PROGRAMS = 512
@@ -272,7 +273,8 @@ def merge_kernel(
 
 def serves(q: Tensor, k: Tensor, needs_gradient: bool) -> bool:
     """Whether a call is for these kernels: few queries of longer keys, and no gradient."""
-    few = 0 < q.shape[2] * (q.shape[1] // max(k.shape[1], 1)) <= MOST_ROWS
+    rows = q.shape[2] * (q.shape[1] // max(k.shape[1], 1))
+    few = 0 < rows <= next(most for dim, most in MOST_ROWS.items() if q.shape[-1] <= dim)
     return few and q.shape[2] < k.shape[2] and not needs_gradient
 
 

@@ -77,10 +77,10 @@ def refuses(spec: AttnSpec, q: Tensor, n_keys: int) -> str | None:
         return "the sink logit is not fused"
     if spec.bias == "learned" and spec.beyond == "refuse":
         return "a kernel cannot refuse a distance; set beyond to zero or last"
-    if q.shape[-1] > max(HEAD_DIMS):
-        return f"head dim {q.shape[-1]} is above {max(HEAD_DIMS)}, the largest with tiles"
     if q.dtype not in DTYPES:
         return f"dtype {q.dtype} is not one of float16, bfloat16, float32"
+    if q.shape[-1] > (largest := max(HEAD_DIMS[8 * q.element_size()])):
+        return f"head dim {q.shape[-1]} is above {largest}, the largest with tiles in {q.dtype}"
     if spec.sharpen.startswith("elastic") and spec.phi.startswith("relu"):
         return "an elastic offset is fused where no row of stage 1 can be zero"
     return _beyond_half(spec, n_keys) if q.dtype == torch.float16 else None

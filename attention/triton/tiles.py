@@ -14,8 +14,9 @@ from importlib import resources
 
 KERNELS = ("stats", "forward", "dq", "dkdv")
 FAMILIES = ("none", "reweight", "elastic", "biased")
-HEAD_DIMS = (32, 64, 128)
-"""Head dims with tiles; others are padded to the next."""
+HEAD_DIMS = {16: (32, 64, 128, 256), 32: (32, 64, 128)}
+"""Head dims with tiles by bits of an element; others are padded to the next. LSSAR's tiles of 256
+channels of 32 bits spill registers at every size."""
 INTERPRETER = "interpreter"
 SHARED = {
     80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99,
@@ -59,7 +60,7 @@ def tile(kernel: str, family: str, head_dim: int, bits: int, arch: str) -> Tile:
         kernel: One of ``KERNELS``.
         family: The second stage: none, reweight or elastic; or ``biased`` for any of them with a
             table of biases.
-        head_dim: One of ``HEAD_DIMS``.
+        head_dim: One of ``HEAD_DIMS`` of these bits.
         bits: Bits of an element, 16 or 32.
         arch: The name of a table, or ``interpreter``.
     """

@@ -88,7 +88,8 @@ def test_reasons():
         with pytest.raises(ValueError, match=word):
             attend(q, q, q, name, backend="triton")
     for other, word in (
-        (q.expand(1, 1, 8, 32).repeat(1, 1, 1, 9), "head dim 288"),
+        (q.expand(1, 1, 8, 32).repeat(1, 1, 1, 5), "head dim 160 is above 128"),
+        (q.half().expand(1, 1, 8, 32).repeat(1, 1, 1, 9), "head dim 288 is above 256"),
         (q.double(), "float64"),
     ):
         assert word in explain("lssar", other).refused["triton"]

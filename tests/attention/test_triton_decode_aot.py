@@ -57,6 +57,7 @@ for kernel in (decode.decode_stats_kernel, decode.decode_kernel, decode.merge_ke
     [
         (80, 64, 16, ("softplus", "reweight", "none", "bf16")),
         (90, 128, 64, ("softplus", "reweight", "none", "bf16")),
+        (89, 256, 16, ("exp", "elastic", "zero", "fp16")),
         *(
             pytest.param(arch, dim, rows, kind, marks=pytest.mark.slow)
             for arch in (80, 89, 90)

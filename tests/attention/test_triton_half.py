@@ -78,6 +78,18 @@ def test_head_dims(name, dim, dtype):
     check(specification(name), tensors(63, heads=1, dim=dim, dtype=dtype), dtype)
 
 
+@pytest.mark.parametrize(
+    ("name", "dim", "dtype"),
+    [
+        ("lssar", 256, torch.bfloat16), ("lssar", 160, torch.float16),
+        ("elastic", 256, torch.float16), ("softmax", 192, torch.bfloat16),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_head_dims_above_128_are_served_in_half_precision(name, dim, dtype):
+    check(specification(name), tensors(70, heads=1, dim=dim, dtype=dtype), dtype)
+
+
 @DTYPES
 @pytest.mark.parametrize("name", ["lssar", "softmax_reweighted", "sigmoid_reweighted"])
 def test_identical_tokens_give_finite_results(name, dtype):

@@ -10,7 +10,6 @@ these head dims the kernels are bound by instruction issue.
 from __future__ import annotations
 
 import argparse
-import itertools
 import re
 import subprocess
 import sys
@@ -127,14 +126,14 @@ def shipped() -> Iterator[tuple[str, str, int, int]]:
         for family in tiles.FAMILIES:
             if kernel == "stats" and family == "none":
                 continue
-            for head_dim in tiles.HEAD_DIMS:
-                for bits in (16, 32):
+            for bits, head_dims in tiles.HEAD_DIMS.items():
+                for head_dim in head_dims:
                     yield kernel, family, head_dim, bits
 
 
 def kinds() -> Iterator[tuple[str, str, int, int, None, Mapping[str, object]]]:
     """Yield the arguments of :func:`build` for the other choices that the tiles serve."""
-    for head_dim, bits in itertools.product((64, 128), (16, 32)):
+    for head_dim, bits in ((64, 16), (64, 32), (128, 16), (128, 32), (256, 16)):
         yield "means", "reweight", head_dim, bits, None, {}
     for kernel, family, head_dim, bits in shipped():
         for changes in KINDS[family] if (head_dim, bits) == (64, 16) else ():
@@ -160,7 +159,7 @@ def build(
     Args:
         kernel: One of ``tiles.KERNELS``, or ``means``, which takes the tiles of ``dq``.
         family: One of ``tiles.FAMILIES``.
-        head_dim: 32, 64 or 128.
+        head_dim: One of ``tiles.HEAD_DIMS`` of these bits.
         bits: Bits of an element: 16 (bfloat16) or 32.
         tile: The tile; None for the shipped one.
         changes: Choices of the kernels that differ from those of ``BUILT_WITH``.
