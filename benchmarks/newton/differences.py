@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.newton.figures import ARMS
+from benchmarks.newton.worlds import as_number
 from orbits.runs.result import Result
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
 from orbits.runs.table import NOTHING, Column, Table, Value
@@ -110,18 +111,13 @@ def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differe
     trained = [row for row in table if row.arm in ARMS]
     heads = [
         Trained(row.model, row.arm, row.labels, row.failed, row.values)
-        for row in sorted(trained, key=lambda x: (x.arm, budget(x), x.model))
+        for row in sorted(trained, key=lambda x: (x.arm, as_number(x.labels), x.model))
     ]
     groups = [
         (f"{TITLE}: forces", _pairs(heads), MEASURES),
         (f"{TITLE}: world models", _pairs(_world_models(results)), NEXT_POINT),
     ]
     return [_compared(title, pairs, measures) for title, pairs, measures in groups if pairs]
-
-
-def budget(row: Row) -> float:
-    """Return a row's label budget as a number to sort by."""
-    return math.inf if row.labels == "unlimited" else float(row.labels)
 
 
 def _pairs(rows: Sequence[Trained]) -> dict[str, tuple[Trained, Trained]]:

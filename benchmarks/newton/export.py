@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.newton.worlds import as_number
 from benchmarks.training import CHECKPOINT
 from orbits.motion import NEWTON
 from orbits.runs import artefact, folder
@@ -74,9 +75,11 @@ def chosen(results: Iterable[Result]) -> list[Result]:
     """Return the trainings that are exported: backbones, and heads of the largest label budget."""
     trained = [result for result in results if result.ok and result.case.arm in ARMS]
     heads = [result for result in trained if result.case.kind == "forces"]
-    most = max((_budget(result) for result in heads), default=0.0)
+    budgets = [as_number(result.case.get("labels")) for result in heads]
     backbones = [result for result in trained if result.case.kind == "world model"]
-    return [*backbones, *(result for result in heads if _budget(result) == most)]
+    largest = max(budgets, default=0.0)
+    kept = (head for head, size in zip(heads, budgets, strict=True) if size == largest)
+    return [*backbones, *kept]
 
 
 def _picked(
@@ -119,11 +122,6 @@ def _check_limit(count: int, new: int, out: Path, limit_mb: float) -> None:
 
 def _size(contents: dict[str, bytes]) -> int:
     return sum(map(len, contents.values()))
-
-
-def _budget(result: Result) -> float:
-    labels = result.case.get("labels")
-    return math.inf if labels == "unlimited" else float(labels)
 
 
 def _name(result: Result, law: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from benchmarks.newton.exam_rows import CAUSAL
 from benchmarks.newton.observers import infers_mass
 from benchmarks.newton.settings import NewtonSettings
 from benchmarks.newton.world_models import CONTINUED
-from benchmarks.newton.worlds import UNLIMITED, shifts, world, world_arguments
+from benchmarks.newton.worlds import UNLIMITED, as_number, shifts, world, world_arguments
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from orbits.runs.cell import Cell, Function
@@ -119,7 +118,7 @@ class Grid:
     def transfers(self) -> tuple[list[Cell], list[Cell]]:
         """Return heads trained in other worlds, and the rows of models that come from there."""
         heads, rows = [], []
-        largest = max(self.settings.labels, key=_size)
+        largest = max(self.settings.labels, key=as_number)
         for law in self.settings.elsewhere:
             for seed in self.settings.seeds:
                 for variant in self.variants:
@@ -390,7 +389,3 @@ class Grid:
         """Return the same for a cell whose model answers alone; nothing if it is as usual."""
         changes = self._training(one_device=True)
         return {"training": changes} if changes else {}
-
-
-def _size(budget: int | str) -> float:
-    return math.inf if budget == UNLIMITED else float(budget)

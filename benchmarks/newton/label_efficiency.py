@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.newton.control_names import DRAWN
+from benchmarks.newton.worlds import as_number
 from orbits.runs.figure import End, canvas, label_ends, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.palette import COLOURS, CONTROL, looks
@@ -35,8 +36,7 @@ Curve = Mapping[float, Sequence[float]]
 
 def budget_of(result: Result) -> float:
     """Return the number of labelled sequences, infinite where every step has new ones."""
-    labels = result.case.get("labels")
-    return math.inf if labels == "unlimited" else float(labels or 0)
+    return as_number(result.case.get("labels"))
 
 
 def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.newton.differences import budget
 from benchmarks.newton.exam_report import baselines
 from benchmarks.newton.exam_rows import ExamRow
 from benchmarks.newton.figures import ARMS
+from benchmarks.newton.worlds import as_number
 from orbits import laws
 from orbits.runs.cell import ORIGIN
 from orbits.runs.naming import arm
@@ -173,5 +173,5 @@ def _elsewhere(row: Row) -> str:
 
 def _largest_budget(table: Sequence[Row]) -> Sequence[Row]:
     trained = [row for row in table if row.arm in ARMS]
-    largest = max((budget(row) for row in trained), default=0.0)
-    return [row for row in trained if budget(row) == largest]
+    largest = max((as_number(row.labels) for row in trained), default=0.0)
+    return [row for row in trained if as_number(row.labels) == largest]

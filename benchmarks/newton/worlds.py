@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,11 @@ TRIED = 300
 """Test systems that a world or a shift is tried on before any work."""
 ALIASED = 0.05
 """Share of these above which too few of a shift's orbits are sampled often enough to be seen."""
+
+
+def as_number(budget: int | str | None) -> float:
+    """Return a label budget as a number to sort by: infinite where every step has new labels."""
+    return math.inf if budget == UNLIMITED else float(budget or 0)
 
 
 def world_arguments(

@@ -372,7 +372,6 @@ def test_sizes_that_no_model_has_are_refused(change, message):
 
 REFUSED = """
 import sys
-from benchmarks import training
 from benchmarks.__main__ import main
 for flags in ("--labels x", "--engine opron", "--shifts closr", "--seeds -1", "--baselines knn"):
     try:
