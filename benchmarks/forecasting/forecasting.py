@@ -29,6 +29,7 @@ from orbits.runs.verdict import against, beside, shown
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
 PEERS = (LINEAR, "patchtst", "itransformer")
+"""Models that are no mixer of ours."""
 HORIZONS = (96, 192, 336, 720)
 """The field's horizons, over which its tables take means."""
 KEYS = ("series", "horizon", "variant", "lr")

@@ -18,9 +18,6 @@ from worldmodel.models import optim
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.trained import TrainedModel
 
-PEERS = ("dlinear", "patchtst", "itransformer")
-"""Models that are no mixer of ours."""
-
 
 class Windows(Sequences):
     """Windows of a part of a series.
@@ -100,7 +97,7 @@ class ForecastModel(TrainedModel):
     Args:
         lookback: Steps that it reads.
         horizon: Steps that it forecasts.
-        kind: One of :data:`PEERS`, or ``mixer``.
+        kind: One of :data:`benchmarks.forecasting.forecasting.PEERS`, or ``mixer``.
         attention: The attention or mixer of a ``mixer``.
         attention_args: Its arguments.
         patch: Steps of a piece of the look-back, which a ``mixer`` takes for a token.
@@ -173,6 +170,7 @@ def forecast_model(data: Mapping[str, Any], **model: Any) -> ForecastModel:
 def load_forecast(path: Path) -> ForecastModel:
     """Return the model of a cell's checkpoint."""
     checkpoint = read_checkpoint(path)
+    # Not :func:`worldmodel.models.restored.restored`: its check counts the blocks of a GPT.
     known = inspect.signature(ForecastModel).parameters
     settings = {name: x for name, x in checkpoint["hyper_parameters"].items() if name in known}
     model = ForecastModel(**settings)

@@ -18,6 +18,7 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
+from benchmarks.recall.filler import MULTIPLES, check_multiples
 from benchmarks.study import curves_of
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
@@ -25,8 +26,6 @@ from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table
-
-MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,7 @@ class Passkeys(LanguageModels):
         super().__post_init__()
         check_not_empty(self, "multiples")
         check_at_least(self, {"n_trials": 1})
-        for multiple in self.multiples:
-            if multiple not in MULTIPLES:
-                raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple:g}")
+        check_multiples(self.multiples)
         object.__setattr__(self, "multiples", tuple(map(float, self.multiples)))
 
 

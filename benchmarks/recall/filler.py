@@ -1,8 +1,23 @@
-"""Filler around a pass key, that of the published prompt (Mohtashami and Jaggi, 2023)."""
+"""What both forms of pass keys share: the filler of the published prompt, and lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
+"""Lengths of a test, as multiples of the training length."""
 
 GARBAGE = (
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 )
+"""Of Mohtashami and Jaggi (2023)."""
+
+
+def check_multiples(multiples: Sequence[float]) -> None:
+    """Refuse lengths that are not among :data:`MULTIPLES`."""
+    for multiple in multiples:
+        if multiple not in MULTIPLES:
+            raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple:g}")
 
 
 def filler(n_characters: int) -> str:

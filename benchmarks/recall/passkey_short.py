@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.rates import best
 from benchmarks.recall.base import STOPPED, RecallStudy
-from benchmarks.recall.filler import filler
+from benchmarks.recall.filler import MULTIPLES, check_multiples, filler
 from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
@@ -24,8 +24,6 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import curves
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_not_empty
-
-MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -123,9 +121,7 @@ class PasskeyShort(Sweep):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_empty(self, "multiples")
-        for multiple in self.multiples:
-            if multiple not in MULTIPLES:
-                raise ValueError(f"multiples must be among {MULTIPLES}, got {multiple:g}")
+        check_multiples(self.multiples)
 
     def exercises(self) -> Iterator[Exercise]:
         """Yield the exercise, with a test at each length."""

@@ -19,11 +19,11 @@ from tqdm import tqdm
 from benchmarks.coverage.judge import Source
 from benchmarks.coverage.page import RULE, coverage
 from benchmarks.coverage.page import TITLE as COVERED
+from benchmarks.excerpts import KEPT
 from benchmarks.site.index import EXAMINED, Run, context
 from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
 
-KEPT = Path(__file__).parents[1] / "results"
 """The results that the suite keeps, in a checkout that has them."""
 TEMPLATES = Path(__file__).parent / "templates"
 INDEX, GLOSSARY, COVERAGE, CLAIM = "index.html", "glossary.html", "coverage.html", "site.json"
