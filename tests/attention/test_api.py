@@ -30,8 +30,8 @@ def test_explain_says_who_serves_and_why_others_do_not():
 
 
 WITH_FLA = (
-    "cosformer", "deltanet", "gated_deltanet", "gla", "hgrn2", "linear", "mamba2", "retnet",
-    "rwkv6", "zeros",
+    "cosformer", "deltanet", "gated_deltanet", "gla", "hedgehog", "hgrn2", "linear", "mamba2",
+    "performer", "retnet", "rwkv6", "zeros",
 )  # fmt: skip
 
 
