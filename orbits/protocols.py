@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -168,6 +169,17 @@ class Protocol:
         if (definition := laws.definition(self.law)) is not None:
             config["law_definition"] = definition
         return config
+
+    def unchanged(self, config: Mapping[str, Any]) -> Protocol:
+        """Return the protocol if its configuration still is that of a cell's address.
+
+        Raises:
+            ValueError: It has changed since the address was made.
+        """
+        mine, noted = (json.loads(json.dumps(each)) for each in (self.config(), config))
+        if mine != noted:
+            raise ValueError(f"protocol {self.name!r} is not that of the cell's address")
+        return self
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
         """Refuse seeds whose data are not independent of each other.

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.implied.scores import Row, bins, laws_of, models
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
-from orbits.runs.table import NOTHING, Column, Table, Value
+from orbits.runs.table import Column, Table, Value
+from orbits.runs.verdict import box, signed
 from worldmodel.probes.implied.names import in_words
 
 TITLE = "Differences between attentions, seed by seed"
@@ -30,7 +31,7 @@ def table(found: Sequence[Row]) -> Table:
         [_name(pair), Value(pair[0].trained_in, kind="name"), *boxes]
         for number, pair in enumerate(pairs)
         if any(number in family for family in families.values())
-        for boxes in [[_box(family.get(number)) for family in families.values()]]
+        for boxes in [[box(family.get(number), ".3f") for family in families.values()]]
     ]
     columns = [Column("pair"), Column("trained in"), *map(Column, families)]
     return Table(TITLE, columns, body, CAPTION.format(_count(families)))
@@ -43,7 +44,8 @@ def sentences(found: Sequence[Row]) -> list[str]:
         return []
     compared = f"Of {_count(families)} pairs of attentions, each in {len(families)} measures, "
     claims = [
-        f"{_name(pair).text} in the world of {pair[0].trained_in} {_words(name)} by {_text(each)}"
+        f"{_name(pair).text} in the world of {pair[0].trained_in} {_words(name)} by "
+        + signed(each, ".3f")
         for name, family in families.items()
         for number, pair in enumerate(pairs)
         if (each := family.get(number)) is not None and each.differs
@@ -98,16 +100,3 @@ def _name(pair: Pair) -> Value:
 
 def _words(column: str) -> str:
     return "in S" if column == SHARE else f"on {column} prompts"
-
-
-def _text(found: Comparison) -> str:
-    value, low, high = (f"{x:+.3f}" for x in found.difference)
-    return f"{value} [{low}, {high}]"
-
-
-def _box(found: Comparison | None) -> Value:
-    if found is None:
-        return NOTHING
-    mean, low, high = (f"{x:+.3f}" for x in found.difference)
-    detail = f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}"
-    return Value(mean, detail, order=found.difference.value)

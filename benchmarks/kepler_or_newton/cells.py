@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -136,10 +135,7 @@ def _protocol(data: Plain, world: Mapping[str, Any]) -> Protocol:
     Raises:
         ValueError: The protocol has changed since the cell's address was made.
     """
-    protocol = protocols.get(data["protocol"], data["protocol_args"])
-    if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
-        raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
-    return protocol
+    return protocols.get(data["protocol"], data["protocol_args"]).unchanged(world)
 
 
 def _prompts(protocol: Protocol, n: int) -> Iterator[tuple[str, Prompts]]:

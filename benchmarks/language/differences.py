@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from benchmarks.language.base import measured
 from orbits.runs.result import Result
 from orbits.runs.statistics import LEVEL, Comparison, compare
-from orbits.runs.table import NOTHING, Column, Table, Value, by_seed
+from orbits.runs.table import Column, Table, Value, by_seed
+from orbits.runs.verdict import box
 
 BASELINE = "softmax"
 METRICS = ("loss@1x", "rise@8x", "loss@8x")
@@ -33,7 +34,7 @@ def differences(results: Sequence[Result], ntk: str) -> Table:
     body = [
         [
             Value(f"{one} - {other}", kind="name"),
-            *(_value(family.get((one, other))) for family in families.values()),
+            *(box(family.get((one, other)), ".3f") for family in families.values()),
         ]
         for one, other in pairs
         if any((one, other) in family for family in families.values())
@@ -65,11 +66,3 @@ def _families(
         known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
         families[metric] = compare(known)
     return pairs, families
-
-
-def _value(found: Comparison | None) -> Value:
-    if found is None:
-        return NOTHING
-    mean, low, high = (f"{x:+.3f}" for x in found.difference)
-    detail = f"[{low}, {high}], p {found.p:.2g}, corrected {found.adjusted:.2g}"
-    return Value(mean, detail, order=found.difference.value)

@@ -165,8 +165,7 @@ def checked_orbits(data: World, world: World) -> OrbitData:
         ValueError: The protocol has changed since the cell's address was made.
     """
     orbits = OrbitData(**data)
-    if _plain(orbits.protocol.config()) != _plain(world):
-        raise ValueError(f"protocol {orbits.protocol.name!r} is not that of the cell's address")
+    orbits.protocol.unchanged(world)
     return orbits
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from benchmarks.newton.figures import ARMS
 from benchmarks.newton.worlds import as_number
 from orbits.runs.result import Result
-from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
-from orbits.runs.table import NOTHING, Column, Table, Value
+from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
+from orbits.runs.table import Column, Table, Value
+from orbits.runs.verdict import box, signed
 from symreg.leaderboard import Row, values_by_seed
 
 TITLE = "Differences, seed by seed"
@@ -153,7 +154,7 @@ def _compared(
     claimed: list[Claim] = []
     for name in pairs:
         found = {heading: family.get(name) for heading, family in families.items()}
-        boxes = {heading: _value(each) for heading, each in found.items()}
+        boxes = {heading: box(each) for heading, each in found.items()}
         body.append([Value(name, kind="name"), *boxes.values()])
         claims += [
             f"{name}: {heading} differs by {boxes[heading].text} {boxes[heading].detail}."
@@ -161,7 +162,7 @@ def _compared(
             if each is not None and each.differs
         ]
         claimed += [
-            Claim(*pairs[name], heading, f"{boxes[heading].text} {_interval(each)}")
+            Claim(*pairs[name], heading, signed(each))
             for heading, each in found.items()
             if each is not None and each.differs
         ]
@@ -211,19 +212,6 @@ def _matrix(
 
 def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int | None, float]:
     return {seed: of(value) for seed, value in row.values.get(metric, {}).items()}
-
-
-def _value(found: Comparison | None) -> Value:
-    if found is None:
-        return NOTHING
-    mean = f"{found.difference.value:+.3g}"
-    p = f"p {found.p:.2g}, corrected {found.adjusted:.2g}"
-    return Value(mean, f"{_interval(found)}, {p}", order=found.difference.value)
-
-
-def _interval(found: Comparison) -> str:
-    _, low, high = (f"{x:+.3g}" for x in found.difference)
-    return f"[{low}, {high}]"
 
 
 def _world_models(results: Iterable[Result]) -> list[Trained]:

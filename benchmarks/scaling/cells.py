@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,9 +90,7 @@ def _prompts(question: Plain, world: Plain, shift: str | None) -> Prompts:
     Raises:
         ValueError: The protocol has changed since the cell's address was made.
     """
-    protocol = protocols.get(question["protocol"], question["protocol_args"])
-    if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
-        raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
+    protocol = protocols.get(question["protocol"], question["protocol_args"]).unchanged(world)
     population, there = "pretrain", protocol
     if shift is not None:
         population = "force"

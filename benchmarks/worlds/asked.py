@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,9 +71,7 @@ class Asked:
         Raises:
             ValueError: The protocol has changed since the cell's address was made.
         """
-        protocol = protocols.get(world["name"], {"n_bins": world["n_bins"]})
-        if json.loads(json.dumps(protocol.config())) != json.loads(json.dumps(world)):
-            raise ValueError(f"protocol {protocol.name!r} is not that of the cell's address")
+        protocol = protocols.get(world["name"], {"n_bins": world["n_bins"]}).unchanged(world)
         powers = all("exponent" in each for each in tested)
         values = tuple(each["exponent" if powers else "parameter"] for each in tested)
         laws = tuple(power_name(-each["exponent"]) if powers else each["law"] for each in tested)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from orbits.runs.statistics import Comparison, compare
-from orbits.runs.table import mean_over_seeds
+from orbits.runs.table import NOTHING, Value, mean_over_seeds
 
 MOST_NAMED = 3
 """Rows that a sentence names on each side."""
@@ -58,12 +58,22 @@ def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit:
 def _side(side: Mapping[str, Comparison], higher: bool, other: str, form: str, unit: str) -> str:
     names = list(side)[::-1] if higher else list(side)
     said = ", ".join(
-        f"{_without_comma(name)} ({_signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
+        f"{_without_comma(name)} ({signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
     ) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
     return f"{'higher' if higher else 'lower'} than {other}: {said}"
 
 
-def _signed(each: Comparison, form: str) -> str:
+def box(found: Comparison | None, form: str = ".3g") -> Value:
+    """Return a comparison as a box of a table: its interval, and p before and after correction."""
+    if found is None:
+        return NOTHING
+    mean, interval = signed(found, form).split(" ", 1)
+    detail = f"{interval}, p {found.p:.2g}, corrected {found.adjusted:.2g}"
+    return Value(mean, detail, order=found.difference.value)
+
+
+def signed(each: Comparison, form: str = ".3g") -> str:
+    """Return a difference with its sign and its interval."""
     value, low, high = (format(x, f"+{form}") for x in each.difference)
     return f"{value} [{low}, {high}]"
 
