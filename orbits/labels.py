@@ -54,7 +54,12 @@ def asked_rows(n_points: int) -> npt.NDArray[np.int64]:
     is the planet's place; not the star's of the same time step.
     """
     rows = np.arange(1, 1 + n_points, 2)
-    return rows[rows >= 1 + (1 + n_points) // 2]
+    return rows[rows >= first_asked(1 + n_points)]
+
+
+def first_asked(n_rows: int) -> int:
+    """Return the first row of a sequence, its time step included, at which a force is asked."""
+    return 1 + n_rows // 2
 
 
 def unit_force(force: Array, as_published: bool) -> Array:

@@ -14,12 +14,13 @@ from benchmarks.newton import flops, newton
 from benchmarks.newton import worlds as newton_worlds
 from benchmarks.newton.grid import Grid
 from benchmarks.scaling import cells as functions
+from benchmarks.scaling.curves import CURVE, PLAN
 from benchmarks.scaling.scaling import Scaling
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
 
-NAME, CURVE, PLAN = "scaling", "curve", "plan"
+NAME = "scaling"
 
 
 def cells(study: Study, settings: Scaling) -> list[Cell]:

@@ -13,12 +13,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from attention.scalars import check_size
+from worldmodel.data.orbit_sequences import first_answer
 from worldmodel.data.orbits import OrbitData
 from worldmodel.data.sequences import Sequences
-from worldmodel.data.symmetry import N_SYMMETRIES, images
+from worldmodel.data.symmetry import N_SYMMETRIES, ROTATIONS, images
 
-FORWARD, BACKWARD = (0, 3, 5, 6), (1, 2, 4, 7)
-"""The symmetries that leave the order of time, and those that reverse it."""
+BACKWARD = tuple(x for x in range(N_SYMMETRIES) if x not in ROTATIONS)
+"""The symmetries that reverse the order of time; rotations leave it."""
 
 
 class LabelledImages(Sequences):
@@ -48,13 +49,13 @@ class LabelledImages(Sequences):
         choice = [self._order(s)[p] for s, p in zip(sequences.tolist(), places, strict=True)]
         batch = self.whole.__getitems__(sequences.tolist())
         batch = images(batch, torch.from_numpy(np.array(choice)), self.n_bins)
-        batch["force"][:, : 1 + batch["force"].shape[1] // 2] = torch.nan
+        batch["force"][:, : first_answer(batch["force"])] = torch.nan
         return batch
 
     def _order(self, sequence: int) -> np.ndarray:
         """Return the symmetries of a sequence in their order, [8]."""
         rng = np.random.default_rng((self.seed, sequence))
-        return np.stack([rng.permutation(FORWARD), rng.permutation(BACKWARD)], axis=1).ravel()
+        return np.stack([rng.permutation(ROTATIONS), rng.permutation(BACKWARD)], axis=1).ravel()
 
 
 def labels_as_trained(data: OrbitData, n_images: int = N_SYMMETRIES) -> DataLoader:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from orbits import protocols
+from orbits import labels, protocols
 from orbits.dataset.read import OrbitDataset
 from worldmodel.data import files
 from worldmodel.data.sequences import Sequences
@@ -76,7 +76,7 @@ class OrbitSequences(Sequences):
 
 def first_answer(force: npt.NDArray | torch.Tensor) -> int:
     """Return the first row of [N, T, ...] at which a force may be predicted."""
-    return 1 + force.shape[1] // 2
+    return labels.first_asked(force.shape[1])
 
 
 class LeakedSequences(Sequences):

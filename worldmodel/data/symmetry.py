@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 N_SYMMETRIES = 8
-_ROTATIONS = (0, 3, 5, 6)
+ROTATIONS = (0, 3, 5, 6)
 """Symmetries with an even number of reflections and exchanges."""
 
 
@@ -34,7 +34,7 @@ def images(batch: Mapping[str, Tensor], choice: Tensor, n_bins: int) -> dict[str
     if tokens.shape[1] % 2 == 0:
         raise ValueError(f"images need an even number of points, got {tokens.shape[1] - 1}")
     bits = [(choice >> k & 1).bool() for k in range(3)]
-    backwards = ~torch.isin(choice, choice.new_tensor(_ROTATIONS))
+    backwards = ~torch.isin(choice, choice.new_tensor(ROTATIONS))
 
     def played(values: Tensor, sign: int = 1) -> Tensor:
         """Reverse the order of steps, but not of the bodies in a step, where time runs back."""

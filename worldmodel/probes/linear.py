@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from orbits.best_observer import best_observer
+from orbits.labels import first_asked
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.figure import canvas, legend, save_figure
@@ -58,7 +59,7 @@ def ceiling(protocol: Protocol, settings: Settings) -> dict[str, Array]:
     best = best_observer(protocol, settings.data_seed, "test", indices)
     state = protocol.batch(settings.data_seed, "test", indices, "force")["state"]
     rows = np.flatnonzero(np.isfinite(state[0, :, 0]))
-    rows = rows[rows > state.shape[1] // 2]
+    rows = rows[rows >= first_asked(state.shape[1])]
     truth = targets(protocol.law, state[:, rows])
     masses = {"log_m1": best.log_m1, "log_m2": best.log_m2}
     predicted = {
