@@ -27,7 +27,7 @@ from orbits.runs.statistics import Interval
 from orbits.systems import is_aliased
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.implied.names import ROLLOUT, SHIFT, STEPS_OF, TOKEN_OF, WORLDS
-from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
+from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
 
 SHOWN = 6
 """Sequences that are drawn: the first ones, whatever they look like."""
@@ -86,11 +86,7 @@ class Prompts:
 
     def continued(self, model: OrbitModel) -> Array:
         """Return the prompts and a model's likeliest continuations, [N, T, 2] in AU."""
-        parts = [
-            rolled_out(model, {k: v[rows] for k, v in self.batch.items()}, self.test.n_prompt)
-            for rows in batches(self.test)
-        ]
-        return np.concatenate(parts)
+        return continued(model, self.test, self.batch)
 
     def shown(self, points: Array) -> dict[str, npt.NDArray]:
         """Return the first sequences and their continuations [N, T, 2], as figures need them."""
@@ -113,13 +109,8 @@ class Prompts:
             ``exponent_within``; ``first_error`` and ``last_error``, AU, the distance of planet and
             star from the truth one step after the prompt and at the end.
         """
-        errors, places = self.test.errors(points), self.test.protocol.n_points // 2
-        off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
-        return {
-            "exponent_within": within(self.pulls(points)),
-            "first_error": mean_of(off[:, 1 + 2 * self.first : 3 + 2 * self.first]),
-            "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
-        }
+        own = {"exponent_within": within(self.pulls(points))}
+        return own | first_and_last(self.test, points)
 
 
 def own_prompts(protocol: Protocol, law: str, seed: int, n: int) -> Prompts:

@@ -35,7 +35,13 @@ from worldmodel.probes.donors import (
     WHOLE,
 )
 from worldmodel.probes.law.pairs import Pairs
-from worldmodel.probes.motion.held_out import HeldOutSystems, batches, rolled_out, tensors
+from worldmodel.probes.motion.held_out import (
+    HeldOutSystems,
+    batches,
+    continued,
+    rolled_out,
+    tensors,
+)
 from worldmodel.probes.motion.residual import donors, exchanged, stages
 from worldmodel.probes.read_out import layers
 
@@ -90,8 +96,8 @@ def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Ou
         Outcomes whose settings have what was exchanged; metrics are those of :class:`Change`.
     """
     n, change = pair.own.n_prompt, Change(pair)
-    outcomes = whole(pair, partial(_continued, model), change)
-    before = _continued(model, pair.own)
+    outcomes = whole(pair, partial(continued, model), change)
+    before = continued(model, pair.own)
     streams = [_streams(model, pair, rows) for rows in batches(pair.own)]
     for stage, name in arms(model, n):
         if only and name not in only:
@@ -212,14 +218,6 @@ def _share(old: Exponent, new: Exponent, own: Exponent, other: Exponent) -> Inte
         for k in (0, 1)
     )
     return percentiles(float(value), np.asarray(drawn))
-
-
-def _continued(model: NextTokenModel, test: HeldOutSystems) -> Array:
-    n = test.n_prompt
-    parts = [
-        rolled_out(model, {k: v[rows] for k, v in test.batch.items()}, n) for rows in batches(test)
-    ]
-    return np.concatenate(parts)
 
 
 def _streams(model: NextTokenModel, pair: Pairs, rows: slice) -> dict[str, dict[str, torch.Tensor]]:

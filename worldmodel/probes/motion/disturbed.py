@@ -29,12 +29,12 @@ from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
-from worldmodel.models.orbit import NextTokenModel, OrbitModel
+from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
 from worldmodel.probes.looks import Looks, is_control, own_setting
-from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of, rolled_out
+from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
 from worldmodel.probes.settings import Settings
 
 PLAIN = "identifiable"
@@ -87,7 +87,7 @@ class Disturbed(Probe):
             test = HeldOutSystems(world, world.systems(settings.data_seed, "test", indices))
             setting = {"prompt": name}
             outcomes += [
-                Outcome(_measured(test, _continued(test, model)), arm=arm, setting=setting)
+                Outcome(_measured(test, continued(model, test)), arm=arm, setting=setting)
                 for arm, model in ((None, checkpoint.model), ("untrained", twin))
             ]
             outcomes += [
@@ -114,15 +114,6 @@ def _alike(world: Protocol, own: Protocol) -> Protocol:
     return dataclasses.replace(world, n_points=own.n_points, n_bins=own.n_bins)
 
 
-def _continued(test: HeldOutSystems, model: OrbitModel) -> Array:
-    """Return prompts and a model's continuations by the likeliest bins, [N, T, 2] in AU."""
-    parts = [
-        rolled_out(model, {k: v[rows] for k, v in test.batch.items()}, test.n_prompt)
-        for rows in batches(test)
-    ]
-    return np.concatenate(parts)
-
-
 def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
     """Yield the truth, the fits, and what learnt from the model's world without a law."""
     yield from references.truths(test)
@@ -137,14 +128,11 @@ def _measured(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
     first, steps = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
     places = points[:, 1 : 1 + 2 * steps].reshape(len(points), steps, 2, 2)
     dt, world = test.batch["dt"], test.world
-    errors = test.errors(points)
-    off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
     return {
         "exponent_within": within(of_path(places[:, :, 0] - places[:, :, 1], dt, first)),
         # Of what is continued alone: a jump where it leaves the prompt is no disturbance.
         **beyond(places[:, first:], dt, world.star_mass + world.planet_mass[:, 0], 1),
-        "first_error": mean_of(off[:, 1 + 2 * first : 3 + 2 * first]),
-        "last_error": mean_of(off[:, 2 * steps - 1 : 1 + 2 * steps]),
+        **first_and_last(test, points),
     }
 
 

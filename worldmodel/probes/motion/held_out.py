@@ -154,6 +154,38 @@ def rolled_out(
     return points
 
 
+def continued(
+    model: Any, test: HeldOutSystems, batch: Mapping[str, npt.NDArray] | None = None
+) -> Array:
+    """Return prompts and a model's likeliest continuations of all sequences, [N, T, 2] in AU.
+
+    Args:
+        model: The model.
+        test: The systems.
+        batch: Their rows, if others than theirs are shown.
+    """
+    shown = test.batch if batch is None else batch
+    parts = [
+        rolled_out(model, {k: v[rows] for k, v in shown.items()}, test.n_prompt)
+        for rows in batches(test)
+    ]
+    return np.concatenate(parts)
+
+
+def first_and_last(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
+    """Return the errors of continuations [N, T, 2] a step after the prompt and at the end, in AU.
+
+    They are distances of planet and star from the truth.
+    """
+    first, places = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
+    errors = test.errors(points)
+    off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
+    return {
+        "first_error": mean_of(off[:, 1 + 2 * first : 3 + 2 * first]),
+        "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
+    }
+
+
 def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Array:
     """Return where the orbit that fits the points before each one best puts it, [N, T, 2].
 
