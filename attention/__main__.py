@@ -9,12 +9,13 @@ import argparse
 import importlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from attention.listing import records, table
+from attention.listing import brief, records, table
 from attention.triton.tiles import SHARED
 
 
@@ -32,13 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(words or ["--help"])
     if options.command == "ls":
         try:
-            text = json.dumps(records()) if options.json else table(options.markdown)
-            print(text, flush=True)
+            print(_listed(options), flush=True)
         except BrokenPipeError:  # the reader, for example `head`, has seen enough
             # What is left must go somewhere: Python writes it when it exits, and would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
         importlib.import_module(f"attention.triton.tools.{options.command}").run(options)
+
+
+def _listed(options: argparse.Namespace) -> str:
+    if options.json:
+        return json.dumps(records())
+    if sys.stdout.isatty() and not options.markdown:
+        return brief(shutil.get_terminal_size().columns)
+    return table(options.markdown)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -73,6 +73,28 @@ def table(markdown: bool = False) -> str:
     return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *errors])
 
 
+def brief(width: int) -> str:
+    """Return names, a sentence and the arguments of each, in lines of a terminal's width.
+
+    Args:
+        width: Characters of a line.
+    """
+    variants = [(x.name, x.about, ", ".join(x.arguments)) for x in catalogue.CATALOGUE]
+    mixers, broken = mixer_rows()
+    of_mixers = [(row[0], row[1], row[4].strip("-")) for row in mixers]
+    tables = [
+        _aligned(
+            (head, "about (arguments)"),
+            [(x[0], f"{x[1]} ({x[2]})" if x[2] else x[1]) for x in rows],
+        )
+        for head, rows in (("name", variants), ("linear mixer", of_mixers))
+    ]
+    text = "\n\n".join(tables)
+    lines = [x if len(x) <= width else f"{x[: width - 3]}..." for x in text.split("\n")]
+    lines += [f"left out: {line}" for line in (*catalogue.BROKEN.values(), *broken)]
+    return "\n".join([*lines, "", "ls --markdown or --json has formulas, sources and facts too"])
+
+
 def records() -> dict[str, Any]:
     """Return the catalogue and the linear mixers as plain data, by name."""
     variants = {

@@ -84,3 +84,13 @@ finally:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_a_terminal_gets_names_arguments_and_a_sentence_in_its_width(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "90")
+    main(["ls"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 90
+    assert {"softmax", "lssar", "zeros"} <= {line.split()[0] for line in lines if line}
+    assert lines[-1].startswith("ls --markdown or --json has formulas")
