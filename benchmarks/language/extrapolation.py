@@ -139,13 +139,13 @@ class ExtrapolationStudy(LanguageStudy):
             f"{shown(rows[BASELINE], '.2f')} nats a token"
         )
         said += f", {shown(rise, '.2f')} more than at 1x" if rise else ""
-        compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
-        said += f"; {compared}" if compared else ""
-        flat = "A model that ignores what is far away would stay flat as well"
         if WINDOW in rows:
-            flat += f": {BASELINE} within a window of its training length has "
-            flat += shown(rows[WINDOW], ".2f")
-        return [f"{said}. {flat}." if asked[0] > 1 else f"{said}."]
+            said += "; within a window of its training length, which ignores what is far away, it "
+            said += f"is {shown(rows[WINDOW], '.2f')}"
+        elif asked[0] > 1:
+            said += "; that of a model that ignores what is far away would stay flat"
+        compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
+        return [f"{said}.", f"At {asked[0]} times: {compared}."] if compared else [f"{said}."]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return losses with dynamic NTK off, as the paper's second version has it."""

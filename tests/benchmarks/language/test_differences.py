@@ -76,8 +76,10 @@ def lost(variant, at_8x):
 
 def test_the_verdict_names_what_needs_no_extrapolation():
     results = [*lost("softmax", 2.5), *lost("lssar p=15", 2.3)]
-    (said,) = STUDY.sentences(results)
+    said, compared = STUDY.sentences(results)
     assert said.startswith("At 8 times the training length the loss of softmax is 2.51 [")
-    assert said.endswith("A model that ignores what is far away would stay flat as well.")
-    (said,) = STUDY.sentences([*results, *lost("sliding_window", 2.0)])
-    assert ": softmax within a window of its training length has 2.01 [" in said
+    assert said.endswith("that of a model that ignores what is far away would stay flat.")
+    assert compared.startswith("At 8 times: lower than softmax: lssar p=15 (-0.20 [")
+    said, _ = STUDY.sentences([*results, *lost("sliding_window", 2.0)])
+    assert "; within a window of its training length, which ignores what is far away" in said
+    assert "it is 2.01 [" in said
