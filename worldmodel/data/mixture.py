@@ -10,7 +10,7 @@ import torch
 
 from orbits import protocols
 from orbits.mixture import Mixture
-from worldmodel.data.sequences import SequenceData, Sequences
+from worldmodel.data.sequences import SequenceData, Sequences, as_tensors
 
 
 def tell(coordinates: np.ndarray, exponents: np.ndarray | float) -> None:
@@ -43,12 +43,7 @@ class MixtureSequences(Sequences):
         batch = self.mixture.streamed(self.seed, self.split, indices)
         if self.told:
             tell(batch["coordinates"], batch["exponent"])
-        return {
-            name: torch.from_numpy(
-                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
-            )
-            for name, value in batch.items()
-        }
+        return as_tensors(batch)
 
 
 class MixtureData(SequenceData):

@@ -11,7 +11,7 @@ import torch
 from orbits import labels, protocols
 from orbits.dataset.read import OrbitDataset
 from worldmodel.data import files
-from worldmodel.data.sequences import Sequences
+from worldmodel.data.sequences import Sequences, as_tensors
 
 
 class OrbitSequences(Sequences):
@@ -66,12 +66,7 @@ class OrbitSequences(Sequences):
                 force[~self.protocol.label_mask(self.split, indices)] = np.nan
             if not (self.whole or (self.fine_tuning and self.split == "test")):
                 force[:, : first_answer(force)] = np.nan
-        return {
-            name: torch.from_numpy(
-                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
-            )
-            for name, value in batch.items()
-        }
+        return as_tensors(batch)
 
 
 def first_answer(force: npt.NDArray | torch.Tensor) -> int:

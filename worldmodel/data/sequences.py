@@ -11,7 +11,7 @@ import functools
 import multiprocessing
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import lightning
@@ -177,7 +177,7 @@ class SequenceData(lightning.LightningDataModule, ABC):
             sequences,
             batch_sampler=sampler,
             num_workers=self.hparams["num_workers"],
-            collate_fn=_already_collated,
+            collate_fn=already_collated,
             worker_init_fn=leave_to_parent,
         )
 
@@ -194,13 +194,22 @@ class SequenceData(lightning.LightningDataModule, ABC):
             sequences,
             batch_size=self.hparams["eval_batch_size"],
             num_workers=self.hparams["num_workers"],
-            collate_fn=_already_collated,
+            collate_fn=already_collated,
             worker_init_fn=leave_to_parent,
         )
 
 
-def _already_collated(batch: Any) -> Any:
+def already_collated(batch: Any) -> Any:
+    """Return a batch as it is: sequences come collated."""
     return batch
+
+
+def as_tensors(batch: Mapping[str, npt.NDArray]) -> dict[str, torch.Tensor]:
+    """Return the arrays of a batch as tensors: numbers float32, whole numbers int64."""
+    return {
+        name: torch.from_numpy(value.astype(np.float32 if value.dtype.kind == "f" else np.int64))
+        for name, value in batch.items()
+    }
 
 
 def leave_to_parent(worker: int) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import lightning
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -30,6 +29,7 @@ from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.solar_system import PLANETS
 from worldmodel.controls.true_state_knn import NAME as KNN
 from worldmodel.controls.true_state_knn import true_state_knn
+from worldmodel.data.sequences import as_tensors
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.force.figures import angles, kept_vectors, vectors_on_orbits
@@ -69,12 +69,7 @@ class SolarForces:
         """Return the eight sequences with some vectors at some rows as ``force``."""
         force = np.where(rows[..., None], vectors, np.nan)
         arrays = {**self.observed, "force": force, "sequence_id": np.arange(len(PLANETS))}
-        return {
-            name: torch.from_numpy(
-                value.astype(np.float32 if value.dtype.kind == "f" else np.int64)
-            )
-            for name, value in arrays.items()
-        }
+        return as_tensors(arrays)
 
     def measured(self, predicted: Array) -> dict[str, Array]:
         """Compare predictions [8, T, 2] in the scale of training, planet by planet.

@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import already_collated
 from worldmodel.models.export import read_model
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import force_columns, read_rows
@@ -96,7 +97,7 @@ class HeldOut(Dataset):
 
     def batches(self) -> DataLoader:
         """Return all sequences in order, in batches of the data's size for evaluation."""
-        return DataLoader(self, batch_size=self.at_once, collate_fn=_already_collated)
+        return DataLoader(self, batch_size=self.at_once, collate_fn=already_collated)
 
 
 def own_data(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -284,7 +285,3 @@ class Draws(IterableDataset):
         while True:
             draws = rng.multinomial(BATCH, np.full(n, 1 / n))
             yield {**self.batch, "draws": torch.from_numpy(draws).float()}
-
-
-def _already_collated(batch: Any) -> Any:
-    return batch
