@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch.nn.functional import normalize
 
 from worldmodel.controls.force_regression import Array, Batch
 from worldmodel.models.predictions import read_rows
+from worldmodel.models.state import state_values
 
 
 def distance_and_masses(batch: Batch) -> Array:
@@ -18,8 +18,7 @@ def distance_and_masses(batch: Batch) -> Array:
 
 def state(batch: Batch) -> Array:
     """Return position and velocity of the planet relative to the star and both ln m, [n, 6]."""
-    known = batch["state"][read_rows(batch)].double()
-    return torch.cat([known[:, :4], known[:, 4:].log()], dim=-1).numpy()
+    return state_values(batch["state"][read_rows(batch)].double()).numpy()
 
 
 def at_star(batch: Batch) -> Array:
