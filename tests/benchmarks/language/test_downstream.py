@@ -214,7 +214,7 @@ def test_a_checkpoint_is_evaluated(checkpoint, local_tasks, scrolls, tmp_path, m
     headings = [column.heading for column in table.columns]
     row = dict(zip(headings, (value.text for value in table.rows[0]), strict=True))
     assert row["variant"] == str(checkpoint)
-    assert row["acc@local_choice"] == "40.000"
+    assert row["acc@local_choice"] == "40.0"
     assert len(STUDY.figures(results, tmp_path)) == len(names)
 
 
