@@ -145,6 +145,8 @@ class ExtrapolationStudy(LanguageStudy):
         elif asked[0] > 1:
             said += "; that of a model that ignores what is far away would stay flat"
         compared = beside(from_baseline(results, "off", metric), BASELINE, ".2f")
+        if asked[0] == 1 and compared:  # the training length alone: no rise and no window
+            return [f"{said}; {compared}."]
         return [f"{said}.", f"At {asked[0]} times: {compared}."] if compared else [f"{said}."]
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
