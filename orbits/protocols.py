@@ -171,11 +171,7 @@ class Protocol:
         return config
 
     def unchanged(self, config: Mapping[str, Any]) -> Protocol:
-        """Return the protocol if its configuration still is that of a cell's address.
-
-        Raises:
-            ValueError: It has changed since the address was made.
-        """
+        """Return the protocol; ValueError: its configuration is not that of a cell's address."""
         mine, noted = (json.loads(json.dumps(each)) for each in (self.config(), config))
         if mine != noted:
             raise ValueError(f"protocol {self.name!r} is not that of the cell's address")

@@ -15,8 +15,8 @@ from importlib import resources
 KERNELS = ("stats", "forward", "dq", "dkdv")
 FAMILIES = ("none", "reweight", "elastic", "biased")
 HEAD_DIMS = {16: (32, 64, 128, 256), 32: (32, 64, 128)}
-"""Head dims with tiles by bits of an element; others are padded to the next. LSSAR's tiles of 256
-channels of 32 bits spill registers at every size."""
+"""Head dims with tiles by bits of an element; others are padded to the next. With 256
+channels of 32 bits LSSAR's output kernel spilled in every tile that was tried."""
 INTERPRETER = "interpreter"
 SHARED = {
     80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99,

@@ -160,9 +160,9 @@ class Forecasting(PaperStudy):
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the lowest validation error"
         return [
-            self.table(title, best(trained), KEYS, ERRORS),
+            self.seed_table(title, best(trained), KEYS, ERRORS),
             _without_training(results),
-            self.table("The sweep", trained, KEYS, ("val_mse",)),
+            self.seed_table("The sweep", trained, KEYS, ("val_mse",)),
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:

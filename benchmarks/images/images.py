@@ -131,9 +131,9 @@ class ImageStudy(PaperStudy):
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the best validation accuracy"
         tables = [
-            self.table(title, best(trained), KEYS, ("top1", "params")),
+            self.seed_table(title, best(trained), KEYS, ("top1", "params")),
             _without_encoder(results),
-            self.table("The sweep", trained, KEYS, ("val_accuracy",)),
+            self.seed_table("The sweep", trained, KEYS, ("val_accuracy",)),
         ]
         return [table for table in tables if table.rows]
 

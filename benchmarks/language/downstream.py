@@ -143,7 +143,7 @@ class DownstreamStudy(LanguageStudy):
         metrics = dict.fromkeys(name for result in evaluations for name in result.metrics)
         shares = ", ".join(name for name, kind in KINDS.items() if kind.unit == "%")
         title = f"Zero-shot metrics; {shares} in %"
-        return [self.table(title, evaluations, ("variant",), metrics)]
+        return [self.seed_table(title, evaluations, ("variant",), metrics)]
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw each task's first metric by model."""

@@ -69,8 +69,8 @@ class LearnedOffsetsStudy(LanguageStudy):
         layers = [x for x in measured(results) if x.case.get("layer") is not None]
         keys = ("variant", "layer")
         tables = [
-            self.table("By groups of layers", groups, ("variant",), (*KNOBS, "reach")),
-            self.table("By layers", layers, keys, KNOBS),
+            self.seed_table("By groups of layers", groups, ("variant",), (*KNOBS, "reach")),
+            self.seed_table("By layers", layers, keys, KNOBS),
         ]
         return [table for table in tables if table.rows]
 

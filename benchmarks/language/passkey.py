@@ -68,7 +68,7 @@ class PasskeyStudy(LanguageStudy):
         """Return accuracies by length."""
         title = "Whole keys that are right, %, by multiple of the training length"
         columns = [f"acc@{multiple:g}x" for multiple in MULTIPLES]
-        return [self.table(title, measured(results), ("variant",), columns)]
+        return [self.seed_table(title, measured(results), ("variant",), columns)]
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw accuracy against length."""

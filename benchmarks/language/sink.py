@@ -114,7 +114,7 @@ class SinkStudy(LanguageStudy):
         """Return one table per text, one of the first position and one of the fixed token's."""
         shares = [name for name in self.metrics if name not in FIRST]
         tables = [
-            self.table(f"On {text} text", _of(results, text), ("variant",), shares)
+            self.seed_table(f"On {text} text", _of(results, text), ("variant",), shares)
             for text in TEXTS
         ]
         whole = measured(results, mask_at=None)

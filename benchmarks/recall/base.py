@@ -93,8 +93,8 @@ class RecallStudy(PaperStudy):
         metrics = sorted(names, key=_column)
         at_best = "At the learning rate with the best validation accuracy, %"
         return [
-            self.table(at_best, best(results), self.keys, metrics),
-            self.table("The sweep", results, self.keys, ("val_accuracy", "steps")),
+            self.seed_table(at_best, best(results), self.keys, metrics),
+            self.seed_table("The sweep", results, self.keys, ("val_accuracy", "steps")),
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:

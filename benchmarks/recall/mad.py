@@ -95,9 +95,9 @@ class MADStudy(RecallStudy):
         scores = ("batch_macro_accuracy", "micro")
         published = [x for x in best(results) if scores[0] in x.metrics]
         tables = [
-            self.table(f"Baselines, {at_best}", baselines, ("variant",), metrics),
-            self.table("The same, scored as published", published, by_problem, scores),
-            self.table(f"Harder settings, {at_best}", harder, by_problem, metrics),
+            self.seed_table(f"Baselines, {at_best}", baselines, ("variant",), metrics),
+            self.seed_table("The same, scored as published", published, by_problem, scores),
+            self.seed_table(f"Harder settings, {at_best}", harder, by_problem, metrics),
         ]
         return [table for table in tables if table.rows]
 

@@ -194,7 +194,7 @@ class Study(ABC):
         """
         return build_settings(self.Settings, {**presets.get(self, preset).values, **changes})
 
-    def table(
+    def seed_table(
         self, title: str, results: Iterable[Result], keys: Sequence[str], metrics: Iterable[str]
     ) -> Table:
         """Return a table of metrics over seeds, as :func:`orbits.runs.table.seed_table`."""

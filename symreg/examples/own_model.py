@@ -25,7 +25,7 @@ answers = np.exp(model.predict(np.log(points[2000:])))
 columns = {"sequence_id": np.arange(3000), "r": r, "m1": m1, "m2": m2, "force_predicted": answers}
 np.savez("own_model.npz", **columns, units="AU, solar mass, year", model="5-NN of 2000 forces")
 
-# The formula: search a formula on some of the points, judge it on points of other sequences.
+# A formula, searched on some of the points and judged on points of other sequences.
 search, held_out = predictions.read("own_model.npz", law="newton").split(seed=0, n=300)
 formula = symreg.fit(search.X, search.force_predicted, engine="operon", seed=0).best().expression
 verdict = symreg.score(formula, "newton", X=held_out.X, y=held_out.force_predicted)

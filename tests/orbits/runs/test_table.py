@@ -112,3 +112,9 @@ def test_a_terminal_without_room_breaks_no_word_and_loses_the_last_columns(monke
     assert first.split() == ["linear", "control", "0.5", "0.25"]
     assert second.split() == ["autoregression"]
     assert "Not shown here: tokens_changed" in " ".join(rest)
+
+
+def test_a_training_that_diverged_is_said_and_not_averaged():
+    results = [result("a", seed, value) for seed, value in enumerate((1.0, 2.0, float("inf")))]
+    ((_, box),) = seed_table("", results, ["variant"], ["error"]).rows
+    assert (box.text, box.detail) == ("not finite", "(in 1 of 3)")
