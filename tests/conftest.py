@@ -64,6 +64,11 @@ def loop():
     return time.process_time() - start
 
 
+def compiles_for_a_gpu():
+    """Return whether kernels are compiled in a test, which the interpreter does not do."""
+    return (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available()
+
+
 def pytest_collection_modifyitems(items):
     """Start files with heavy tests first, so that no worker ends alone with one of them."""
     heavy = {item.path for item in items if item.get_closest_marker("heavy")}
@@ -89,7 +94,8 @@ def pytest_runtest_call(item):
         result = yield
     before, modules = item.stash[STARTED]
     seconds = cpu_seconds() - before - sum(compiling)
-    exempt = any(item.get_closest_marker(m) for m in ("full", "heavy", "slow", "network", "julia"))
+    marks = ("full", "heavy", "slow", "network", "julia")
+    exempt = any(item.get_closest_marker(m) for m in marks) or compiles_for_a_gpu()
     if seconds > QUICK and not exempt and len(sys.modules) - modules < IMPORTED:
         seconds *= LOOP / max(loop(), loop())
         if seconds > QUICK:

@@ -13,7 +13,7 @@ from attention.spec import AttnSpec
 from attention.triton import plan, tiles
 
 try:
-    from attention.triton import decode, ops
+    from attention.triton import decode, ops, passes
     from attention.triton.primitives import INTERPRETED
 except ImportError:  # triton exists for Linux only
     ops = None  # type: ignore[assignment]
@@ -37,9 +37,9 @@ def _lacks(device: int) -> str | None:
     """Return what a GPU lacks, or None."""
     if torch.version.hip:
         return "the kernels are written for NVIDIA's GPUs"
-    if ops.architecture(device) is None:
+    if passes.architecture(device) is None:
         return (
-            f"{ops.shared_memory(device)} KiB of shared memory a block are less than the "
+            f"{passes.shared_memory(device)} KiB of shared memory a block are less than the "
             f"{min(tiles.SHARED.values())} KiB that the smallest tiles may take"
         )
     return None

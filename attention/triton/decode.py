@@ -8,12 +8,16 @@ them: rotated, with one over their lengths beside them where a variant takes dir
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor, library
 
 from attention import reference
+from attention.triton import launch, ops
 from attention.triton.plan import Plan
 from attention.triton.primitives import distance_bias, dot, narrow, phi, sharpen
 from attention.triton.tiles import blocks, power_of_2
@@ -300,7 +304,9 @@ def attend(
     """
     if plan.unit and inverse_lengths is None:
         inverse_lengths = reference.inverse_lengths(k)
-    return decode(q, k, v, tau, bias, inverse_lengths, *plan.choices)
+    given = [x for x in (q, k, v, tau, bias, inverse_lengths) if x is not None]
+    chosen = decode if ops.traced(*given) else _decode
+    return chosen(q, k, v, tau, bias, inverse_lengths, *plan.choices)
 
 
 @library.custom_op("orrery::attention_decode", mutates_args=())
@@ -319,6 +325,23 @@ def decode(
     numbers: list[float],
 ) -> Tensor:
     """Return :func:`attend` of a plan's choices."""
+    return _decode(q, k, v, tau, bias, inverse_lengths, unit, phi, l1, sharpen, kind, numbers)
+
+
+def _decode(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    tau: Tensor | None,
+    bias: Tensor | None,
+    inverse_lengths: Tensor | None,
+    unit: bool,
+    phi: str,
+    l1: bool,
+    sharpen: str,
+    kind: str,
+    numbers: Sequence[float],
+) -> Tensor:
     (batch, heads, length, dim), (_, kv_heads, total, _) = q.shape, k.shape
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
     q = q.contiguous()
@@ -341,20 +364,27 @@ def decode(
     tiles = {"D": max(16, power_of_2(dim)), "DIM": dim, "ROWS": rows}
     per_score = {"UNIT": unit, "PHI": phi, "BIAS": kind, "KEYS": KEYS, **tiles}
     whole = int(p) if p == int(p) and p < 1024 else 0
+
+    def run(kernel: Any, grid: tuple[int, int, int], *arguments: Any, **choices: Any) -> None:
+        launch.launcher(kernel, q.device.index, **choices, **LAUNCH)(grid, *arguments)
+
     with torch.cuda.device(q.device.index if q.is_cuda else -1):
         stats = parts
         if sharpen != "none":
             stats = torch.empty_like(parts)
-            decode_stats_kernel[(pairs, splits)](
-                q, k, inverse_lengths, bias, stats, *sizes, *affine, **per_score, **LAUNCH
-            )
-        decode_kernel[(pairs, splits)](
+            run(
+                decode_stats_kernel, (pairs, splits, 1),
+                q, k, inverse_lengths, bias, stats, *sizes, *affine, **per_score,
+            )  # fmt: skip
+        run(
+            decode_kernel, (pairs, splits, 1),
             q, k, v, inverse_lengths, tau, bias, stats, parts, sums,
-            *sizes, *affine, tau0, tau1, p, SHARPEN=sharpen, P=whole, **per_score, **LAUNCH,
+            *sizes, *affine, tau0, tau1, p, SHARPEN=sharpen, P=whole, **per_score,
         )  # fmt: skip
-        merge_kernel[(pairs,)](
+        run(
+            merge_kernel, (pairs, 1, 1),
             parts, sums, out, group, length, total, splits, norm0, norm1,
-            PHI=phi, L1=l1, SHARPEN=sharpen, **tiles, **LAUNCH,
+            PHI=phi, L1=l1, SHARPEN=sharpen, **tiles,
         )  # fmt: skip
     return out
 

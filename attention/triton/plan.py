@@ -51,14 +51,14 @@ class Plan:
     slope: float
 
     @property
-    def choices(self) -> tuple[bool, str, bool, str, str, list[float]]:
+    def choices(self) -> tuple[bool, str, bool, str, str, tuple[float, ...]]:
         """The plan as arguments of the operators."""
         return self.unit, self.phi, self.l1, self.sharpen, self.bias, self.numbers
 
     @property
-    def numbers(self) -> list[float]:
+    def numbers(self) -> tuple[float, ...]:
         """All numbers in the order in which the kernels take them."""
-        return [*self.scale, *self.shift, *self.norm, *self.tau, self.slope, self.p]
+        return *self.scale, *self.shift, *self.norm, *self.tau, self.slope, self.p
 
 
 def refuses(spec: AttnSpec, q: Tensor, n_keys: int) -> str | None:

@@ -129,8 +129,9 @@ def test_reasons_of_a_gpu(capability, shared, hip, reason, monkeypatch):
     names = "major", "minor", "shared_memory_per_block_optin"
     found = types.SimpleNamespace(**dict(zip(names, (*capability, shared * 1024), strict=True)))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
-    monkeypatch.setattr(backend.ops, "INTERPRETED", False)
-    monkeypatch.setattr(backend.ops, "architecture", backend.ops.architecture.__wrapped__)
+    monkeypatch.setattr(backend.passes, "INTERPRETED", False)
+    whole = backend.passes.architecture.__wrapped__
+    monkeypatch.setattr(backend.passes, "architecture", whole)
     monkeypatch.setattr(torch.version, "hip", hip)
     lacks = backend._lacks.__wrapped__(0)
     assert lacks is None if reason is None else reason in lacks

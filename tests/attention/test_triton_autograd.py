@@ -41,6 +41,34 @@ def test_forward_mode_of_the_reference_is_that_of_differences():
     torch.testing.assert_close(tangent, (call(q + step) - call(q - step)) / 2e-6, atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["lssar", "lazy", "softmax"])
+def test_the_operator_and_the_plain_call_are_the_same(name, monkeypatch):
+    spec, inputs = specification(name), tensors(20)
+    plain = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    monkeypatch.setattr(backend.ops, "traced", lambda *tensors: True)
+    operator = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    # What is added up in any order may differ in its last digits on a GPU.
+    assert max(errors(operator, [x.double() for x in plain])) < 1e-6
+
+
+def test_a_call_over_a_further_dimension():
+    q, k, v, _ = tensors(10, batch=2)
+
+    def call(q, k, v):
+        return attend(q, k, v, "lssar", backend="triton")
+
+    found = torch.func.vmap(call)(*(x[:, None] for x in (q, k, v)))
+    torch.testing.assert_close(found[:, 0], call(q, k, v))
+
+
+def test_a_second_derivative_is_refused():
+    q, k, v, _ = (x.requires_grad_() for x in tensors(10))
+    out = attend(q, k, v, "lssar", backend="triton").square().sum()
+    (gradient,) = torch.autograd.grad(out, q, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
 @pytest.fixture
 def deterministic():
     """Ask for deterministic algorithms, and put things back."""

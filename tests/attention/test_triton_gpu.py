@@ -1,10 +1,12 @@
 """The kernels on a GPU at real sizes: precision, determinism, memory, inductor."""
 
+import functools
+
 import pytest
 import torch
 
 from attention import explain, get, reference
-from attention.triton import backend
+from attention.triton import backend, launch
 from benchmarks.cost import eager
 
 pytestmark = [
@@ -68,6 +70,57 @@ def test_half_precision_at_length(name, dim, dtype):
     assert all(x <= 2 * y for x, y in zip(ours, theirs, strict=True)), (ours, theirs)
 
 
+@pytest.mark.parametrize("dim", [16, 48, 96, 192, 256])
+@pytest.mark.parametrize("name", ["lssar", "elastic"])
+def test_head_dims_that_are_padded_or_above_128(name, dim):
+    inputs = tensors(1000, dim, torch.bfloat16)
+    expected = run(reference.attend, inputs, name, torch.float64)
+    ours = errors(run(backend.attend, inputs, name, torch.bfloat16), expected)
+    theirs = errors(run(plain, inputs, name, torch.bfloat16), expected)
+    assert all(x <= 2 * y for x, y in zip(ours, theirs, strict=True)), (ours, theirs)
+
+
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("name", NAMES)
+def test_all_gradients_in_one_pass(name, dim):
+    inputs = tensors(2048, dim, torch.bfloat16)
+    atomic = functools.partial(backend.attend, atomic=True)
+    split = [x.double() for x in run(backend.attend, inputs, name, torch.bfloat16)]
+    assert max(errors(run(atomic, inputs, name, torch.bfloat16), split)) < 1e-2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", [*FUSED, "softmax", "alibi"])
+def test_a_token_of_a_long_cache(name, dtype):
+    spec = get(name)
+    generator = torch.Generator("cuda").manual_seed(0)
+    shapes = (2, 8, 1, 64), (2, 2, 10_000, 64), (2, 2, 10_000, 64)
+    q, k, v = (torch.randn(s, generator=generator, device="cuda").to(dtype) for s in shapes)
+    sizes = {"head": 8, "distance": spec.max_distance}
+    learned = {
+        key: 1 + 0.3 * torch.randn([sizes[d] for d in dims], generator=generator, device="cuda")
+        for key, dims in spec.learned.items()
+    }
+    expected = reference.attend(*(x.double() for x in (q, k, v)), spec, learned)
+    (error,) = errors([backend.attend(q, k, v, spec, learned)], [expected])
+    assert error <= max(1e-5, torch.finfo(dtype).eps)
+
+
+@pytest.mark.skipif(
+    torch.cuda.is_available() and torch.cuda.mem_get_info()[0] < 65 * 2**30,
+    reason="needs 65 GiB of free memory on the GPU",
+)
+def test_heads_beyond_two_to_the_31_elements():
+    heads, length, dim = 40_000, 1024, 64
+    shape = (1, heads, length, dim)
+    inputs = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(4)]
+    assert inputs[0].numel() > 2**31
+    found = run(backend.attend, inputs, "lssar", torch.bfloat16)
+    last = run(backend.attend, [x[:, -4:] for x in inputs], "lssar", torch.bfloat16)
+    for whole, part in zip(found, last, strict=True):
+        assert torch.equal(whole[:, -4:], part)
+
+
 @pytest.mark.parametrize("dim", [32, 64, 128])
 @pytest.mark.parametrize("length", [1, 63, 1000, 2048])
 def test_half_precision_with_a_table_of_biases(length, dim):
@@ -81,6 +134,16 @@ def test_two_runs_agree_by_the_bit(name):
     inputs = tensors(2048, 64, torch.bfloat16)
     first, second = (run(backend.attend, inputs, name, torch.bfloat16) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kept_binaries_compute_what_tritons_launches_do(name, monkeypatch):
+    inputs = tensors(1000, 64, torch.bfloat16)
+    first, kept = (run(backend.attend, inputs, name, torch.bfloat16) for _ in range(2))
+    monkeypatch.setattr(launch, "_kind", lambda argument, exempt: object())  # never seen before
+    tritons = run(backend.attend, inputs, name, torch.bfloat16)
+    assert all(torch.equal(a, b) for a, b in zip(first, kept, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(kept, tritons, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -33,6 +33,9 @@ def test_every_pattern_of_arguments_binds_and_compiles(launches):
         "unit_kernel", "stats_kernel", "forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel",
     ]  # fmt: skip
     assert kernels["lssar without a gradient"] == ["unit_kernel", "stats_kernel", "forward_kernel"]
+    assert kernels["lssar of a token of a cache"] == [
+        "decode_stats_kernel", "decode_kernel", "merge_kernel",
+    ]  # fmt: skip
     assert "means_kernel" in kernels["lssar in float32"]
     assert kernels["lssar with all gradients in one pass"][3:] == [
         "pre_kernel", "dkdv_kernel", "finish_kernel",
@@ -45,5 +48,6 @@ def test_no_shape_compiles_a_kernel_again(launches):
     """Triton makes another binary of a number that is 1, or divides by 16, unless told not to."""
     shapes = ("of one token", "of 16", "of more heads", "of one query")
     assert len({str(launches[f"lssar {shape}"]) for shape in shapes}) == 1
+    assert launches["lssar of a token of a cache"] == launches["lssar of the next token"]
     # Storage off alignment is another matter: its loads are narrower.
     assert launches["lssar off alignment"] != launches["lssar of one token"]

@@ -12,10 +12,12 @@ import sys
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
+from triton.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
 from attention import get
-from attention.triton import backend, ops, tiles
+from attention.triton import backend, passes, tiles
+from attention.triton.launch import Launcher
 
 ARCHITECTURE = 90
 
@@ -40,17 +42,31 @@ def pretend(tile=None):
         tile: The tile of all kernels; None for the shipped ones.
     """
     triton.runtime.driver.set_active(NoDevice())
-    launches, binaries, run = [], {}, JITFunction.run
+    launches, binaries, run, launch = [], {}, JITFunction.run, Launcher.__call__
 
     def bind(self, *arguments, grid, warmup, **options):
         assert all(isinstance(n, int) and n > 0 for n in grid)
-        built = run(self, *arguments, grid=grid, warmup=True, **options)
-        number = binaries.setdefault(id(built), len(binaries))
-        launches.append((self.fn.__name__, number))
-        return built
+        return run(self, *arguments, grid=grid, warmup=True, **options)
 
-    JITFunction.run = bind
-    ops.architecture = lambda device: f"sm_{ARCHITECTURE}"
+    def again(binary, grid):
+        """What a launcher kept is what Triton would find, and takes all its parameters."""
+        return lambda *arguments: again_launched.append((binary, len(arguments)))
+
+    def listed(self, grid, *arguments):
+        again_launched.clear()
+        launch(self, grid, *arguments)
+        built = bind(
+            self.kernel, *arguments, grid=grid, warmup=True, **self.choices, **self.options
+        )
+        number = binaries.setdefault(id(built), len(binaries))
+        launches.append((self.kernel.fn.__name__, number))
+        assert again_launched in ([], [(built, len(self.kernel.params))])
+        assert bool(again_launched) == ((self, number) in known)
+        known.add((self, number))
+
+    again_launched, known = [], set()
+    JITFunction.run, CompiledKernel.__getitem__, Launcher.__call__ = bind, again, listed
+    passes.architecture = lambda device: f"sm_{ARCHITECTURE}"
     if tile is not None:
         tiles.tile = lambda *_: tile
     return launches
@@ -87,6 +103,8 @@ CALLS = {
     "lssar of more heads": ("lssar", 33, {"batch": 2, "heads": 3}),
     "lssar of one query": ("lssar", 1, 50),
     "lssar without a gradient": ("lssar", 8, {"gradient": False}),
+    "lssar of a token of a cache": ("lssar", 1, 50, {"gradient": False}),
+    "lssar of the next token": ("lssar", 1, 51, {"gradient": False}),
     "lssar off alignment": ("lssar", 5, {"offset": 1}),
     "lssar with all gradients in one pass": ("lssar", 5, {"atomic": True}),
     "lssar in float16": ("lssar", 5, {"dtype": HALF}),

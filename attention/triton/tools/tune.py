@@ -22,7 +22,7 @@ import torch
 from triton.testing import do_bench
 
 from attention.catalogue import get
-from attention.triton import backend, ops, tiles
+from attention.triton import backend, passes, tiles
 from attention.triton.tools import aot
 
 TABLE = Path(tiles.__file__).with_name("tiles.json")
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + 60 * options.minutes
     major, minor = torch.cuda.get_device_capability()
     arch = 10 * major + minor
-    near = ops.architecture(torch.cuda.current_device())
+    near = passes.architecture(torch.cuda.current_device())
     if arch not in tiles.SHARED or near is None:
         print(f"error: no tiles are known for compute capability {major}.{minor}", file=sys.stderr)
         sys.exit(2)
