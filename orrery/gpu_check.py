@@ -98,14 +98,17 @@ def check_and_keep(out: Path, rehearse: bool = False, quiet: bool = False) -> di
 
     checks = [say(line) for line in correctness(extent)]
     calls = [say(line) for line in times(extent)]
-    name = torch.cuda.get_device_name() if extent.device == "cuda" else "cpu"
+    name, where = "cpu", "cpu"
+    if extent.device == "cuda":
+        name = torch.cuda.get_device_name()
+        where = f"cuda: {name}"
     settings = {"variants": list(VARIANTS), "rehearsal": rehearse, **vars(extent)}
     record = {
         "device": name,
         "passed": all(line["passed"] for line in checks),
         "checks": checks,
         "calls": calls,
-        "manifest": manifest(settings, seed=0, inputs={}),
+        "manifest": manifest(settings, device=where, seed=0, inputs={}),
     }
     artefact.save_record(out, record)
     return {**record, "written": str(out)}
@@ -188,21 +191,24 @@ def times(extent: Extent) -> Iterator[dict[str, Any]]:
         *((ours, name) for name in VARIANTS if name in eager.NAMES),
     ]
     for shape, mode in itertools.product(extent.shapes, ("training", "forward")):
+        floor = None  # seconds of the first, by which the others are divided
         for backend, name in wanted:
             line = {"call": name, "backend": backend, "shape": list(shape), "mode": mode}
             if time.perf_counter() - started > extent.seconds:
                 yield {**line, "seconds": None, "reason": "no time was left"}
                 continue
             try:
-                found = kernel_call.measure(
+                measured = kernel_call.measure(
                     backend, name, shape, extent.dtype, extent.device, mode
-                ).metrics
+                )
             except Exception as error:  # out of memory, or what a driver refuses
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
                 yield {**line, "seconds": None, "reason": reason}
                 timing.free_memory(extent.device)
                 continue
-            yield {**line, **found}
+            found: dict[str, Any] = dict(measured.metrics)
+            floor = floor or found["seconds"]
+            yield {**line, **found, "times_floor": found["seconds"] / floor}
 
 
 def text(made: Mapping[str, Any]) -> str:
@@ -219,4 +225,6 @@ def _line(line: Mapping[str, Any]) -> str:
         return f"{verdict}  {what:45s} {line.get('reason') or format(line['error'], '.1e')}"
     what = f"{line['backend']} {line['call']} {line['mode']} {line['shape']}"
     took = line["seconds"]
-    return f"      {what:60s} {line.get('reason') if took is None else f'{took * 1e3:.3f} ms'}"
+    if took is None:
+        return f"      {what:60s} {line['reason']}"
+    return f"      {what:60s} {took * 1e3:7.3f} ms  {line['times_floor']:5.2f}"
