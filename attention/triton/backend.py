@@ -32,6 +32,7 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     return plan.refuses(spec, q, n_keys) or (_lacks(q.device.index) if q.is_cuda else None)
 
 
+@torch.compiler.assume_constant_result  # a graph cannot ask for a GPU's properties
 @functools.cache
 def _lacks(device: int) -> str | None:
     """Return what a GPU lacks, or None."""

@@ -63,6 +63,7 @@ class Passes:
         self.direction_dtype = dtype
         if bounded and dtype == torch.bfloat16:
             self.direction_dtype = torch.float16  # of numbers up to 1 it has three bits more
+        multiplied = self.direction_dtype if unit else dtype
         self.head_dim = head_dim
         self.choices = {
             "UNIT": unit,
@@ -72,7 +73,7 @@ class Passes:
             "BIAS": kind,
             "P": int(p) if p == int(p) and p < 1024 else 0,
             "EXACT": sharpen == "reweight" and (dtype == torch.float32 or p > LARGEST_P),
-            "SCALED": bounded and dtype == torch.float16,
+            "SCALED": bounded and multiplied == torch.float16,
             "PRECISE": dtype == torch.float32,
             "D": head_dim,
         }

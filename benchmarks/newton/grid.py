@@ -128,7 +128,7 @@ class Grid:
                     heads.append(head)
                     case = self._case("forces", variant.label, f"trained on {law}", 0, seed)
                     needs = {"head": head}
-                    rows.append(self._forces(cells.transfer, case, needs=needs, **self._how()))
+                    rows.append(self._forces(cells.transfer, case, needs=needs, **self.how()))
         return heads, rows
 
     def controls(self) -> Iterable[Cell]:
@@ -174,7 +174,7 @@ class Grid:
             own = {x: cell.arguments[x] for x in ("control", "arguments") if x in cell.arguments}
             # A head that was trained elsewhere is that of its training.
             head = {} if own else {"head": cell.needs.get("head", cell)}
-            own |= self._how() if head else {}
+            own |= self.how() if head else {}
             yield Cell(cells.examine, case, {**asked, **own}, needs={"ceiling": ceiling, **head})
 
     def searches(self, forces: Iterable[Cell]) -> Iterable[Cell]:
@@ -385,7 +385,7 @@ class Grid:
             how = dataclasses.replace(how, devices=1, strategy="auto")
         return how.changes()
 
-    def _how(self) -> dict[str, Any]:
+    def how(self) -> dict[str, Any]:
         """Return the same for a cell whose model answers alone; nothing if it is as usual."""
         changes = self._training(one_device=True)
         return {"training": changes} if changes else {}

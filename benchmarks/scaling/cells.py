@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.training import trained
+from benchmarks.training import device_name, torch_device, trained
+from benchmarks.training_options import Training
 from orbits import protocols, shifts
 from orbits.implied.one_step import OneStep
 from orbits.protocols import Protocol
@@ -28,7 +29,9 @@ FITTED = 100
 Plain = Mapping[str, Any]
 
 
-def measure(question: Plain, world: Plain, flops: float, pretrained: Path) -> Outcome:
+def measure(
+    question: Plain, world: Plain, flops: float, pretrained: Path, training: Plain | None = None
+) -> Outcome:
     """Measure a world model one step ahead and by its own continuations.
 
     Args:
@@ -36,8 +39,10 @@ def measure(question: Plain, world: Plain, flops: float, pretrained: Path) -> Ou
         world: The protocol's full configuration, which is part of the cell's address.
         flops: Of the training.
         pretrained: The folder of the world model.
+        training: How it was trained, if not as usual: on what device it answers.
     """
-    model = trained(pretrained, NextTokenModel)
+    model, how = trained(pretrained, NextTokenModel), Training(**(training or {}))
+    model.to(torch_device(how))
     box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
     steps, test = OneStep(box.test.protocol, box.test.world, box.first), box.test
     inside = box.measured(box.continued(model))
@@ -50,7 +55,7 @@ def measure(question: Plain, world: Plain, flops: float, pretrained: Path) -> Ou
         "flops": flops,
         "parameters": float(sum(p.numel() for p in model.parameters())),
     }
-    return Outcome(metrics)
+    return Outcome(metrics, device=device_name(how))
 
 
 def controls(question: Plain, world: Plain) -> list[Outcome]:

@@ -66,7 +66,7 @@ def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cel
         model = _as_flagship(cell)
         yield model
         case = _case(grid, CURVE, variant.label, "pretraining", seed, point)
-        arguments = {**asked, "flops": flops.of_cell(cell).flops}
+        arguments = {**asked, "flops": flops.of_cell(cell).flops, **grid.how()}
         yield Cell(functions.measure, case, arguments, needs={"pretrained": model})
     if not settings.labels:
         return

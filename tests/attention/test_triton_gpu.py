@@ -126,7 +126,11 @@ def test_heads_beyond_two_to_the_31_elements():
 def test_half_precision_with_a_table_of_biases(length, dim):
     inputs = tensors(length, dim, torch.bfloat16)
     expected = run(reference.attend, inputs, "lazy", torch.float64)
-    assert max(errors(run(backend.attend, inputs, "lazy", torch.bfloat16), expected)) < 3e-2
+    found = run(backend.attend, inputs, "lazy", torch.bfloat16)
+    # A lone token has no gradient but that of its value.
+    sizes = [float(b.square().mean().sqrt()) or 1.0 for b in expected]
+    for ours, theirs, size in zip(found, expected, sizes, strict=True):
+        assert (ours.double() - theirs).square().mean().sqrt() < 3e-2 * size
 
 
 @pytest.mark.parametrize("name", NAMES)
