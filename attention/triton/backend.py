@@ -32,10 +32,14 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     return plan.refuses(spec, q, n_keys) or (_lacks(q.device.index) if q.is_cuda else None)
 
 
-@torch.compiler.assume_constant_result  # a graph cannot ask for a GPU's properties
-@functools.cache
+@torch.compiler.assume_constant_result
 def _lacks(device: int) -> str | None:
-    """Return what a GPU lacks, or None."""
+    """Return what a GPU lacks, or None: no matter for a graph, which would look inside a cache."""
+    return _missing(device)
+
+
+@functools.cache
+def _missing(device: int) -> str | None:
     if torch.version.hip:
         return "the kernels are written for NVIDIA's GPUs"
     if passes.architecture(device) is None:

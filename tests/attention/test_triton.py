@@ -1,6 +1,8 @@
 """The fused kernels, run by Triton's interpreter, against the float64 reference."""
 
 import dataclasses
+import functools
+import sys
 import types
 
 import pytest
@@ -133,8 +135,26 @@ def test_reasons_of_a_gpu(capability, shared, hip, reason, monkeypatch):
     whole = backend.passes.architecture.__wrapped__
     monkeypatch.setattr(backend.passes, "architecture", whole)
     monkeypatch.setattr(torch.version, "hip", hip)
-    lacks = backend._lacks.__wrapped__(0)
+    lacks = backend._missing.__wrapped__(0)
     assert lacks is None if reason is None else reason in lacks
+
+
+def test_a_graph_holds_the_answer_whether_a_gpu_serves(monkeypatch):
+    found = types.SimpleNamespace(major=9, minor=0, shared_memory_per_block_optin=227 * 1024)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
+    monkeypatch.setattr(backend.passes, "INTERPRETED", False)
+    for cached in (backend._missing, backend.passes.architecture):
+        monkeypatch.setattr(sys.modules[cached.__module__], cached.__name__, plainly(cached))
+    torch._dynamo.reset()
+    graph = torch.compile(
+        lambda x: x + (backend._lacks(0) is None), fullgraph=True, backend="eager"
+    )
+    assert graph(torch.zeros(())) == 1
+
+
+def plainly(cached):
+    """Return a cached function with an empty cache of its own."""
+    return functools.cache(cached.__wrapped__)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,10 @@ def plain(q, k, v, spec, parameters):
 def test_single_precision(name, dim):
     inputs = tensors(1000, dim, torch.float32)
     expected = run(reference.attend, inputs, name, torch.float64)
-    assert max(errors(run(backend.attend, inputs, name, torch.float32), expected)) <= 1e-5
+    out, *gradients = errors(run(backend.attend, inputs, name, torch.float32), expected)
+    assert out <= 1e-5
+    # Of a million weights one may lie on the other side of an elastic threshold.
+    assert max(gradients) <= (1e-5 if name not in ("elastic", "lazy") else 2e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -67,7 +70,9 @@ def test_half_precision_at_length(name, dim, dtype):
     expected = run(reference.attend, inputs, name, torch.float64)
     ours = errors(run(backend.attend, inputs, name, dtype), expected)
     theirs = errors(run(plain, inputs, name, dtype), expected)
-    assert all(x <= 2 * y for x, y in zip(ours, theirs, strict=True)), (ours, theirs)
+    # The plain gradients of LSSAR with 128 channels are NaN in float16.
+    allowed = [2 * y if y == y else 5e-3 for y in theirs]
+    assert all(x <= y for x, y in zip(ours, allowed, strict=True)), (ours, theirs)
 
 
 @pytest.mark.parametrize("dim", [16, 48, 96, 192, 256])

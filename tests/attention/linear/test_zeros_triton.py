@@ -237,10 +237,10 @@ class OnGPU:
     ("k", "v", "capability", "reason"),
     [
         (OnGPU(), OnGPU(), (9, 0), None),
-        (OnGPU(16), OnGPU(128), (8, 0), None),
+        (OnGPU(32), OnGPU(128), (8, 0), None),
         (OnGPU(), OnGPU(), (7, 5), "its kernels are written for NVIDIA's GPUs from the A100 on"),
-        (OnGPU(1), OnGPU(), (9, 0), "1 and 64 channels are not both among 16, 32, 64, 128"),
-        (OnGPU(), OnGPU(24), (9, 0), "64 and 24 channels are not both among 16, 32, 64, 128"),
+        (OnGPU(1), OnGPU(), (9, 0), "1 and 64 channels are not both among 32, 64, 128"),
+        (OnGPU(), OnGPU(24), (9, 0), "64 and 24 channels are not both among 32, 64, 128"),
         (
             *(2 * [OnGPU(dtype=torch.float64)]),
             (9, 0),
@@ -293,7 +293,7 @@ def test_the_first_form_that_serves_is_used(triton_refuses, fla_refuses, used, m
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("size", [1.0, 1e4])
-@pytest.mark.parametrize("channels", [16, 32, 64, 128])
+@pytest.mark.parametrize("channels", _zeros_triton.CHANNELS)
 def test_at_length_on_a_gpu(channels, size):
     given = inputs(2000, channels, channels, heads=8, size=size)
     assert _zeros_triton.refusal(given[1], given[2]) is None
