@@ -92,7 +92,7 @@ def table(
         Column("ms", "median of a call in milliseconds, with its 20% and 80% quantiles", "time"),
         *(Column(f"x {name}", times, "time") for name in over),
         Column("MiB", "2^20 bytes", "memory"),
-        *(Column(f"x {name}", times, "memory") for name in over),
+        *(Column(f"MiB x {name}", times, "memory") for name in over),
         *map(Column, more),
     ]
     return Table(title, columns, rows, caption)
