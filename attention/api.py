@@ -129,7 +129,7 @@ def explain(
         if backend != "auto":
             raise ValueError(f"{name} is a linear mixer, which has no backend to ask for")
         return linear.explain(name, q, **args)
-    return backends.choose(get(name, **args), q, q if v is None else v, backend)
+    return backends.explain(get(name, **args), q, q if v is None else v, backend)
 
 
 def arguments(name: str) -> tuple[str, ...]:

@@ -117,20 +117,30 @@ def check_backend(backend: str) -> None:
         raise ValueError(f"unknown backend {backend!r}; choose from auto, {', '.join(BACKENDS)}")
 
 
-def choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str = "auto") -> Explanation:
-    """Return the backend that serves a call, and why the others do not."""
+def choose(spec: AttnSpec, q: Tensor, v: Tensor, backend: str = "auto") -> str:
+    """Return the name of the backend that serves a call.
+
+    Raises:
+        ValueError: ``backend`` does not exist, or refuses the call.
+    """
     check_backend(backend)
-    reasons = {name: candidate.refuses(spec, q, v) for name, candidate in BACKENDS.items()}
-    if backend != "auto" and reasons[backend]:
-        raise ValueError(f"backend {backend!r} does not serve {spec.name}: {reasons[backend]}")
-    for name, candidate in BACKENDS.items():
-        reasons[name] = reasons[name] or candidate.avoids(spec, q, v)
-    choice = next(name for name, why in reasons.items() if not why)
-    if backend != "auto":
-        choice = backend
-    return Explanation(
-        choice, {n: why or "not needed" for n, why in reasons.items() if n != choice}
-    )
+    if backend == "auto":
+        return next(name for name in BACKENDS if _reason(name, spec, q, v) is None)
+    if why := BACKENDS[backend].refuses(spec, q, v):
+        raise ValueError(f"backend {backend!r} does not serve {spec.name}: {why}")
+    return backend
+
+
+def explain(spec: AttnSpec, q: Tensor, v: Tensor, backend: str = "auto") -> Explanation:
+    """Return the backend that serves a call, and why the others do not."""
+    chosen = choose(spec, q, v, backend)
+    others = {name: _reason(name, spec, q, v) for name in BACKENDS if name != chosen}
+    return Explanation(chosen, {name: why or "not needed" for name, why in others.items()})
+
+
+def _reason(name: str, spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
+    """Return why a backend cannot serve a call, or is passed over for it; else None."""
+    return BACKENDS[name].refuses(spec, q, v) or BACKENDS[name].avoids(spec, q, v)
 
 
 def attend_spec(
@@ -142,10 +152,9 @@ def attend_spec(
     backend: str = "auto",
 ) -> Tensor:
     """Causal attention of a variant given as its specification, on tensors known to fit."""
-    explanation = choose(spec, q, v, backend)
-    name = explanation.chosen
+    name = choose(spec, q, v, backend)
     if (backend, name) == ("auto", "reference") and flex.is_long(v):
-        _warn_of_the_reference(explanation.refused)
+        _warn_of_the_reference(explain(spec, q, v).refused)
     if q.shape[2] == 0:
         k, v = (reference.one_per_head(x[:, :, :0], q.shape[1]) for x in (k, v))
         return q[..., :1] * k[..., :1] * v  # empty, with gradients of zero
