@@ -187,6 +187,12 @@ class WorldModelCLI(LightningCLI):
         """Return the commands and the arguments the CLI fills in itself."""
         return {**LightningCLI.subcommands(), "finetune": {"model", "datamodule"}}
 
+    def _add_subcommands(self, parser: LightningArgumentParser, **kwargs: Any) -> None:
+        """Let the usage of each command be as it was typed."""
+        super()._add_subcommands(parser, **kwargs)
+        for name, subparser in self._subcommand_parsers.items():
+            subparser.prog = called(f"worldmodel {name}")
+
     def _parse_ckpt_path(self) -> None:
         """Take the model from a checkpoint that names its class, as those of this CLI do."""
         command = self.config["subcommand"]

@@ -111,20 +111,25 @@ class Kernels(Study):
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
         """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
         floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
-        trained = [x for x in results if x.ok and x.case.get("mode") == "training"]
-        times: dict[str, list[str]] = {}
-        longest = max((x.case.get("length") for x in trained), default=0)
-        for result in trained:
-            times_floor = comparison.ratio(result, bases(result, results).get(floor), "seconds")
-            backend = str(result.case.get("backend"))
-            if result.case.get("length") == longest and times_floor and backend in (ours, "eager"):
-                label = f"{result.case.variant} {times_floor:.2f}"
-                times.setdefault(backend, []).append(label)
-        if not times:
+        trained = [
+            (x, str(x.case.get("backend")), times)
+            for x in results
+            if x.ok and x.case.get("mode") == "training"
+            if (times := comparison.ratio(x, bases(x, results).get(floor), "seconds"))
+        ]
+        # The plain operations have no memory for the longest sequences.
+        plain = [x.case.get("length") for x, backend, _ in trained if backend == "eager"]
+        length = max(plain or [x.case.get("length") for x, _, _ in trained], default=None)
+        said: dict[str, list[str]] = {}
+        for result, backend, times in trained:
+            if result.case.get("length") == length and backend in (ours, "eager"):
+                kind = f"{backend} with {result.case.get('head_dim')} channels"
+                said.setdefault(kind, []).append(f"{result.case.variant} {times:.2f}")
+        if not said:
             return ()
-        said = "; ".join(f"{backend}: {', '.join(each)}" for backend, each in times.items())
+        times_of = "; ".join(f"{kind}: {', '.join(each)}" for kind, each in said.items())
         unit = f"by the time of PyTorch's own kernel of softmax ({floor})"
-        return [f"Forward and backward of {longest:,} tokens, {unit}: {said}."]
+        return [f"Forward and backward of {length:,} tokens, {unit}: {times_of}."]
 
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw time over SDPA's by length, a panel per head dim and a line per variant."""

@@ -41,6 +41,15 @@ finally:
     assert ran.stdout.startswith(f"usage: orrery {command}")
 
 
+@pytest.mark.full
+def test_the_trainers_help_has_the_command_as_it_is_typed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["/bin/orrery", "train", "--help-all"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: orrery train [-c CONFIG] ")
+
+
 def test_the_overview_names_every_command(capsys):
     assert {*PUBLISHED} <= COMMANDS.keys()
     main([])

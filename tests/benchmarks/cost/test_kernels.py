@@ -170,20 +170,23 @@ def test_the_table_has_both_kinds_of_ratio():
     assert [row[0].text for row in about.rows] == ["sdpa flash", "triton", "eager", "flex"]
 
 
-def test_the_verdict_is_of_training_at_the_longest_length():
+def test_the_verdict_is_of_training_at_the_longest_length_of_plain_operations():
     training = [
         timed(backend, variant, seconds, mode="training", length=length)
         for backend, variant, seconds, length in (
             ("sdpa flash", "softmax", 1.0, 64), ("sdpa flash", "softmax", 2.0, 128),
             ("triton", "lssa", 9.0, 64), ("triton", "lssa", 3.0, 128),
             ("eager", "lssa", 12.0, 128), ("compiled", "lssa", 8.0, 128),
+            ("sdpa flash", "softmax", 4.0, 256), ("triton", "lssa", 8.0, 256),
         )
     ]  # fmt: skip
     (said,) = kernels.STUDY.sentences([*training, timed("triton", "lssar", 1e-3, length=256)])
     assert said == (
         "Forward and backward of 128 tokens, by the time of PyTorch's own kernel of softmax "
-        "(sdpa flash): triton: lssa 1.50; eager: lssa 6.00."
+        "(sdpa flash): triton with 64 channels: lssa 1.50; eager with 64 channels: lssa 6.00."
     )
+    without = [x for x in training if x.case.get("backend") != "eager"]
+    assert "of 256 tokens" in kernels.STUDY.sentences(without)[0]
     assert not kernels.STUDY.sentences([timed("sdpa flash", "softmax")])
 
 
