@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,41 +22,25 @@ def rope(x: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     Raises:
         ValueError: D is odd.
     """
-    return _rotated(x, *_rotation(x, positions, base))
+    return rotated(x, *rotation(positions.to(x.device), x.shape[-1], base, x.dtype))
 
 
-class Rotations:
-    """RoPE's cosines and sines of one forward pass, which its layers share."""
+def rotation(positions: Tensor, dim: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return the cosine and sine of each angle by which :func:`rope` turns, each [L, D / 2].
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
-
-    def rope(self, x: Tensor, first: int, base: float) -> Tensor:
-        """Return :func:`rope` of x [..., L, D] at the positions from ``first`` on.
-
-        Raises:
-            ValueError: D is odd.
-        """
-        length, dim = x.shape[-2:]
-        key = (first, length, dim, base, x.dtype, x.device)
-        if key not in self._known:
-            positions = torch.arange(first, first + length, device=x.device)
-            self._known[key] = _rotation(x, positions, base)
-        return _rotated(x, *self._known[key])
-
-
-def _rotation(x: Tensor, positions: Tensor, base: float) -> tuple[Tensor, Tensor]:
-    """Return the cosine and sine of each angle by which x turns, each [L, D / 2]."""
-    dim = x.shape[-1]
+    Raises:
+        ValueError: D is odd.
+    """
     if dim % 2:
         raise ValueError(f"RoPE needs an even head_dim, got {dim}")
-    precision = torch.promote_types(x.dtype, torch.float32)
-    exponents = torch.arange(0, dim, 2, device=x.device, dtype=precision) / dim
+    precision = torch.promote_types(dtype, torch.float32)
+    exponents = torch.arange(0, dim, 2, device=positions.device, dtype=precision) / dim
     angles = positions.to(precision)[:, None] * base**-exponents
-    return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
-def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Return x [..., L, D] turned by these angles."""
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1)
 

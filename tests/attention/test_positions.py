@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from attention.positions import (
-    Rotations,
     alibi_slopes,
     distance_bias,
     dynamic_ntk_base,
     rope,
     sinusoidal,
 )
+from attention.rotations import Rotations
 
 
 def test_rope_is_a_rotation_of_each_channel_pair():

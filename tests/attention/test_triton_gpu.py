@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from attention import explain, get, reference
+from attention.positions import rope
+from attention.rotations import Rotations
 from attention.triton import backend, launch
 from benchmarks.cost import eager
 
@@ -109,6 +111,17 @@ def test_a_token_of_a_long_cache(name, dtype):
     expected = reference.attend(*(x.double() for x in (q, k, v)), spec, learned)
     (error,) = errors([backend.attend(q, k, v, spec, learned)], [expected])
     assert error <= max(1e-5, torch.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_heads_are_turned_in_one_kernel(dtype):
+    x = tensors(1000, 64, dtype)[0].transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+    found = Rotations().rope(x, 7, 10_000.0)
+    exact = rope(x.double(), torch.arange(7, 1007, device="cuda"))
+    assert found.grad_fn.name().startswith("_Rotation")
+    (gradient,) = torch.autograd.grad(found, x, found)  # turned back
+    assert max(errors([found], [exact])) < max(1e-4, torch.finfo(dtype).eps)
+    assert max(errors([gradient], [x.double()])) < max(1e-5, torch.finfo(dtype).eps)
 
 
 @pytest.mark.skipif(

@@ -16,7 +16,8 @@ from triton.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
 from attention import get
-from attention.triton import backend, passes, tiles
+from attention.positions import rotation
+from attention.triton import backend, passes, rope, tiles
 from attention.triton.launch import Launcher
 
 ARCHITECTURE = 90
@@ -96,6 +97,13 @@ def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, di
         assert [x.shape for x in gradients] == [x.shape for x in leaves]
 
 
+def turn(length, dim=64, heads=2, dtype=torch.bfloat16):
+    """Turn heads as a projection leaves them, and back."""
+    x = torch.zeros(2, length, heads, dim, dtype=dtype).transpose(1, 2).requires_grad_()
+    out = rope.rotated(x, *rotation(torch.arange(length), dim, 10_000.0, torch.float32))
+    assert torch.autograd.grad(out.sum(), x)[0].shape == x.shape
+
+
 HALF, SINGLE = torch.float16, torch.float32
 CALLS = {
     "lssar of one token": ("lssar", 1),
@@ -126,6 +134,10 @@ CALLS = {
 def main(names):
     """Make the named calls, all without a name, and print their launches."""
     launches, found = pretend(tiles.Tile(16, 16, 1, 1)), {}
+    for length in (1, 16, 33):
+        before = len(launches)
+        turn(length)
+        found[f"rotation of {length}"] = launches[before:]
     for name in names or CALLS:
         *given, last = CALLS[name]
         given, options = (given, last) if isinstance(last, dict) else ((*given, last), {})

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import attention
-from attention import positions
+from attention import rotations
 from orbits import protocols
 from tests.tiers import corners
 from worldmodel.data.orbits import OrbitData
@@ -143,9 +143,9 @@ def test_layers_share_the_cosines_of_a_pass_bit_for_bit(monkeypatch, ntk_train_l
     steps = []
     for block, cache in zip(gpt.blocks, gpt.new_caches(), strict=True):
         steps = [block(part, cache) for part in (steps or (x[:, :5], x[:, 5:8], x[:, 8:]))]
-    computed, rotation = [], positions._rotation
+    computed, rotation = [], rotations.rotation
     monkeypatch.setattr(
-        positions, "_rotation", lambda *given: computed.append(1) or rotation(*given)
+        rotations, "rotation", lambda *given: computed.append(1) or rotation(*given)
     )
     assert torch.equal(gpt(x), gpt.norm(alone))
     assert len(computed) == 1

@@ -1,0 +1,50 @@
+"""RoPE of the layers of one forward pass: its angles once, and the kernel that turns heads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention.positions import rotated, rotation
+
+try:
+    from attention.triton import ops
+    from attention.triton import rope as fused
+except ImportError:  # triton exists for Linux only
+    fused = None  # type: ignore[assignment]
+
+
+class Rotations:
+    """RoPE's cosines and sines of one forward pass, which its layers share."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
+
+    def rope(self, x: Tensor, first: int, base: float) -> Tensor:
+        """Return :func:`attention.positions.rope` of x [..., L, D], positions from ``first`` on.
+
+        On a GPU that is one kernel, with angles in float32, where nothing traces the call.
+
+        Raises:
+            ValueError: D is odd.
+        """
+        if on_gpu(x) and fused is not None and fused.serves(x) and not ops.traced(x):
+            return fused.rotated(x, *self._angles(x, first, base, torch.float32))
+        return rotated(x, *self._angles(x, first, base, x.dtype))
+
+    def _angles(
+        self, x: Tensor, first: int, base: float, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        length, dim = x.shape[-2:]
+        key = (first, length, dim, base, dtype, x.device)
+        if key not in self._known:
+            positions = torch.arange(first, first + length, device=x.device)
+            self._known[key] = rotation(positions, dim, base, dtype)
+        return self._known[key]
+
+
+def on_gpu(x: Tensor) -> bool:
+    """Whether a tensor is where the kernel is worth its launch."""
+    return x.is_cuda
