@@ -250,9 +250,16 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     assert len(twins) == 3 + 2 + 1
     mine = [x for x in results if x.case.arm == "pretrained"]
     assert len(mine) == 3 + 12 + 2 + 1
-    file = next(folder.file(tmp_path, x, "predictions") for x in mine if "predictions" in x.files)
-    assert len(read(file)) == 40
-    assert read(file).row["arm"] == "implied"
+    files = {
+        (x.case.variant, x.case.arm): folder.file(tmp_path, x, "predictions")
+        for x in results
+        if "predictions" in x.files
+    }
+    own = read(files["softmax", "pretrained"])
+    assert (len(own), own.row["arm"]) == (40, "implied")
+    cubic = read(files["cubic extrapolation", "control"])
+    assert (cubic.row["model"], cubic.row["arm"]) == ("cubic extrapolation", "implied, control")
+    assert {"true orbit", "true orbit in bins", "orbit fit"} <= {name for name, _ in files}
 
 
 @pytest.mark.full
@@ -270,6 +277,8 @@ def test_a_world_of_other_masses_is_asked_as_any(untrained, tmp_path):
     assert {*CAPTIONS} - {"implied_law_film"} < drawn
     assert "implied_law_film_m1_over_r2" in drawn
     file = next(
-        folder.file(tmp_path, x, "predictions") for x in results if "predictions" in x.files
+        folder.file(tmp_path, x, "predictions")
+        for x in results
+        if "predictions" in x.files and x.case.variant == "true orbit"
     )
     assert len(read(file, "m1_over_r2")) == 40

@@ -43,7 +43,8 @@ from worldmodel.probes.settings import Settings
 
 FITTED = 150
 """Sequences at most whose orbits are fitted for single steps, two dozen times each."""
-PREDICTIONS = "implied_forces.npz"
+PREDICTIONS = "forces-{}.npz"
+"""Name of a prediction file, by whose forces it holds."""
 
 
 class ImpliedLaw(Probe):
@@ -137,32 +138,46 @@ def _one_step(
     setting = {"asked": ONE_STEP, "prompt": test.protocol.law}
     steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
     true = test.batch["coordinates"]
-    points, files = medians(checkpoint.model, test), {}
-    if settings.cells:
-        found = implied_forces(steps, points, settings.cells)
-        columns = {"sequence_id": np.arange(len(found["r"])), **found}
-        row = {**checkpoint.row, "arm": "implied"}  # no head was trained
-        config = {"probe": ImpliedLaw.name, "row": row, "cells": settings.cells}
-        proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
-        artefact.save_arrays(pieces.folder / PREDICTIONS, columns, proof)
-        files = {"predictions": PREDICTIONS}
-    outcomes = [
-        Outcome(steps.measured(points, true), files=files, setting=setting),
-        *(
-            Outcome(steps.measured(medians(twin, test), true), arm=arm, setting=setting)
-            for arm, twin in twins.items()
-        ),
-    ]
+
+    def outcome(asked: OneStep, points: Array, name: str | None, arm: str | None) -> Outcome:
+        files = {}
+        if settings.cells:
+            # No head was trained.
+            row = {"arm": f"implied, {arm}" if arm else "implied"} | (
+                {"model": name} if name else {}
+            )
+            found = implied_forces(asked, points, settings.cells)
+            path = _keep(found, checkpoint, row, settings, pieces.folder)
+            files = {"predictions": path.name}
+        metrics = asked.measured(points, true[: len(points)])
+        return Outcome(metrics, variant=name, arm=arm, files=files, setting=setting)
+
+    outcomes = [outcome(steps, medians(checkpoint.model, test), None, None)]
+    outcomes += [outcome(steps, medians(twin, test), None, arm) for arm, twin in twins.items()]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
-    for name, arm, places in (
-        *references.truths(test),
-        *references.next_points(test, fitted),
-    ):
-        n = len(places)
-        asked = steps if n == len(true) else OneStep(test.protocol, fitted.world, steps.first)
-        metrics = asked.measured(places, true[:n])
-        outcomes.append(Outcome(metrics, variant=name, arm=arm, setting=setting))
+    some = OneStep(test.protocol, fitted.world, steps.first)
+    for name, arm, points in (*references.truths(test), *references.next_points(test, fitted)):
+        outcomes.append(outcome(steps if len(points) == len(true) else some, points, name, arm))
     return outcomes
+
+
+def _keep(
+    forces: Mapping[str, Array],
+    checkpoint: Checkpoint,
+    row: Mapping[str, str],
+    settings: Settings,
+    folder: Path,
+) -> Path:
+    """Write implied forces as a prediction file of the leaderboard, and return its path."""
+    config = {
+        "probe": ImpliedLaw.name, "row": {**checkpoint.row, **row}, "cells": settings.cells,
+    }  # fmt: skip
+    proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
+    whose = "-".join(row.values()).replace(", ", "-").replace(" ", "-")
+    path = folder / PREDICTIONS.format(whose)
+    columns = {"sequence_id": np.arange(len(forces["r"])), **forces}
+    artefact.save_arrays(path, columns, proof)
+    return path
 
 
 PROBE = ImpliedLaw()
