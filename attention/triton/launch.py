@@ -23,7 +23,7 @@ WIDE = 2**31
 
 
 class Launcher:
-    """A kernel with its compile-time choices on one GPU.
+    """A kernel with its compile-time choices; one for each GPU, whose binaries it keeps.
 
     Args:
         kernel: A ``triton.jit`` function whose ``constexpr`` parameters come last.
@@ -52,7 +52,8 @@ class Launcher:
         binary = self.binaries.get(key)
         if binary is None:
             built = self.kernel[grid](*arguments, **self.choices, **self.options)
-            self.binaries[key] = built
+            # Of compilers that answer before they are done, what will be built.
+            self.binaries[key] = built.result() if hasattr(built, "result") else built
         else:
             binary[grid](*arguments, *self.constants)
 
@@ -72,4 +73,4 @@ def _kind(argument: Any, exempt: bool) -> object:
     if isinstance(argument, int):
         wide = argument >= WIDE
         return wide if exempt else (wide, argument == 1, argument % ALIGNED == 0)
-    return type(argument)
+    return type(argument)  # None, a float or a tuple of floats: their values change nothing

@@ -1,18 +1,19 @@
 """The two passes as torch knows them: a function with a gradient, and operators to trace.
 
-What traces or transforms a call (``torch.compile``, ``torch.func``, fake tensors) sees two
+What traces or transforms a call (``torch.compile``, ``torch.func.vmap``, fake tensors) sees two
 ``custom_op``, which pass ``opcheck`` and compile with ``fullgraph=True``. A call that nobody looks
 at goes to the same passes without them, since an operator costs as much time on the host as a
-kernel or two take on a GPU for short sequences.
+kernel or two take on a GPU for short sequences. Either pass asks for itself: a gradient may be
+looked at where the call was not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, library, nn
-from torch.autograd.function import once_differentiable
 
 from attention.triton import passes
 from attention.triton.passes import Passes
@@ -54,10 +55,10 @@ def attend(
     save = torch.is_grad_enabled() and any(x.requires_grad for x in given)
     if traced(*given):
         return attention_forward(q, k, v, tau, bias, save, atomic, *plan.choices)[0]
-    made = passes.made(*plan.choices, q.dtype, q.shape[3])
     if not save:
+        made = passes.made(*plan.choices, q.dtype, q.shape[3])
         return made.forward(q, k, v, tau, bias, False)[0]
-    return _Attention.apply(q, k, v, tau, bias, atomic, made)
+    return _Attention.apply(q, k, v, tau, bias, atomic, plan)
 
 
 def traced(*tensors: Tensor) -> bool:
@@ -68,6 +69,7 @@ def traced(*tensors: Tensor) -> bool:
         or torch._C._are_functorch_transforms_active()
         or torch.jit.is_tracing()
         or any(type(x) not in (Tensor, nn.Parameter) for x in tensors)
+        or any(torch._C._functorch.is_legacy_batchedtensor(x) for x in tensors)
     )
 
 
@@ -83,20 +85,31 @@ class _Attention(torch.autograd.Function):
         tau: Tensor | None,
         bias: Tensor | None,
         atomic: bool,
-        made: Passes,
+        plan: Plan,
     ) -> Tensor:
+        made = passes.made(*plan.choices, q.dtype, q.shape[3])
         out, rows, extra, *units = made.forward(q, k, v, tau, bias, True)
         directions_q, inverse_q, directions_k, inverse_k = units
         if made.unit:  # their directions are all that is needed of q and k
             q, k = directions_q, directions_k  # type: ignore[assignment]
         ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
-        ctx.made, ctx.atomic = made, atomic
+        ctx.made, ctx.choices = made, (atomic, *plan.choices)
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        return *ctx.made.backward(grad, *ctx.saved_tensors, ctx.atomic), None, None
+        saved = ctx.saved_tensors
+        # The operator has no gradient: a second derivative is refused, not zero.
+        if torch.is_grad_enabled() or traced(grad, *(x for x in saved if x is not None)):
+            return *_operator_gradients(grad, saved, ctx.choices), None, None
+        return *ctx.made.backward(grad, *saved, ctx.choices[0]), None, None
+
+
+def _operator_gradients(grad: Tensor, saved: Sequence[Any], choices: Sequence[Any]) -> tuple:
+    """Return the gradients of q, k, v, tau and bias by the operator, None for what is not there."""
+    dq, dk, dv, dtau, dbias = attention_backward(grad, *saved, *choices)
+    tau, bias = saved[3:5]
+    return dq, dk, dv, dtau if tau is not None else None, dbias if bias is not None else None
 
 
 @library.custom_op("orrery::attention_forward", mutates_args=())
@@ -138,9 +151,9 @@ def attention_backward(
     bias: Tensor | None,
     out: Tensor,
     rows: Tensor,
-    extra: Tensor,
-    inverse_q: Tensor,
-    inverse_k: Tensor,
+    extra: Tensor | None,
+    inverse_q: Tensor | None,
+    inverse_k: Tensor | None,
     atomic: bool,
     unit: bool,
     phi: str,
@@ -176,19 +189,21 @@ def _(grad, q, k, v, tau, bias, out, rows, *rest):
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-    q, k, v, tau, bias, _, *ctx.choices = inputs  # atomic, then the plan
+    q, k, v, tau, bias, _, *ctx.choices = inputs
+    _, unit, _, _, sharpen, *_ = ctx.choices  # atomic, then the plan
     out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = output
-    if ctx.choices[1]:  # their directions are all that is needed of q and k
-        q, k = directions_q, directions_k
-    ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
+    lengths: tuple[Tensor | None, ...] = None, None
+    if unit:  # their directions are all that is needed of q and k
+        q, k, lengths = directions_q, directions_k, (inverse_q, inverse_k)
+    # As the plain call has it: what is recomputed under a checkpoint may be either.
+    kept = extra if sharpen != "none" else None
+    ctx.save_for_backward(q, k, v, tau, bias, out, rows, kept, *lengths)
     ctx.mark_non_differentiable(*output[1:])
 
 
 def _differentiate(ctx: Any, grad: Tensor, *_: Any) -> tuple:
-    dq, dk, dv, dtau, dbias = attention_backward(grad, *ctx.saved_tensors, *ctx.choices)
-    tau, bias = ctx.saved_tensors[3:5]
-    learned = dtau if tau is not None else None, dbias if bias is not None else None
-    return dq, dk, dv, *learned, None, *[None] * len(ctx.choices)
+    saved = ctx.saved_tensors  # once: a checkpoint allows no second time
+    return *_operator_gradients(grad, saved, ctx.choices), None, *[None] * len(ctx.choices)
 
 
 attention_forward.register_autograd(_differentiate, setup_context=_remember)

@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from attention.triton import launch
+from attention import positions
+from attention.triton import launch, ops
 from attention.triton.primitives import INTERPRETED, narrow
 from attention.triton.tiles import blocks
 
@@ -79,7 +80,13 @@ class _Rotation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        return _Rotation.apply(grad, *ctx.saved_tensors, not ctx.inverse), None, None, None
+        cosine, sine = ctx.saved_tensors
+        if ops.traced(grad):  # a gradient may be looked at where the call was not
+            sine = sine if ctx.inverse else -sine
+            back = positions.rotated(grad.to(cosine.dtype), cosine, sine).to(grad.dtype)
+        else:
+            back = _Rotation.apply(grad, cosine, sine, not ctx.inverse)
+        return back, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:

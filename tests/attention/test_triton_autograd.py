@@ -1,8 +1,14 @@
 """What the fused kernels do not differentiate, or not twice the same, they say."""
 
+import contextlib
+import functools
+
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
+from torch.utils import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
 from attention import attend, get, reference
 from attention.triton import backend
@@ -61,12 +67,56 @@ def test_a_call_over_a_further_dimension():
     torch.testing.assert_close(found[:, 0], call(q, k, v))
 
 
-def test_a_second_derivative_is_refused():
+@pytest.mark.parametrize(
+    "total", [torch.sum, lambda out: out.square().sum()], ids=["sum", "square"]
+)
+def test_a_second_derivative_is_refused(total):
     q, k, v, _ = (x.requires_grad_() for x in tensors(10))
-    out = attend(q, k, v, "lssar", backend="triton").square().sum()
-    (gradient,) = torch.autograd.grad(out, q, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+    loss = total(attend(q, k, v, "lssar", backend="triton"))
+    (gradient,) = torch.autograd.grad(loss, q, create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        gradient.square().sum().backward()
+
+
+def test_many_gradients_at_once_are_those_one_by_one():
+    q, k, v, upstream = (x.requires_grad_() for x in tensors(10))
+    out = attend(q, k, v, "lssar", backend="triton")
+    several = torch.stack([upstream, 2 * upstream]).detach()
+    found = torch.autograd.grad(out, (q, k, v), several, retain_graph=True, is_grads_batched=True)
+    expected = torch.autograd.grad(out, (q, k, v), upstream)
+    for both, one in zip(found, expected, strict=True):
+        torch.testing.assert_close(both, torch.stack([one, 2 * one]))
+
+
+def keep_nothing(context, operator, *arguments, **options):
+    return checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+
+
+@pytest.mark.parametrize("name", ["softmax", "lssar"])
+@pytest.mark.parametrize("kind", ["plain", "selective", "counted"])
+def test_checkpoints_recompute_it(name, kind):
+    q, k, v, upstream = (x.requires_grad_() for x in tensors(10))
+
+    def call(q, k, v):
+        return attend(q, k, v, name, backend="triton")
+
+    contexts = functools.partial(checkpoint.create_selective_checkpoint_contexts, keep_nothing)
+    options = {"context_fn": contexts} if kind == "selective" else {}
+    mode = FlopCounterMode(display=False) if kind == "counted" else contextlib.nullcontext()
+    with mode:
+        out = checkpoint.checkpoint(call, q, k, v, use_reentrant=False, **options)
+    found = torch.autograd.grad(out, (q, k, v), upstream)
+    expected = torch.autograd.grad(call(q, k, v), (q, k, v), upstream)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_slopes_made_under_a_mode_are_not_kept():
+    q, k, v, _ = tensors(10, heads=3)
+    backend.plan._kept_slopes.cache_clear()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        attend(q, k, v, "alibi", backend="triton")
+    assert type(attend(q, k, v, "alibi", backend="triton")) is torch.Tensor
 
 
 @pytest.fixture

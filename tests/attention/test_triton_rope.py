@@ -70,6 +70,15 @@ def test_gradients_of_any_order_and_tangents():
     torch.testing.assert_close(expanded, plain, rtol=0, atol=1e-6)
 
 
+def test_many_gradients_at_once():
+    x = heads(1, 2, 5, 8).requires_grad_()
+    out, upstream = fused.rotated(x, *angles(x)), heads(1, 2, 5, 8).flip(3)
+    several = torch.stack([upstream, 2 * upstream])
+    (found,) = torch.autograd.grad(out, x, several, retain_graph=True, is_grads_batched=True)
+    (one,) = torch.autograd.grad(out, x, upstream)
+    torch.testing.assert_close(found, torch.stack([one, 2 * one]))
+
+
 def test_what_it_serves():
     assert fused.serves(heads(1, 1, 2, 4))
     for shape in ((1, 2, 4), (1, 1, 2, 2), (1, 1, 2, 48), (1, 1, 0, 8)):
