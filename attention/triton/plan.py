@@ -130,7 +130,8 @@ def bias_table(spec: AttnSpec, q: Tensor, parameters: Parameters) -> Tensor | No
 
 def _slopes(heads: int, device: torch.device) -> Tensor:
     """Return ALiBi's slopes, copied to the device once: a copy from the host waits for it."""
-    if torch._C._len_torch_dispatch_stack() > 0:  # what a mode makes, a fake say, must not be kept
+    # What is made under a mode, a fake say, must not be kept.
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
         return alibi_slopes(heads).to(device, torch.float32)
     return _kept_slopes(heads, device)
 
