@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.rates import best
-from benchmarks.recall.base import STOPPED, RecallStudy
+from benchmarks.recall.base import STOPPED, Headline, RecallStudy
 from benchmarks.recall.filler import MULTIPLES, check_multiples, filler
 from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem
@@ -140,6 +140,12 @@ class PasskeyShortStudy(RecallStudy):
         **STOPPED,
     }
     keys = ("variant", "lr")
+
+    def headline(self, results: Sequence[Result]) -> Headline | None:
+        """Return the accuracy at twice the training length, if it was asked for."""
+        metric, caption = "acc@2x", "Whole keys at twice the training length."
+        asked = any(metric in result.metrics for result in results)
+        return Headline("accuracy", metric, caption, "right keys, %", None, "") if asked else None
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw accuracy against length."""
