@@ -44,6 +44,7 @@ DERIVED: dict[str, dict[str, str]] = {
         "0.233": "the pilot's, twice the width",
         "0.234": "the pilot's, four times the steps",
         "36.8": "the pilot's constant of the planet",
+        "2 of 2": "the pilot's searches",
         "39.0": "the pilot's constant of the star",
     },
     "What was expected, and what came": {
