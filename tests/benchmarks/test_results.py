@@ -45,7 +45,6 @@ DERIVED: dict[str, dict[str, str]] = {
         "0.234": "the pilot's, four times the steps",
         "36.8": "the pilot's constant of the planet",
         "2 of 2": "the pilot's searches",
-        "39.0": "the pilot's constant of the star",
     },
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
