@@ -13,8 +13,8 @@ from attention.catalogue import get, names
 from attention.parts import projections as projection
 from attention.parts import selection
 from attention.parts.cache import KeyValueCache
+from attention.parts.rotations import Rotations
 from attention.positions import dynamic_ntk_base
-from attention.rotations import Rotations
 from attention.scalars import check_positive, check_size
 from attention.spec import AttnSpec
 from attention.validation import check_sequences

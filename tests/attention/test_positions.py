@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from attention.parts.rotations import Rotations
 from attention.positions import (
     alibi_slopes,
     distance_bias,
@@ -10,7 +11,6 @@ from attention.positions import (
     rope,
     sinusoidal,
 )
-from attention.rotations import Rotations
 
 
 def test_rope_is_a_rotation_of_each_channel_pair():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from attention import explain, get, reference
+from attention.parts.rotations import Rotations
 from attention.positions import rope
-from attention.rotations import Rotations
 from attention.triton import backend, launch
 from benchmarks.cost import eager
 

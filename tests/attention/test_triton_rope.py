@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from attention import build, rotations
+from attention import build
+from attention.parts import rotations
 from attention.positions import rope, rotated, rotation
 from attention.triton import backend
 from tests.attention.fused import DEVICE, MARKS

@@ -12,7 +12,7 @@ import attention
 from attention.layer import Attention
 from attention.linear import Mixer, RecurrentState
 from attention.parts.cache import KeyValueCache
-from attention.rotations import Rotations
+from attention.parts.rotations import Rotations
 from attention.scalars import check_size
 from worldmodel.models.mlp import build_mlp, build_norm
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import attention
-from attention import rotations
+from attention.parts import rotations
 from orbits import protocols
 from tests.tiers import corners
 from worldmodel.data.orbits import OrbitData
