@@ -56,8 +56,7 @@ def attend(
     if traced(*given):
         return attention_forward(q, k, v, tau, bias, save, atomic, *plan.choices)[0]
     if not save:
-        made = passes.made(*plan.choices, q.dtype, q.shape[3])
-        return made.forward(q, k, v, tau, bias, False)[0]
+        return _passes(plan, q).forward(q, k, v, tau, bias, False)[0]
     return _Attention.apply(q, k, v, tau, bias, atomic, plan)
 
 
@@ -87,13 +86,13 @@ class _Attention(torch.autograd.Function):
         atomic: bool,
         plan: Plan,
     ) -> Tensor:
-        made = passes.made(*plan.choices, q.dtype, q.shape[3])
-        out, rows, extra, *units = made.forward(q, k, v, tau, bias, True)
+        both = _passes(plan, q)
+        out, rows, extra, *units = both.forward(q, k, v, tau, bias, True)
         directions_q, inverse_q, directions_k, inverse_k = units
-        if made.unit:  # their directions are all that is needed of q and k
+        if plan.unit:  # their directions are all that is needed of q and k
             q, k = directions_q, directions_k  # type: ignore[assignment]
         ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
-        ctx.made, ctx.choices = made, (atomic, *plan.choices)
+        ctx.passes, ctx.choices = both, (atomic, *plan.choices)
         return out
 
     @staticmethod
@@ -102,7 +101,11 @@ class _Attention(torch.autograd.Function):
         # The operator has no gradient: a second derivative is refused, not zero.
         if torch.is_grad_enabled() or traced(grad, *(x for x in saved if x is not None)):
             return *_operator_gradients(grad, saved, ctx.choices), None, None
-        return *ctx.made.backward(grad, *saved, ctx.choices[0]), None, None
+        return *ctx.passes.backward(grad, *saved, ctx.choices[0]), None, None
+
+
+def _passes(plan: Plan, q: Tensor) -> Passes:
+    return passes.of(*plan.choices, q.dtype, q.shape[3])
 
 
 def _operator_gradients(grad: Tensor, saved: Sequence[Any], choices: Sequence[Any]) -> tuple:
@@ -137,8 +140,8 @@ def attention_forward(
         plan with ``unit`` the directions of q and k, of bfloat16 in float16 where that can hold
         the gradient, with one over their lengths [B, H, L]. What is not there is empty.
     """
-    made = passes.made(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
-    return _kept(q, save, made.forward(q, k, v, tau, bias, save))
+    both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
+    return _kept(q, save, both.forward(q, k, v, tau, bias, save))
 
 
 @library.custom_op("orrery::attention_backward", mutates_args=())
@@ -163,9 +166,9 @@ def attention_backward(
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return :meth:`Passes.backward`, empty tensors for what there is none of."""
-    made = passes.made(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
+    both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
     read = grad, q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k
-    return tuple(rows.new_empty(0) if x is None else x for x in made.backward(*read, atomic))  # type: ignore[return-value]
+    return tuple(rows.new_empty(0) if x is None else x for x in both.backward(*read, atomic))  # type: ignore[return-value]
 
 
 def _kept(q: Tensor, save: bool, results: tuple[Tensor | None, ...]) -> Any:
@@ -176,8 +179,8 @@ def _kept(q: Tensor, save: bool, results: tuple[Tensor | None, ...]) -> Any:
 
 @attention_forward.register_fake
 def _(q, k, v, tau, bias, save, atomic, unit, phi, l1, sharpen, kind, numbers):
-    made = Passes(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
-    return _kept(q, save, made.results(q, k, save))
+    both = Passes(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
+    return _kept(q, save, both.results(q, k, save))
 
 
 @attention_backward.register_fake

@@ -86,8 +86,8 @@ class Passes:
 
         What there is none of is None.
         """
-        made = self.results(q, k, save)
-        out, rows, extra, *units = made
+        results = self.results(q, k, save)
+        out, rows, extra, *units = results
         if out.numel():
             q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
             sizes = _sizes(q, k, bias)
@@ -99,7 +99,7 @@ class Passes:
                     self._launch(stats_kernel, "stats", sizes, q, k, tau, bias, rows)
                 given = q, k, v, bias, rows, out, extra
                 self._launch(forward_kernel, "forward", sizes, *given, SAVE=save)
-        return made
+        return results
 
     def results(self, q: Tensor, k: Tensor, save: bool) -> Results:
         """Return new tensors for what :meth:`forward` returns, None for what there is none of."""
@@ -149,7 +149,7 @@ class Passes:
             tiles_of = bias, rows, row_grads, peaks
             with _device(q):
                 self._launch(pre_kernel, "keys", sizes, out, grad, extra, v, rows, row_grads, peaks)
-                if self.choices["EXACT"]:
+                if self.choices["EXACT"]:  # it reads what dq_kernel reads, in the same tiles
                     self._launch(means_kernel, "dq", sizes, *given, *tiles_of)
                 if not atomic:
                     by_rows = *given, inverse_q, *tiles_of, dq, dbias
@@ -178,9 +178,9 @@ class Passes:
         *tensors: Tensor | None,
         **choices: bool,
     ) -> None:
-        """Run a kernel over all blocks of rows, or of keys for ``dkdv``.
+        """Run a kernel with the tiles of a name over all blocks of rows, or of keys for ``dkdv``.
 
-        ``rows`` and ``keys`` are not kernels with tiles: they go row by row.
+        ``rows`` and ``keys`` have no tiles: their kernels go row by row of the queries or the keys.
         """
         assert tensors[0] is not None
         device = tensors[0].device.index
@@ -202,6 +202,7 @@ class Passes:
     def _launcher(
         self, kernel: Any, tile: tiles.Tile, device: int | None, **choices: bool
     ) -> Launcher:
+        # Sooner than ``launch.launcher``, which looks at every choice: here is one at most.
         key = (kernel, tile, device, *choices.values())
         if key not in self.launchers:
             sizes = {"ROWS": tile.rows, "KEYS": tile.keys}
@@ -211,7 +212,7 @@ class Passes:
 
 
 @functools.lru_cache(maxsize=256)
-def made(*choices: Any) -> Passes:
+def of(*choices: Any) -> Passes:
     """Return the passes with these arguments, which hold what was built for them before."""
     return Passes(*choices)
 
