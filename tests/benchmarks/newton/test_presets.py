@@ -13,7 +13,7 @@ from tests.benchmarks.newton.small import cells, jobs, settings
 
 
 @pytest.mark.full
-def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
+def test_gpu_has_six_variants_of_twenty_million_parameters_and_a_quarter_of_an_hour():
     trained = jobs("gpu")
     assert {cell.case.variant for cell, _ in trained} == {
         "softmax",
@@ -33,8 +33,8 @@ def test_gpu_has_six_variants_of_twenty_million_parameters_and_ten_minutes():
                 model = learners.build(job)
             assert 19e6 < sum(p.numel() for p in model.parameters()) < 21e6
     total = sum((flops.of_cell(cell) for cell, _ in trained), flops.Cost())
-    assert 540 < total.flops / (0.25 * 989e12) < 600, "seconds at 25% of an H200's bfloat16 peak"
-    assert "not measured" in presets.get(STUDY, "gpu").about
+    assert 840 < total.flops / (0.16 * 989e12) < 940, "seconds at 16% of an H200's bfloat16 peak"
+    assert "not run whole" in presets.get(STUDY, "gpu").about
     assert [presets.get(STUDY, name).workers for name in ("small", "gpu", "paper")] == [
         None,
         8,
