@@ -191,7 +191,7 @@ def times(extent: Extent) -> Iterator[dict[str, Any]]:
         *((ours, name) for name in VARIANTS if name in eager.NAMES),
     ]
     for shape, mode in itertools.product(extent.shapes, ("training", "forward")):
-        floor = None  # seconds of the first, by which the others are divided
+        floor = None  # seconds of PyTorch's own kernel, by which all are divided
         for backend, name in wanted:
             line = {"call": name, "backend": backend, "shape": list(shape), "mode": mode}
             if time.perf_counter() - started > extent.seconds:
@@ -207,8 +207,10 @@ def times(extent: Extent) -> Iterator[dict[str, Any]]:
                 timing.free_memory(extent.device)
                 continue
             found: dict[str, Any] = dict(measured.metrics)
-            floor = floor or found["seconds"]
-            yield {**line, **found, "times_floor": found["seconds"] / floor}
+            if backend == extent.floor:
+                floor = found["seconds"]
+            times_floor = found["seconds"] / floor if floor else None
+            yield {**line, **found, "times_floor": times_floor}
 
 
 def text(made: Mapping[str, Any]) -> str:
@@ -227,4 +229,6 @@ def _line(line: Mapping[str, Any]) -> str:
     took = line["seconds"]
     if took is None:
         return f"      {what:60s} {line['reason']}"
-    return f"      {what:60s} {took * 1e3:7.3f} ms  {line['times_floor']:5.2f}"
+    times_floor = line["times_floor"]
+    ratio = "" if times_floor is None else f"  {times_floor:5.2f}"
+    return f"      {what:60s} {took * 1e3:7.3f} ms{ratio}"

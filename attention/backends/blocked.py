@@ -5,7 +5,7 @@ the tensors, O(L), and the backward pass makes the weights of a block again (Tri
 FlashAttention, Alg. 4, without tiles of keys: whole rows fit). A block's products are PyTorch's;
 what is done to its rows is compiled in float32 (:mod:`attention.backends.rows_compiled`) and
 plain elsewhere (:mod:`attention.backends.rows_plain`). Half precision is computed in float32: a
-product that PyTorch rounds to bfloat16, scores of up to log d log L, would change weights by 6%.
+product that PyTorch rounds to bfloat16, scores up to log d log L, would move weights by up to 6%.
 """
 
 from __future__ import annotations

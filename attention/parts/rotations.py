@@ -30,7 +30,7 @@ class Rotations:
         Raises:
             ValueError: D is odd.
         """
-        if on_gpu(x) and fused is not None and fused.serves(x) and not ops.traced(x):
+        if fused is not None and fused.serves(x) and not ops.traced(x):
             return fused.rotated(x, *self._angles(x, first, base, torch.float32))
         return rotated(x, *self._angles(x, first, base, x.dtype))
 
@@ -43,8 +43,3 @@ class Rotations:
             positions = torch.arange(first, first + length, device=x.device)
             self._known[key] = rotation(positions, dim, base, dtype)
         return self._known[key]
-
-
-def on_gpu(x: Tensor) -> bool:
-    """Whether a tensor is where the kernel is worth its launch."""
-    return x.is_cuda

@@ -8,7 +8,6 @@ them: rotated, with one over their lengths beside them where a variant takes dir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -335,13 +334,9 @@ def _decode(
     tau: Tensor | None,
     bias: Tensor | None,
     inverse_lengths: Tensor | None,
-    unit: bool,
-    phi: str,
-    l1: bool,
-    sharpen: str,
-    kind: str,
-    numbers: Sequence[float],
+    *choices: Any,
 ) -> Tensor:
+    unit, phi, l1, sharpen, kind, numbers = choices
     (batch, heads, length, dim), (_, kv_heads, total, _) = q.shape, k.shape
     out = torch.empty_like(q, memory_format=torch.contiguous_format)
     q = q.contiguous()

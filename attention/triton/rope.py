@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attention import positions
 from attention.triton import launch, ops
-from attention.triton.primitives import INTERPRETED, narrow
+from attention.triton.primitives import narrow
 from attention.triton.tiles import blocks
 
 ELEMENTS = 4096
@@ -50,8 +50,13 @@ def rope_kernel(
 
 
 def serves(x: Tensor) -> bool:
-    """Whether the kernel is for a tensor: heads [B, H, L, D] on a GPU, D a power of two from 4."""
-    if not (x.is_cuda or INTERPRETED) or x.dim() != 4 or x.dtype not in DTYPES:
+    """Whether the kernel is for a tensor on a GPU."""
+    return x.is_cuda and fits(x)
+
+
+def fits(x: Tensor) -> bool:
+    """Whether the kernel takes a tensor: heads [B, H, L, D], D a power of two from 4."""
+    if x.dim() != 4 or x.dtype not in DTYPES:
         return False
     dim = x.shape[-1]
     return dim >= 4 and dim & (dim - 1) == 0 and x.stride(-1) == 1 and x.numel() > 0
@@ -61,7 +66,7 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Return x [B, H, L, D] turned, differentiable in x as often as wanted.
 
     Args:
-        x: What :func:`serves`.
+        x: What :func:`fits`.
         cosine: Of the angles, [L, D / 2], float32.
         sine: Theirs.
     """

@@ -80,12 +80,12 @@ def test_many_gradients_at_once():
     torch.testing.assert_close(found, torch.stack([one, 2 * one]))
 
 
-def test_what_it_serves():
-    assert fused.serves(heads(1, 1, 2, 4))
+def test_what_it_takes():
+    assert fused.fits(heads(1, 1, 2, 4))
     for shape in ((1, 2, 4), (1, 1, 2, 2), (1, 1, 2, 48), (1, 1, 0, 8)):
-        assert not fused.serves(heads(*shape))
-    assert not fused.serves(heads(1, 1, 4, 8).transpose(2, 3))
-    assert not fused.serves(heads(1, 1, 2, 4).double())
+        assert not fused.fits(heads(*shape))
+    assert not fused.fits(heads(1, 1, 4, 8).transpose(2, 3))
+    assert not fused.fits(heads(1, 1, 2, 4).double())
 
 
 def test_a_layer_turns_its_heads_by_it(monkeypatch):
@@ -101,6 +101,6 @@ def test_a_layer_turns_its_heads_by_it(monkeypatch):
 
     monkeypatch.setattr(fused, "rotated", counted)
     monkeypatch.setattr(backend.ops, "traced", lambda *tensors: False)
-    monkeypatch.setattr(rotations, "on_gpu", lambda x: True)
+    monkeypatch.setattr(fused, "serves", fused.fits)
     torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-5)
     assert calls == 2 * [(2, 2, 12, 16)]

@@ -142,10 +142,9 @@ def _one_step(
     def outcome(asked: OneStep, points: Array, name: str | None, arm: str | None) -> Outcome:
         files = {}
         if settings.cells:
-            # No head was trained.
-            row = {"arm": f"implied, {arm}" if arm else "implied"} | (
-                {"model": name} if name else {}
-            )
+            row = {"arm": f"implied, {arm}" if arm else "implied"}  # no head was trained
+            if name:
+                row["model"] = name
             found = implied_forces(asked, points, settings.cells)
             path = _keep(found, checkpoint, row, settings, pieces.folder)
             files = {"predictions": path.name}
