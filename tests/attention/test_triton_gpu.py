@@ -25,21 +25,44 @@ def tensors(length, dim, dtype, heads=4):
     return [torch.randn(shape, generator=generator, device="cuda").to(dtype) for _ in range(4)]
 
 
-def run(function, inputs, name, dtype):
-    q, k, v, grad = (x.to(dtype) for x in inputs)
-    generator = torch.Generator("cuda").manual_seed(1)
-    spec = get(name)
-    sizes = {"head": q.shape[1], "distance": spec.max_distance}
-    parameters = {
+def learned(spec, heads, seed=1):
+    generator = torch.Generator("cuda").manual_seed(seed)
+    sizes = {"head": heads, "distance": spec.max_distance}
+    return {
         key: 1 + 0.3 * torch.randn([sizes[d] for d in dims], generator=generator, device="cuda")
         for key, dims in spec.learned.items()
     }
+
+
+def run(function, inputs, name, dtype):
+    q, k, v, grad = (x.to(dtype) for x in inputs)
+    spec = get(name)
+    parameters = learned(spec, q.shape[1])
     if dtype == torch.float64:
         parameters = {key: x.double() for key, x in parameters.items()}
     leaves = [x.detach().requires_grad_() for x in (q, k, v, *parameters.values())]
     numbers = dict(zip(parameters, leaves[3:], strict=True))
     out = function(*leaves[:3], spec, numbers)
     return [out.detach(), *torch.autograd.grad(out, leaves, grad)]
+
+
+def without_rows_at_a_threshold(inputs, name):
+    """Return inputs whose upstream gradient is zero where a weight lies on an elastic threshold.
+
+    There the derivative jumps, and the last digit decides which of two it is.
+    """
+    q, k, v, grad = inputs
+    spec = get(name)
+    if not spec.sharpen.startswith("elastic"):
+        return inputs
+    numbers = {key: x.double() for key, x in learned(spec, q.shape[1]).items()}
+    found = reference.stages(q.double(), k.double(), spec, numbers)
+    largest = found.weights.argmax(dim=-1, keepdim=True)
+    offset = (found.weights - found.normalised).gather(-1, largest)
+    near = (found.normalised + offset).abs() < 1e-5 * offset.abs()
+    at_threshold = (near & (found.normalised > 0)).any(dim=-1, keepdim=True)
+    assert at_threshold.double().mean() < 0.2
+    return [q, k, v, grad.masked_fill(at_threshold, 0)]
 
 
 def errors(found, expected):
@@ -56,12 +79,9 @@ def plain(q, k, v, spec, parameters):
 @pytest.mark.parametrize("dim", [32, 64, 128])
 @pytest.mark.parametrize("name", FUSED)
 def test_single_precision(name, dim):
-    inputs = tensors(1000, dim, torch.float32)
+    inputs = without_rows_at_a_threshold(tensors(1000, dim, torch.float32), name)
     expected = run(reference.attend, inputs, name, torch.float64)
-    out, *gradients = errors(run(backend.attend, inputs, name, torch.float32), expected)
-    assert out <= 1e-5
-    # Of a million weights one may lie on the other side of an elastic threshold.
-    assert max(gradients) <= (1e-5 if name not in ("elastic", "lazy") else 2e-3)
+    assert max(errors(run(backend.attend, inputs, name, torch.float32), expected)) <= 1e-5
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
@@ -103,13 +123,9 @@ def test_a_token_of_a_long_cache(name, dtype):
     generator = torch.Generator("cuda").manual_seed(0)
     shapes = (2, 8, 1, 64), (2, 2, 10_000, 64), (2, 2, 10_000, 64)
     q, k, v = (torch.randn(s, generator=generator, device="cuda").to(dtype) for s in shapes)
-    sizes = {"head": 8, "distance": spec.max_distance}
-    learned = {
-        key: 1 + 0.3 * torch.randn([sizes[d] for d in dims], generator=generator, device="cuda")
-        for key, dims in spec.learned.items()
-    }
-    expected = reference.attend(*(x.double() for x in (q, k, v)), spec, learned)
-    (error,) = errors([backend.attend(q, k, v, spec, learned)], [expected])
+    numbers = learned(spec, 8)
+    expected = reference.attend(*(x.double() for x in (q, k, v)), spec, numbers)
+    (error,) = errors([backend.attend(q, k, v, spec, numbers)], [expected])
     assert error <= max(1e-5, torch.finfo(dtype).eps)
 
 
