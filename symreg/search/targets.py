@@ -70,10 +70,15 @@ class LogTarget:
 
         A power law comes out as ``c*m1*m2/r**2``. Last, the constant is refitted: the formula is
         multiplied by the median of y / formula, because least squares on ln y puts the constant
-        at exp(E[ln y]), which noise biases (2 % low at 20 % noise). The median does not move. A
-        ValueError tells that the formula is not positive on the points.
+        at exp(E[ln y]), which noise biases (2 % low at 20 % noise). The median does not move.
+
+        Raises:
+            ValueError: The formula is not positive on the points; or, written with powers in place
+                of logarithms, outside the grammar: its exponents may have become too large.
         """
-        from symreg.search import units  # sympy, which a list of the engines does without
+        # sympy, which a list of the engines does without
+        from symreg.formula import parsing
+        from symreg.search import units
 
         expression = units.of_logarithm(text, dict(zip(self.names, self.X_scale, strict=True)))
         with np.errstate(all="ignore"):
@@ -81,7 +86,9 @@ class LogTarget:
         ratio = ratio[np.isfinite(ratio) & (ratio > 0)]
         if not len(ratio):
             raise ValueError(f"not positive anywhere on the points: {text}")
-        return str(expression * float(np.median(ratio)))
+        physical = str(expression * float(np.median(ratio)))
+        parsing.parse(physical, self.names)
+        return physical
 
 
 @dataclass(frozen=True)

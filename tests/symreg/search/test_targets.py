@@ -79,3 +79,13 @@ def test_exponential_takes_the_logarithm_of_an_exponential_apart():
         at = {m1: 0.7, r: 1.3}
         expected = float(sympy.exp(logarithm).subs(at))
         assert float(found.subs(at)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_formula_whose_powers_leave_the_grammar_is_refused() -> None:
+    """Planets of a thousandth of a percent of a star: ``m1*log(r)`` is ``r**(27000*m1)``."""
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(50, 3))) * [1, 1e-5, 1]
+    target = LogTarget.of(X, X[:, 0] ** -2, NAMES)
+    assert target.physical("-2*log(r)") == "1.0/r**2"
+    with pytest.raises(ValueError, match="is too large"):
+        target.physical("0.3*m1*log(r)")
