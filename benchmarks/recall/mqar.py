@@ -5,7 +5,6 @@ Arora et al., "Zoology" (ICLR 2024), Figure 2; LSSAR (2026) and ZeroS (2025), Fi
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -123,12 +122,12 @@ class Recall(Sweep):
     def exercises(self) -> Iterator[Exercise]:
         """Yield each load at each width."""
         check_equally_many(self, "seq_lens", "n_pairs")
-        loads = zip(self.seq_lens, self.n_pairs, strict=True)
-        for head_dim, (length, pairs) in itertools.product(self.head_dims, loads):
-            lengths, load = (length, *self.lengths), f"{length}/{pairs}"
-            tests = {f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs) for n in lengths}
-            setting = {"load": load, "width": self.n_head * head_dim}
-            yield Exercise(tests[load], head_dim, self.n_train, tests, setting)
+        for head_dim in self.head_dims:
+            for length, pairs in zip(self.seq_lens, self.n_pairs, strict=True):
+                lengths, load = (length, *self.lengths), f"{length}/{pairs}"
+                tests = {f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs) for n in lengths}
+                setting = {"load": load, "width": self.n_head * head_dim}
+                yield Exercise(tests[load], head_dim, self.n_train, tests, setting)
 
 
 class MQARStudy(RecallStudy):

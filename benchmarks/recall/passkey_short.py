@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.rates import best
-from benchmarks.recall.base import STOPPED, Headline, RecallStudy
+from benchmarks.recall.base import STOPPED, Headline, RecallStudy, share
 from benchmarks.recall.filler import MULTIPLES, check_multiples, filler
 from benchmarks.recall.measures import IGNORE, Integers, whole_by_row
 from benchmarks.recall.problem import Problem
@@ -22,7 +22,7 @@ from benchmarks.recall.sweep import Exercise, Sweep
 from benchmarks.study import curves_of
 from orbits.runs.page import Picture
 from orbits.runs.plots import curves
-from orbits.runs.result import Metric, Quantity, Result
+from orbits.runs.result import Metric, Result
 from orbits.runs.settings import check_not_empty
 
 
@@ -56,30 +56,23 @@ class Passkey(Problem):
     """
 
     stream: ClassVar[str] = "passkey"
+    vocab_size: ClassVar[int] = 256  # bytes
     seq_len: int = 128
     n_digits: int = 5
 
     def __post_init__(self) -> None:
         if self.n_digits < 1:
             raise ValueError(f"n_digits must be at least 1, got {self.n_digits}")
-        if self._n_garbage < 0:
-            raise ValueError(
-                f"seq_len must be at least {self.seq_len - self._n_garbage} for {self.n_digits} "
-                f"digits, got {self.seq_len}"
-            )
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of byte values."""
-        return 256
+        if (n := self._n_garbage) < 0:
+            least = f"at least {self.seq_len - n} for {self.n_digits} digits"
+            raise ValueError(f"seq_len must be {least}, got {self.seq_len}")
 
     @property
     def _n_garbage(self) -> int:
         return self.seq_len + 1 - len(self._text("0" * self.n_digits, 0, 0))
 
     def _text(self, key: str, before: int, after: int) -> str:
-        statement = f"The pass key is {key}"
-        return "\n".join([filler(before), f"{statement}.", filler(after), statement])
+        return f"{filler(before)}\nThe pass key is {key}.\n{filler(after)}\nThe pass key is {key}"
 
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the key and its place."""
@@ -135,10 +128,7 @@ class PasskeyShortStudy(RecallStudy):
     name = "passkey_short"
     about = "Does a model that is trained on it find a number in filler, beyond that length?"
     Settings = PasskeyShort
-    metrics: ClassVar = {
-        "acc": Quantity("higher", "%", "whole keys that are right at Nx the length", (0, 100)),
-        **STOPPED,
-    }
+    metrics: ClassVar = {"acc": share("whole keys that are right at Nx the length"), **STOPPED}
     keys = ("variant", "lr")
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
@@ -151,9 +141,9 @@ class PasskeyShortStudy(RecallStudy):
         """Draw accuracy against length."""
         caption = "Whole keys that are right against length: means, bars over all seeds."
         axes = ("length / training length", "right keys, %")
-        series, path = curves_of(best(results), "acc"), out / "accuracy.png"
         title = "Whole keys that are found beyond the training length"
-        return [Picture(caption, [curves(series, path, *axes, title=title)])]
+        drawn = curves(curves_of(best(results), "acc"), out / "accuracy.png", *axes, title=title)
+        return [Picture(caption, [drawn])]
 
 
 STUDY = PasskeyShortStudy()
