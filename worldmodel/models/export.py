@@ -1,8 +1,8 @@
 """Exported models: weights as safetensors beside their settings and a card, for others to load.
 
 A checkpoint holds the optimiser too and is a pickle; an exported model is a folder of
-``model.safetensors``, ``config.json`` (the settings, plain data, and the sha256 of the weights) and
-``README.md`` (the card), as model hubs hold them. ``save_pretrained`` and ``from_pretrained`` of
+``model.safetensors``, ``config.json`` (the settings, plain data, and the sha256 of these and of the
+weights) and ``README.md`` (the card), as model hubs hold them. ``save_pretrained`` and ``from_pretrained`` of
 :class:`worldmodel.models.base.GPTModel` write and read it,
 :func:`worldmodel.models.load.load_model` takes the folder as it takes a checkpoint, and
 :func:`write_checkpoint` makes a checkpoint of it for what reads nothing else.
@@ -114,6 +114,7 @@ def _contents(
     config = {
         "schema": SCHEMA,
         "settings": settings,
+        "settings_sha256": _settings_digest(settings),
         "sha256": hashlib.sha256(saved).hexdigest(),
         "provenance": provenance,
     }
@@ -129,12 +130,20 @@ def _contents(
     }
 
 
+def _settings_digest(settings: Mapping[str, Any]) -> str:
+    """Return the sha256 of settings, in whatever order they are written."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
 def read_config(folder: str | Path) -> dict[str, Any]:
-    """Return the settings, the sha256 of the weights and the provenance of an exported model.
+    """Return the settings, the checksums and the provenance of an exported model.
+
+    Weights fit many settings: those of LSSAR with one exponent load under another. So settings are
+    checked too; older exports hold no checksum of them.
 
     Raises:
         FileNotFoundError: There are none.
-        ValueError: They are damaged, of another schema or no plain data.
+        ValueError: They are damaged or changed, of another schema or no plain data.
     """
     path = Path(folder) / CONFIG
     try:
@@ -152,6 +161,12 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if "attention" not in config["settings"]:  # else the model would be softmax, unasked
         raise ValueError(f"{path}: its settings name no attention")
     check_plain(path, {"hyper_parameters": config["settings"]})
+    stated = config.get("settings_sha256")
+    if stated is not None and stated != _settings_digest(config["settings"]):
+        raise ValueError(
+            f"{path}: its settings are not those that the weights were trained with (their sha256 "
+            "is not settings_sha256); take another copy"
+        )
     return dict(config)
 
 

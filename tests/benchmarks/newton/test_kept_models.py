@@ -60,13 +60,36 @@ def test_every_one_loads(path):
     ids=str,
 )
 def test_weights_of_other_settings_are_refused_in_one_line(tmp_path, changed, message):
-    model = shutil.copytree(RUN / "models/softmax-world-model-0", tmp_path / "model")
-    config = json.loads((model / CONFIG).read_text())
-    config["settings"] |= changed
-    (model / CONFIG).write_text(json.dumps(config))
+    model = _changed(tmp_path, "softmax-world-model-0", changed, checksum=False)
     with pytest.raises(ValueError, match=message) as refused:
         load_model(model)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("lssar-p-15-head-0", {"attention_args": {"p": 3.0}}),
+        ("softmax-head-0", {"n_head": 4, "head_dim": 16}),
+        ("softmax-head-0", {"norm": "rms"}),
+    ],
+)
+def test_settings_that_the_weights_fit_but_were_not_trained_with_are_refused(
+    tmp_path, name, changed
+):
+    with pytest.raises(ValueError, match="not those that the weights were trained with"):
+        load_model(_changed(tmp_path, name, changed))
+
+
+def _changed(tmp_path, name, settings, checksum=True):
+    """Return a copy of a kept model with other settings; an older export has no checksum of them."""
+    model = shutil.copytree(RUN / "models" / name, tmp_path / "model")
+    config = json.loads((model / CONFIG).read_text())
+    config["settings"] |= settings
+    if not checksum:
+        del config["settings_sha256"]
+    (model / CONFIG).write_text(json.dumps(config))
+    return model
 
 
 @pytest.mark.full
