@@ -82,7 +82,7 @@ def test_settings_that_the_weights_fit_but_were_not_trained_with_are_refused(
 
 
 def _changed(tmp_path, name, settings, checksum=True):
-    """Return a copy of a kept model with other settings; an older export has no checksum of them."""
+    """Return a copy of a kept model with other settings, without their checksum if it is older."""
     model = shutil.copytree(RUN / "models" / name, tmp_path / "model")
     config = json.loads((model / CONFIG).read_text())
     config["settings"] |= settings
