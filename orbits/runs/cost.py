@@ -30,6 +30,8 @@ from orbits.runs.result import Result
 TABLE = Path(__file__).with_name("cpu_seconds.yaml")
 STEPS = "steps"
 """The size to which the seconds are proportional; all others must be as they were."""
+PROPORTIONAL = (STEPS, "batch_size", "seq_len")
+"""Sizes to which the seconds of another size are taken to be proportional."""
 WORDS = ("backend", "engine", "mode", "problem", "task")
 """Arguments that are words, and of which the time depends."""
 NO_SIZES = (
@@ -51,24 +53,38 @@ class Estimate:
     Attributes:
         seconds: CPU seconds of the reference machine.
         measured: Whether its variant was measured; if not, it counts as the dearest that was.
+        same_size: Whether its size was measured; if not, it counts as the nearest that was.
     """
 
     seconds: float
     measured: bool
+    same_size: bool = True
 
 
 def of(cell: Cell) -> Estimate | None:
-    """Return what a cell will take; None where none of its kind and size was measured."""
+    """Return what a cell will take; None where none of its kind was measured."""
     plain = sizes(json.loads(json.dumps(dict(cell.arguments))))
     rows = _table().get(f"{cell.case.study}/{cell.case.kind}", ())
-    like = [row for row in rows if _same(row["sizes"], plain)]
-    if not like:
+    rows = [row for row in rows if (STEPS in row["sizes"]) == (STEPS in plain)]
+    like = [row for row in rows if not _differing(row["sizes"], plain)]
+    if not rows:
         return None
     variant = str(cell.case.variant)
-    row = max(like, key=lambda x: (variant in x["seconds"], -len(x["sizes"].keys() ^ plain.keys())))
+
+    def nearness(row: Mapping[str, Any]) -> tuple[int, bool, int]:
+        known = row["sizes"]
+        return (
+            -len(_differing(known, plain)),
+            variant in row["seconds"],
+            -len(known.keys() ^ plain.keys()),
+        )
+
+    row = max(rows, key=nearness)
     seconds = row["seconds"].get(variant, max(row["seconds"].values()))
-    scale = plain[STEPS] / row["sizes"][STEPS] if STEPS in plain else 1.0
-    return Estimate(seconds * scale, variant in row["seconds"])
+    for name in (STEPS,) if like else PROPORTIONAL:
+        if name in plain and row["sizes"].get(name):
+            seconds *= plain[name] / row["sizes"][name]
+    return Estimate(seconds, variant in row["seconds"], bool(like))
 
 
 def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
@@ -89,6 +105,8 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
         lines.append(f"  {'in all':40s} {_words(found)}")
     if any(each is not None and not each.measured for each in found):
         lines.append("* of variants that were not measured; each counts as the dearest that was")
+    if any(each is not None and not each.same_size for each in found):
+        lines.append("~ of sizes that were not measured; each counts as the nearest that was")
     if any(each is not None for each in found):
         lines.append("CPU minutes are those of one core of the machine of the kept results")
     return "\n".join(lines)
@@ -96,33 +114,43 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
 
 def _words(found: Sequence[Estimate | None]) -> str:
     known = [each for each in found if each is not None]
-    other = sum(not each.measured for each in known)
+    marks = (
+        (sum(not each.measured for each in known), "*"),
+        (sum(not each.same_size for each in known), "~"),
+    )
     words = f"{len(found):5d} cells  "
     if known:
         words += f"{sum(each.seconds for each in known) / 60:9.1f} CPU minutes"
-    if other:
-        words += f" ({other} *)"
+    if told := ", ".join(f"{count} {mark}" for count, mark in marks if count):
+        words += f" ({told})"
     if unknown := len(found) - len(known):
-        words += f"{' and ' if known else ''}unknown: {unknown} cells of a size never measured"
+        words += f"{' and ' if known else ''}unknown: {unknown} cells of a kind never measured"
     return words
 
 
 def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that decide what a cell takes, by their last name.
 
-    These are whole numbers, switches, the lengths of lists and a few words (``WORDS``).
+    These are whole numbers, switches, the lengths of lists and a few words (``WORDS``); of several
+    of one name the largest, in whatever order they are written.
     """
     found: dict[str, Any] = {}
-    for name, value in arguments.items():
+    for name, value in sorted(arguments.items()):
         if name in NO_SIZES or name.endswith(("_seed", "_seeds")):
             continue
         if isinstance(value, Mapping):
-            found |= sizes(value)
+            nested = sizes(value)
+            shared = nested.keys() & found.keys()
+            found |= nested | {each: _larger(found[each], nested[each]) for each in shared}
         elif isinstance(value, list | tuple):
-            found[name] = len(value)
+            found[name] = _larger(found.get(name, 0), len(value))
         elif isinstance(value, int) or (name in WORDS and isinstance(value, str)):
-            found[name] = value
+            found[name] = _larger(found.get(name, value), value)
     return found
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return other if isinstance(one, str) or isinstance(other, str) else max(one, other)
 
 
 def calibrate(results: Iterable[Result]) -> list[dict[str, Any]]:
@@ -152,14 +180,13 @@ def _on_cpu(result: Result) -> bool:
     return str(result.manifest.get("device", "cpu")).startswith("cpu")
 
 
-def _same(measured: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Return whether a cell has the size of one that was measured, up to its steps.
+def _differing(measured: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """Return in which sizes a cell differs from one that was measured, its steps left out.
 
     Arguments that only one of them has are of an earlier or a later version and decide nothing.
     """
     shared = measured.keys() & asked.keys() - {STEPS}
-    equal = all(measured[name] == asked[name] for name in shared)
-    return equal and (STEPS in measured) == (STEPS in asked)
+    return [name for name in shared if measured[name] != asked[name]]
 
 
 @functools.cache

@@ -45,11 +45,11 @@ def _table(tmp_path, monkeypatch):
         (cell(steps=250, width=8, seeds=[0, 1]), cost.Estimate(150.0, True)),
         (cell("b", steps=50, width=8), cost.Estimate(60.0, True)),
         (cell("c"), cost.Estimate(120.0, False)),
-        (cell(steps=100, width=16), None),
+        (cell(steps=200, width=16), cost.Estimate(120.0, True, same_size=False)),
         (cell(width=8), None),
         (cell(kind="search", steps=1), None),
         (cell(kind="read", n=[1, 2, 3]), cost.Estimate(3.0, True)),
-        (cell(kind="read", n=[1, 2]), None),
+        (cell(kind="read", n=[1, 2]), cost.Estimate(3.0, True, same_size=False)),
     ],
 )
 def test_a_cell_costs_what_its_like_took(asked, expected):
@@ -63,6 +63,8 @@ def test_a_summary_says_what_is_unknown_and_what_is_not_counted():
     assert "5.0 CPU minutes (1 *)\n" in text
     assert "5.0 CPU minutes (1 *) and unknown: 1 cells" in text
     assert "not measured" in text
+    assert "~" not in text
+    assert "1.0 CPU minutes (1 ~)" in cost.summary([cell(steps=100, width=9)], [])
     assert "CPU minutes" not in cost.summary(left[3:], left[3:])
 
 
