@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from attention.listing import brief, records, table
+from attention.listing import brief, called, records, table
 from attention.triton.tiles import SHARED
 
 
@@ -50,9 +50,7 @@ def _listed(options: argparse.Namespace) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    by_orrery = Path(sys.argv[0]).stem == "orrery"
-    prog = "orrery attention" if by_orrery else "python -m attention"
-    parser = _Parser(prog=prog, description="Attention variants.")
+    parser = _Parser(prog=called(), description="Attention variants.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     listing = commands.add_parser("ls", help="list the variants")
     form = listing.add_mutually_exclusive_group()

@@ -131,9 +131,15 @@ def unknown(name: str, choices: Sequence[str]) -> str:
     """Return the error about a name that is not one of the choices: near ones, or else all."""
     if near := difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65):
         meant = " or ".join(near)
-        listing = "`python -m attention ls` lists all"
-        return f"unknown attention {name!r}; did you mean {meant}? {listing}"
+        return f"unknown attention {name!r}; did you mean {meant}? `{called()} ls` lists all"
     return f"unknown attention {name!r}; choose from {', '.join(choices)}"
+
+
+def called() -> str:
+    """Return how this package's command is typed by someone who started the program as they did."""
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.name == "__main__.py" else program.stem
+    return "orrery attention" if name == "orrery" else "python -m attention"
 
 
 def mixer_rows() -> tuple[list[Row], list[str]]:

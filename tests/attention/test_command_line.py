@@ -7,7 +7,7 @@ import pytest
 
 import attention
 from attention.__main__ import main
-from attention.listing import COLUMNS, MIXERS
+from attention.listing import COLUMNS, MIXERS, unknown
 
 
 def test_every_variant_is_listed_with_its_properties(capsys, added):
@@ -94,3 +94,16 @@ def test_a_terminal_gets_names_arguments_and_a_sentence_in_its_width(monkeypatch
     assert max(map(len, lines)) <= 90
     assert {"softmax", "lssar", "zeros"} <= {line.split()[0] for line in lines if line}
     assert lines[-1].startswith("ls --markdown or --json has formulas")
+
+
+@pytest.mark.parametrize(
+    ("started", "typed"),
+    [
+        ("/usr/bin/orrery", "orrery attention"),
+        ("/src/orrery/__main__.py", "orrery attention"),
+        ("/src/attention/__main__.py", "python -m attention"),
+    ],
+)
+def test_a_command_is_named_as_it_was_typed(started, typed, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [started])
+    assert f"`{typed} ls` lists all" in unknown("softmx", ["softmax"])
