@@ -74,6 +74,11 @@ def test_a_key_before_a_word_that_changes_its_class_is_not_refused():
         checks.check(["--data=TextData", "--data.n_train=3"], data)
 
 
+@pytest.mark.parametrize("chosen", ["{class_path: TextModel}", "TextModel.yaml", "my.TextModle"])
+def test_a_class_in_a_file_in_settings_or_from_elsewhere_is_not_refused(chosen):
+    checks.check([f"--model={chosen}", "--model.zzz=3", "--model.n_layer=many"], {"model": chosen})
+
+
 def test_a_key_of_a_class_that_is_not_known_is_refused_when_it_is_a_misspelling_alone():
     checks.check(["--data.zzz=3", "--data.batch_size=many"], {})
     with pytest.raises(ValueError, match=r"did you mean --data\.batch_size\?"):

@@ -52,7 +52,8 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
     """
     for group, names in signatures.CLASSES.items():
         chosen = classes.get(group, "")
-        if "." not in chosen and not signatures.class_of(group, chosen) and near(chosen, names):
+        ours = signatures.class_of(group, chosen)
+        if chosen.isidentifier() and not ours and near(chosen, names):  # else a path, or settings
             raise unknown(f"{group} class", chosen, names)
     for place, word in enumerate(arguments):
         flag, equals, text = word.partition("=")
