@@ -16,7 +16,8 @@ from typing import Any
 from attention.listing import check_name
 from orbits.runs.choices import unknown
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
-from worldmodel import configurations, from_checkpoint, from_files, keys
+from worldmodel import configurations, from_checkpoint, from_files
+from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
 from worldmodel.probes import names
 
@@ -53,13 +54,14 @@ CONFIG is a YAML file, or the name of one that comes with the package: {configur
 `--ckpt_path CKPT` names the checkpoint to evaluate, or the training to resume; a checkpoint that
 is evaluated brings its own configuration.
 `{fit} --help-all` lists the keys of the trainer (it takes seconds),
-`{command} --model.help CLASS` those of a model (NextTokenModel, ForceModel, StateModel, TextModel),
-`{command} --data.help CLASS` those of its data (OrbitData, TextData, ShardData), and
+`{command} --model.help CLASS` those of a model ({model}),
+`{command} --data.help CLASS` those of its data ({data}), and
 `{command} --print_config` all keys with their values."""
 
 TRAINING, EVALUATION = ("fit", "finetune"), ("validate", "test", "predict")
 LIGHTNING = (*TRAINING, *EVALUATION)
 HELP = ("-h", "--help")
+MORE = ("--model.help", "--data.help")
 MODULES = {
     "probe": "worldmodel.probes.command",
     "shards": "worldmodel.text.make_shards",
@@ -109,6 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         with one_line_errors(resumes=False):
             rest = configurations.found(rest)
+            if command in LIGHTNING and (page := _help(command, rest)):
+                print(page)
+                return
             if command in EVALUATION:
                 rest = _spelt_out(command, rest)
             _check(command, rest)
@@ -120,6 +125,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rest = from_checkpoint.fine_tuning(rest)
             rest = ["--help" if word == "--help-all" else word for word in rest]
             importlib.import_module("worldmodel.cli").main([command, *rest])
+
+
+def _help(command: str, arguments: Sequence[str]) -> str | None:
+    """Return the help on a model or its data, if that is asked for and needs no import."""
+    if not any(word.partition("=")[0] in MORE for word in arguments):
+        return None
+    make = importlib.import_module("worldmodel.keys.help").page
+    return make(command, arguments, _settings(command, arguments)[1])
 
 
 def _overview() -> str:
@@ -137,7 +150,8 @@ def _overview() -> str:
 
 def _keys(command: str) -> str:
     known, fit = ", ".join(configurations.names()), called("worldmodel fit")
-    return KEYS.format(configurations=known, fit=fit, command=command)
+    classes = {group: ", ".join(names) for group, names in signatures.CLASSES.items()}
+    return KEYS.format(configurations=known, fit=fit, command=command, **classes)
 
 
 def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
@@ -164,20 +178,7 @@ def _check(command: str, arguments: Sequence[str]) -> None:
     """Refuse an unknown command, and files and names that are not there."""
     if command not in LIGHTNING and not command.startswith("-"):
         raise unknown("command", command, ABOUT)
-    parser = OneLineParser(add_help=False)
-    parser.add_argument("-c", "--config", action="append", default=[])
-    for key in CHECKED:
-        group, _, name = key.rpartition(".")
-        spellings = {f"--{key}", f"--{group}.init_args.{name}" if group else f"--{key}"}
-        spellings |= {SHORT[key]} if key in SHORT else set()
-        parser.add_argument(*spellings, dest=key, default=argparse.SUPPRESS)
-    flags = vars(parser.parse_known_args(arguments)[0])
-    values: dict[str, Any] = {}
-    configured = flags.pop("config")
-    for path in configured:
-        if ":" not in path:  # or it is a configuration itself, or a URL
-            values |= configurations.settings(path, CHECKED)
-    values = {key: value for key, value in (values | flags).items() if value not in (None, "null")}
+    values, classes, configured = _settings(command, arguments)
     checkpoints = ["ckpt_path"]
     if command in TRAINING and "ckpt_path" not in values:
         checkpoints += ["pretrained", "model.pretrained"]
@@ -192,8 +193,7 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         raise FileNotFoundError(f"{text}: no such file{hint}")
     if "model.attention" in values:
         check_name(values["model.attention"])
-    classes = {group: str(values.get(f"{group}.class_path", "")) for group in ("model", "data")}
-    keys.check(arguments, classes)
+    checks.check(arguments, classes)
     _check_logger(str(values.get(LOGGER, "")))
     if configured or any(map(_needs_no_model, arguments)):
         return
@@ -206,6 +206,36 @@ def _check(command: str, arguments: Sequence[str]) -> None:
             "a file, or from "
             f"{', '.join(configurations.names())}"
         )
+
+
+def _settings(
+    command: str, arguments: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """Return the values of the keys that are checked, the classes chosen, and configurations."""
+    parser = OneLineParser(add_help=False)
+    parser.add_argument("-c", "--config", action="append", default=[])
+    for key in CHECKED:
+        group, _, name = key.rpartition(".")
+        spellings = {f"--{key}", f"--{group}.init_args.{name}" if group else f"--{key}"}
+        spellings |= {SHORT[key]} if key in SHORT else set()
+        parser.add_argument(*spellings, dest=key, default=argparse.SUPPRESS)
+    flags = vars(parser.parse_known_args(arguments)[0])
+    values: dict[str, Any] = {}
+    configured = flags.pop("config")
+    inline = any(":" in path for path in configured)  # a configuration itself, or a URL
+    chosen: dict[str, Any] = {}
+    for path in configured:
+        if ":" not in path:
+            found = configurations.settings(path, CHECKED)
+            values |= found
+            chosen |= {key: value for key, value in found.items() if value is not None}
+    # What is not read here may choose a class too.
+    chosen = flags if inline else chosen | flags
+    classes = {group: str(chosen.get(f"{group}.class_path", "")) for group in signatures.CLASSES}
+    if not classes["data"] and command in TRAINING and not inline:
+        classes["data"] = signatures.CLASSES["data"][0]
+    values = {key: value for key, value in (values | flags).items() if value not in (None, "null")}
+    return values, classes, configured
 
 
 def _check_logger(kind: str) -> None:
@@ -224,7 +254,7 @@ def _check_model(path: str) -> None:
 
 def _needs_no_model(word: str) -> bool:
     """Tell whether a flag names the model itself, or asks for help alone."""
-    flags = ("--model", "--model.class_path", "--help-all", "--model.help", "--data.help")
+    flags = ("--model", "--model.class_path", "--help-all", *MORE)
     return word.partition("=")[0] in (*flags, "--print_config")
 
 

@@ -25,6 +25,7 @@ from worldmodel.data.orbits import OrbitData
 from worldmodel.data.sequences import SequenceData
 from worldmodel.data.shards import ShardData
 from worldmodel.data.text import CorpusData, TextData
+from worldmodel.keys.signatures import LINKED
 from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import (
     KEYWORDS,
@@ -45,8 +46,6 @@ from worldmodel.training.terminal import quieten, tell_predicted, tell_trained, 
 
 TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others evaluate a trained model."""
-LINKED = ("protocol", "protocol_args", "tokenizer")
-"""Arguments of the data that the model takes from them."""
 NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
 """PyTorch's messages about limits of the machine, which are no faults of the program."""
 MODELS = (NextTokenModel, ForceModel, StateModel, TextModel)

@@ -78,6 +78,8 @@ def settings(path: str, keys: Sequence[str]) -> dict[str, str | None]:
     for key in keys:
         value = content
         for part in key.split("."):
+            if part == "class_path" and isinstance(value, str):
+                break  # the class alone stands in its place
             if isinstance(value, dict) and part not in value:
                 value = value.get("init_args")
             value = value.get(part) if isinstance(value, dict) else None

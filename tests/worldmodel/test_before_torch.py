@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worldmodel import keys
+from worldmodel.keys import checks
 
 ROOT = Path(__file__).parents[2]
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "words",
     [
-        *("--help", "fit --help"),
+        *("--help", "fit --help", "fit -c force --model.help", "finetune --data.help=TextData"),
         *(pytest.param(f"{name} --help", marks=pytest.mark.full) for name in ("probe", "shards")),
     ],
 )
@@ -85,14 +85,52 @@ MISSING = [
 ]
 
 
-def test_what_is_not_there_is_refused_before_torch_is_imported(tmp_path):
+WRONG = [
+    ("fit -c pretrain --trainer.max_steps=abc", "trainer.max_steps must be a whole number, got 'a"),
+    ("fit -c text --trainer.precision 17", "unknown trainer.precision '17'; choose from 64, 32,"),
+    (
+        "fit -c pretrain --trainer.accelerator=gpux",
+        "unknown trainer.accelerator 'gpux'; did you mean gpu?",
+    ),
+    ("fit -c pretrain --trainer.devices=all", "trainer.devices must be auto, a number of devices"),
+    (
+        "fit -c pretrain --trainer.gradient_clip_val=x",
+        "trainer.gradient_clip_val must be a number or null, got 'x'",
+    ),
+    ("fit -c pretrain --trainer.zzz=3", "unknown key 'trainer.zzz'; choose from accelerator, ac"),
+    (
+        "fit -c pretrain --data.protocol=identifable",
+        "unknown data.protocol 'identifable'; did you mean identifiable?",
+    ),
+    (
+        "fit -c pretrain --data.law=newton",
+        "unknown key 'data.law'; did you mean --data.protocol_args.law?",
+    ),
+    ("fit -c pretrain --data.protocol_args={law:newton}", "data.protocol_args must be of the form"),
+    ("fit -c pretrain --data.protocol_args.law=newtn", "unknown law 'newtn'; did you mean newton?"),
+    ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
+    ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
+    ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),
+    ("fit -c pretrain --model.lr=fast", "model.lr must be a number, got 'fast'"),
+    ("fit --model TextModel --data=TextData --model.tied=maybe", "model.tied must be true or f"),
+    (
+        "fit -c pretrain --model.init_args.optimizer=adam",
+        "unknown model.optimizer 'adam'; did you mean adamw? choose from muon, adamw",
+    ),
+    ("fit --model=NextTokenModle", "unknown model class 'NextTokenModle'; did you mean NextTok"),
+    ("fit --data.help TextDta", "unknown data class 'TextDta'; did you mean TextData?"),
+]
+
+
+@pytest.mark.parametrize("refusals", [MISSING, WRONG], ids=["missing", "wrong"])
+def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
     code = f"""
 import sys
 from worldmodel.__main__ import LOGGERS, main
 LOGGERS["AbsentLogger"] = ("absent_package",)
-for command, _ in {MISSING!r}:
+for command, _ in {refusals!r}:
     sys.argv = ["worldmodel", *command.replace("CONFIG", {str(tmp_path)!r}).split()]
     try:
         main()
@@ -103,13 +141,13 @@ for command, _ in {MISSING!r}:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
-    for line, (command, message) in zip(lines, MISSING, strict=True):
+    for line, (command, message) in zip(lines, refusals, strict=True):
         assert line.startswith(f"error: {message}"), command
 
 
 def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
     near = ["--model.n_heads=3"]
     with pytest.raises(ValueError, match=r"did you mean --model\.n_head"):
-        keys.check(near, {"model": "worldmodel.models.orbit.ForceModel"})
-    keys.check(near, {"model": "their_package.Model"})
-    keys.check(["--optimizer.momentun=0.9", "--trainer.callbacks+=RichProgressBar"], {})
+        checks.check(near, {"model": "worldmodel.models.orbit.ForceModel"})
+    checks.check(near, {"model": "their_package.Model"})
+    checks.check(["--optimizer.momentun=0.9", "--trainer.callbacks+=RichProgressBar"], {})

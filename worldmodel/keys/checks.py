@@ -1,0 +1,131 @@
+"""Keys of the command line, refused where they or their values are wrong before torch is imported.
+
+What a model, its data or the trainer takes is read from their sources
+(:mod:`worldmodel.keys.signatures`). What is not known, as of a class from elsewhere, is left to
+Lightning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from orbits.runs.choices import near, unknown
+from orbits.runs.deferred import deferred
+from worldmodel.configurations import FLAGS
+from worldmodel.keys import signatures
+from worldmodel.keys.signatures import FOLDERS
+
+GROUPS = (
+    "model",
+    "data",
+    "trainer",
+    "optimizer",
+    "lr_scheduler",
+    "save_last_step",
+    "stop_between_steps",
+)
+"""What a flag with a dot in it begins with."""
+PLAIN = (
+    *("config", "help", "help-all", "print_config", "seed_everything", *GROUPS),
+    *("ckpt_path", "pretrained", "return_predictions", "verbose", "weights_only"),
+)
+"""Flags without a dot, of all commands of Lightning."""
+NEAR = 0.75
+"""Least similarity, as difflib has it, of a misspelt key and the one that was meant."""
+ARGUMENTS, OVERRIDES = "init_args", "protocol_args"
+OF_ANY_CLASS = (ARGUMENTS, "class_path", "dict_kwargs", "help")
+check_value = deferred("worldmodel.keys.values:check")
+check_override = deferred("worldmodel.keys.values:check_override")
+is_override = deferred("worldmodel.keys.values:is_override")
+
+
+def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
+    """Refuse a flag whose group there is not, whose key its class does not take, or whose value.
+
+    Args:
+        arguments: The words of a command line.
+        classes: Names of classes that were chosen, by group; what one from elsewhere takes is not
+            known. Where none is named, a key is refused if it is a misspelling of another.
+
+    Raises:
+        ValueError: There is one; the message names what may have been meant.
+    """
+    for group, names in signatures.CLASSES.items():
+        chosen = classes.get(group, "")
+        ours = signatures.class_of(group, chosen)
+        if chosen.isidentifier() and not ours and near(chosen, names):  # else a path, or settings
+            raise unknown(f"{group} class", chosen, names)
+    for place, word in enumerate(arguments):
+        flag, equals, text = word.partition("=")
+        key = flag.removeprefix("--").rstrip("+")
+        group, dot, rest = key.partition(".")
+        if not word.startswith("--") or key in PLAIN:
+            continue
+        if not dot:
+            also = [f"{x}.{key}" for x in FOLDERS if key in signatures.known(x)]
+            _refuse(key, also or near(key, PLAIN))
+        elif group not in GROUPS:
+            begin = f" keys begin with {', '.join(GROUPS)}"
+            _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], begin)
+        elif _parts(key)[1] not in OF_ANY_CLASS:
+            chosen = classes.get(group, "")
+            kind = _settled(group, chosen, arguments[place + 1 :])
+            if kind is not None:
+                value = text if equals else next(iter(arguments[place + 1 : place + 2]), "--")
+                is_one = not value.startswith("--") and not flag.endswith("+")  # as += appends
+                _check(key, kind, value if is_one else None)
+            elif not chosen or signatures.class_of(group, chosen):
+                _check_spelling(key)
+
+
+def _settled(group: str, chosen: str, later: Sequence[str]) -> str | None:
+    """Return the class that takes a key, if it is one of ours that no later word changes."""
+    if group == "trainer":
+        return "Trainer"
+    changes = (*FLAGS, f"--{group}", f"--{group}.class_path")
+    if any(word.partition("=")[0] in changes for word in later):
+        return None
+    return signatures.class_of(group, chosen)
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    """Return the group of a key, the argument of its class, and what lies in that."""
+    group, _, rest = key.partition(".")
+    name, _, inner = rest.removeprefix(f"{ARGUMENTS}.").partition(".")
+    return group, name, inner
+
+
+def _check(key: str, kind: str, text: str | None) -> None:
+    """Refuse a key that a class does not take, and a value that the key does not."""
+    group, name, inner = _parts(key)
+    taken = signatures.keys(group, kind)
+    if not taken:
+        return
+    if name not in taken:
+        meant = [f"{group}.{each}" for each in near(name, sorted(taken), NEAR)]
+        if OVERRIDES in taken and group == "data" and is_override(name):
+            meant = [f"{group}.{OVERRIDES}.{name}"]
+        others = [f"{x}.{name}" for x in FOLDERS if x != group and name in signatures.known(x)]
+        choices = f" choose from {', '.join(sorted(taken))}"
+        _refuse(key, meant or others, "" if meant or others else choices)
+    elif inner:
+        if (group, name) == ("data", OVERRIDES):
+            check_override(inner, text)
+    elif text is not None:
+        check_value(group, name, taken[name], text)
+
+
+def _check_spelling(key: str) -> None:
+    """Refuse a key that is a misspelling of one of any class of its group."""
+    group, name, _ = _parts(key)
+    known = signatures.known(group)
+    meant = [f"{group}.{each}" for each in near(name, sorted(known), NEAR)]
+    if name not in known and meant:
+        _refuse(key, meant)
+
+
+def _refuse(key: str, meant: Sequence[str], choices: str = "") -> None:
+    """Refuse a key, if it is known which one was meant or it cannot be any."""
+    if meant or choices:
+        hint = f"; did you mean --{meant[0]}?" if meant else ";"
+        raise ValueError(f"unknown key {key!r}{hint}{choices}")

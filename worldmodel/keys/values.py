@@ -1,0 +1,170 @@
+"""Values of the command line, judged as Lightning's parser will, which torch need not wait for."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from argparse import ArgumentError
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, Optional, Union
+
+import jsonargparse
+import yaml
+
+from orbits import laws, protocols
+from orbits.runs.choices import check_choice, near, unknown
+from orbits.runs.cli import called
+from worldmodel.keys.signatures import Key, aliases
+
+PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "dict": dict, "list": list}
+GENERIC: Mapping[str, Any] = {"dict": dict, "list": list}
+WORDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    dict: "of the form {key: value}",
+    list: "a list",
+    type(None): "null",
+}
+NULL = ("null", "Null", "NULL", "~")
+ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
+"""Names of Lightning; a package may bring its own."""
+NEAR = 0.75
+"""Least similarity, as difflib has it, of a misspelt accelerator and the one that was meant."""
+
+
+def check(group: str, name: str, key: Key, text: str) -> None:
+    """Refuse a value that the type of its key does not take, or that names nothing.
+
+    Args:
+        group: What the key belongs to: model, data or trainer.
+        name: The key.
+        key: What the source says of it.
+        text: The value, as it was typed.
+
+    Raises:
+        ValueError: It is refused; the message names what may stand there.
+    """
+    taken = _type(key.annotation, aliases(group))
+    if not _takes(taken, text):
+        members = list(_members(taken))
+        choices = [str(each) for each in members if isinstance(each, str | int)]
+        if choices and len(choices) == sum(each is not type(None) for each in members):
+            raise unknown(f"{group}.{name}", text, dict.fromkeys(choices))
+        kinds = " or ".join(
+            _word(each) for each in members if each is not int or float not in members
+        )
+        raise ValueError(f"{group}.{name} must be {kinds}, got {text!r}")
+    if (group, name) in NAMED:
+        NAMED[group, name](f"{group}.{name}", text)
+
+
+def type_text(group: str, key: Key) -> str:
+    """Return the type of a key in a few words, with the choices if they are few."""
+    written = ast.unparse(key.annotation) if key.annotation else "any"
+    if written == "AttentionName":
+        return f"name of `{called('attention ls')}`"
+    members = _members(_type(key.annotation, aliases(group)))
+    names = {type(None): "null", Any: "any"}
+    return " | ".join(
+        names.get(each, each.__name__ if isinstance(each, type) else str(each)) for each in members
+    )
+
+
+def is_override(name: str) -> bool:
+    """Tell whether a name is one of a protocol's overrides."""
+    return name in protocols.OVERRIDES
+
+
+def check_override(name: str, text: object) -> None:
+    """Refuse an override of a protocol that there is not, or a law.
+
+    Raises:
+        ValueError: There is no such override, or no such law; the message lists the choices.
+    """
+    check_choice("protocol key", name, protocols.OVERRIDES)
+    if name == "law" and isinstance(text, str) and text.isidentifier() and text != "null":
+        laws.get(text)
+
+
+def _takes(taken: Any, text: str) -> bool:
+    """Tell whether a type takes a value, by the parser that Lightning has."""
+    if not {Any, str}.isdisjoint(_members(taken)):
+        return True
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("--value", type=taken, sub_configs=True)
+    try:
+        parser.parse_args([f"--value={text}"])
+    except ArgumentError:
+        return False
+    return True
+
+
+def _type(node: ast.expr | None, named: Mapping[str, ast.expr]) -> Any:
+    """Return the type that an annotation means; Any where this is not known."""
+    inner = functools.partial(_type, named=named)
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return PLAIN[name] if name in PLAIN else inner(named.get(name))
+        case ast.BinOp(left=left, right=right, op=ast.BitOr()):
+            return Union[inner(left), inner(right)]  # noqa: UP007
+        case ast.Subscript(value=ast.Name(id=outer), slice=index):
+            several = index.elts if isinstance(index, ast.Tuple) else [index]
+            if outer == "Literal" and all(isinstance(each, ast.Constant) for each in several):
+                return Literal[tuple(ast.literal_eval(each) for each in several)]
+            if outer == "Optional":
+                return Optional[inner(index)]  # noqa: UP045
+            if outer == "Union":
+                return Union[tuple(map(inner, several))]  # noqa: UP007
+            if outer in GENERIC:
+                return GENERIC[outer][tuple(map(inner, several))]
+    return Any
+
+
+def _members(taken: Any) -> Iterator[Any]:
+    """Yield the types, and the constants, that a type is made of."""
+    origin, arguments = getattr(taken, "__origin__", None), getattr(taken, "__args__", ())
+    if origin is Literal:
+        yield from arguments
+    elif origin is Union:
+        for each in arguments:
+            yield from _members(each)
+    else:
+        yield origin or taken
+
+
+def _word(member: Any) -> str:
+    return WORDS.get(member, str(member)) if isinstance(member, type) else str(member)
+
+
+def _accelerator(what: str, text: str) -> None:
+    if text not in ACCELERATORS and near(text, ACCELERATORS, NEAR):
+        raise unknown(what, text, ACCELERATORS)
+
+
+def _counted(what: str, text: str, form: str, words: tuple[str, ...]) -> None:
+    """Refuse a text without any digit."""
+    if text not in words and not any(map(str.isdigit, text)):
+        raise ValueError(f"{what} must be {form}, got {text!r}")
+
+
+def _overrides(_: str, text: str) -> None:
+    content = yaml.safe_load(text)
+    for name, value in content.items() if isinstance(content, dict) else ():
+        check_override(str(name), value)
+
+
+NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
+    ("data", "protocol"): lambda what, text: check_choice(what, text, protocols.names()),
+    ("data", "protocol_args"): _overrides,
+    ("trainer", "accelerator"): _accelerator,
+    ("trainer", "devices"): functools.partial(
+        _counted, form="auto, a number of devices or a list of their indices", words=("auto",)
+    ),
+    ("trainer", "val_check_interval"): functools.partial(
+        _counted, form="steps, a share of an epoch or a time DD:HH:MM:SS", words=NULL
+    ),
+}
+"""What a text must be where the type does not say it."""
