@@ -2,8 +2,8 @@
 
 A checkpoint holds the optimiser too and is a pickle; an exported model is a folder of
 ``model.safetensors``, ``config.json`` (the settings, plain data, and the sha256 of these and of the
-weights) and ``README.md`` (the card), as model hubs hold them. ``save_pretrained`` and ``from_pretrained`` of
-:class:`worldmodel.models.base.GPTModel` write and read it,
+weights) and ``README.md`` (the card), as model hubs hold them. ``save_pretrained`` and
+``from_pretrained`` of :class:`worldmodel.models.base.GPTModel` write and read it,
 :func:`worldmodel.models.load.load_model` takes the folder as it takes a checkpoint, and
 :func:`write_checkpoint` makes a checkpoint of it for what reads nothing else.
 """
