@@ -190,7 +190,7 @@ def _questions(options: argparse.Namespace) -> None:
 
 def _site(options: argparse.Namespace) -> None:
     index = build_site(options.out, options.folders, packages(*ELSEWHERE), kept=not options.only)
-    print(f"open {index}")
+    print(f"written {options.out}\nnext: open {index} in a browser")
 
 
 def _coverage(options: argparse.Namespace) -> None:
