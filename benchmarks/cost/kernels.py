@@ -130,8 +130,10 @@ class Kernels(Study):
                 said.setdefault(kind, {})[result.case.variant] = times
         if not said:
             return ()
-        times_of = "; ".join(f"{kind} {span(each, rows='variants')}" for kind, each in said.items())
-        said_of = f"Time of forward and backward, {length:,} tokens, over that of PyTorch's softmax"
+        times_of = "; ".join(
+            f"{kind}: {span(each, rows='variants')}" for kind, each in said.items()
+        )
+        said_of = f"Time of forward and backward, {length:,} tokens, over PyTorch's softmax"
         return [f"{said_of} ({floor}): {times_of}."]
 
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
