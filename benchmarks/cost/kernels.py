@@ -7,6 +7,7 @@ them, and the most wanted first, so that what no time is left for is least wante
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.study import Study
 from orbits.runs.table import Table
+from orbits.runs.verdict import span
 
 MODES = ("training", "forward", "backward")
 """Forward and backward; forward without a gradient; backward alone, of a graph that is kept."""
@@ -101,35 +103,38 @@ class Kernels(Study):
         over = (*FLOORS[device], OURS[device])
         keys = ("backend", "variant", "mode", "length", "head_dim")
         kinds = dict.fromkeys(x.case.setting["backend"] for x in results)
+        more = {"roofline": ("roofline", ".2f")}
+        calls = comparison.table("Calls", results, keys, bases, over, more)
+        length = _asked([result for result, _ in _trained(results)])
+        asked = [("training", length, backend) for backend in over]
+        front = [
+            place
+            for place, x in enumerate(result for result in results if result.ok)
+            if tuple(map(x.case.get, ("mode", "length", "backend"))) in asked
+        ]
         return [
-            comparison.table(
-                "Calls", results, keys, bases, over, {"roofline": ("roofline", ".2f")}
-            ),
+            dataclasses.replace(calls, front=front),
             Table.of_text("Backends", ("backend", "what"), [(x, BACKENDS[x]) for x in kinds]),
         ]
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
         """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
         floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
-        trained = [
-            (x, str(x.case.get("backend")), times)
-            for x in results
-            if x.ok and x.case.get("mode") == "training"
-            if (times := comparison.ratio(x, bases(x, results).get(floor), "seconds"))
-        ]
-        # The plain operations have no memory for the longest sequences.
-        plain = [x.case.get("length") for x, backend, _ in trained if backend == "eager"]
-        length = max(plain or [x.case.get("length") for x, _, _ in trained], default=None)
-        said: dict[str, list[str]] = {}
-        for result, backend, times in trained:
+        trained = _trained(results)
+        length = _asked([result for result, _ in trained])
+        said: dict[str, dict[str, float]] = {}
+        for result, times in trained:
+            backend = result.case.get("backend")
             if result.case.get("length") == length and backend in (ours, "eager"):
                 kind = f"{backend} with {result.case.get('head_dim')} channels"
-                said.setdefault(kind, []).append(f"{result.case.variant} {times:.2f}")
+                said.setdefault(kind, {})[result.case.variant] = times
         if not said:
             return ()
-        times_of = "; ".join(f"{kind}: {', '.join(each)}" for kind, each in said.items())
-        unit = f"by the time of PyTorch's own kernel of softmax ({floor})"
-        return [f"Forward and backward of {length:,} tokens, {unit}: {times_of}."]
+        times_of = "; ".join(
+            f"{kind}: {span(each, rows='variants')}" for kind, each in said.items()
+        )
+        said_of = f"Time of forward and backward, {length:,} tokens, over PyTorch's softmax"
+        return [f"{said_of} ({floor}): {times_of}."]
 
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw time over SDPA's by length, a panel per head dim and a line per variant."""
@@ -175,6 +180,24 @@ def bases(result: Result, results: Sequence[Result]) -> Mapping[str, Result]:
         name: comparison.same_but(result, results, **each) for name, each in changes.items()
     }
     return {name: base for name, base in by_column.items() if base is not None}
+
+
+def _trained(results: Sequence[Result]) -> list[tuple[Result, float]]:
+    """Return the calls forward and backward with their times those of PyTorch's own kernel."""
+    floor = FLOORS[_device(results)][0]
+    return [
+        (result, times)
+        for result in results
+        if result.ok and result.case.get("mode") == "training"
+        if (times := comparison.ratio(result, bases(result, results).get(floor), "seconds"))
+    ]
+
+
+def _asked(trained: Sequence[Result]) -> int | None:
+    """Return the length that is spoken of: the plain operations' longest, or else the longest."""
+    # The plain operations have no memory for the longest sequences.
+    plain = [x.case.get("length") for x in trained if x.case.get("backend") == "eager"]
+    return max(plain or [x.case.get("length") for x in trained], default=None)
 
 
 def _device(results: Sequence[Result]) -> str:

@@ -25,7 +25,7 @@ from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Column, Table, Value, by_seed, number
-from orbits.runs.verdict import against, beside, shown
+from orbits.runs.verdict import against, beside, shown, span
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
 PEERS = (LINEAR, "patchtst", "itransformer")
@@ -174,7 +174,8 @@ class Forecasting(PaperStudy):
             floors = {name: seeds[None] for (name,), seeds in values.items() if None in seeds}
             if LINEAR not in rows:
                 continue
-            given = ", ".join(f"{name} {value:.3f}" for name, value in floors.items())
+            given = span({x: value for x, value in floors.items() if x != LAW}, ".3f")
+            given += f", {LAW} {floors[LAW]:.3f}" if LAW in floors else ""
             compared = beside(against(rows, LINEAR), LINEAR, ".3f")
             said.append(
                 f"{series}, {horizon} steps ahead, mean squared error: {LINEAR} "

@@ -13,6 +13,7 @@ from orbits import laws, shifts
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import mean_over_seeds
+from orbits.runs.verdict import MOST_NAMED
 from worldmodel.probes.implied.names import in_words
 
 OFF = ("first_error", "last_error", "own_law_error")
@@ -49,6 +50,8 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
     if max(every) > LITTLE:
         does = "by the law of their prompts" + " in part" * (min(every) < NEARLY_ALL)
     each = "; ".join(f"{name} {_ends(values)}" for name, values in shares.items())
+    if len(shares) > MOST_NAMED:
+        each = f"{_ends(every)} in {len(shares)} models"
     said = f"Models continue orbits {does}; of a change of that law they follow: {each}"
     tables = {x.world: x for mine in powers.values() for x in mine}
     pasted = [
@@ -60,10 +63,14 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         if kept := _kept(mine, found):
             alike.setdefault(kept, []).append(name)
     counts = [
-        f"{', '.join(names)} {'keep their' if names[1:] else 'keeps its'} world's law in {kept}"
+        f"{_who(names)} {'keep their' if names[1:] else 'keeps its'} world's law in {kept}"
         for kept, names in alike.items()
     ]
     return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
+
+
+def _who(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} models"
 
 
 def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:

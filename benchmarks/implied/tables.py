@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.implied import pairs
 from benchmarks.implied.names import BELIEVER, FITTED, MIDDLE
-from benchmarks.implied.scores import MODEL, Row, bins, laws_of, places, rows
+from benchmarks.implied.scores import MODEL, TWIN, Row, bins, laws_of, places, rows
 from orbits import laws
 from orbits.runs.result import Result
 from orbits.runs.study import Study
@@ -58,12 +58,13 @@ def _matrix(found: Sequence[Row]) -> Table:
     columns = [Column("who"), Column("trained in"), *(Column(in_words(law)) for law in prompts)]
     columns.append(Column("S", SHARE))
     truth = bins(found)
+    asked = [row for row in found if any((law, None) in row.found for law in prompts)]
     body = [
         [*_names(row), *(row.box((law, None)) for law in prompts), _share(row, truth)]
-        for row in found
-        if any((law, None) in row.found for law in prompts)
+        for row in asked
     ]
-    return Table(MATRIX, columns, body, MATRIX_CAPTION)
+    front = [place for place, row in enumerate(asked) if row.arm != TWIN]
+    return Table(MATRIX, columns, body, MATRIX_CAPTION, front=front)
 
 
 def _share(row: Row, truth: Row | None) -> Value:

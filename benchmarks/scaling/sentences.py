@@ -18,9 +18,10 @@ MISSED = "missed"
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """Return what steps and compute buy, and what a power law through them predicts."""
     found = points(results)
-    said = [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
+    said: list[str] = []
     for variant, each in frontier(found, MISSED).items():
         said += _compute(variant, each, found, results)
+    said += [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
     return [*said, *_law(found)]
 
 
@@ -56,13 +57,18 @@ def _bend(each: Fit) -> str:
 def _compute(
     variant: str, each: Fit, found: Sequence[Point], results: Sequence[Result]
 ) -> list[str]:
-    said = f"{variant}, the best width for each amount of compute: what is missed falls as FLOPs^n"
-    words = [f"{said} with n = {_shown(each.exponents)} over {each.span:.1f} decades{_bend(each)}."]
+    lines = best(found, variant, MISSED).values()
+    ends = [fmean(pairs[place][1] for pairs in lines) for place in (0, -1)]
+    words = [
+        f"More compute, at the best width for each amount, brings the share of the kick that "
+        f"{variant} misses from {ends[0]:.3f} to {ends[1]:.3f} over {each.span:.1f} decades, as "
+        f"FLOPs^n with n = {_shown(each.exponents)}{_bend(each)}."
+    ]
     target = plan(results)
     if target is None or target.case.variant != variant:
         return words
     flops = target.metrics["flops"].value
-    most = max(x for pairs in best(found, variant, MISSED).values() for x, _ in pairs)
+    most = max(x for pairs in lines for x, _ in pairs)
     if (value := each.at(flops)) is None or flops <= most:
         return words
     line = controls(results).get(FIT)

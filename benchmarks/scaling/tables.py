@@ -21,6 +21,7 @@ from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
 
 MEASURES = {"missed": "missed", "nll": "nats", "exam": "exam"}
 LAWS = "Power laws"
+BEST_WIDTHS = "the best of widths"
 LAWS_CAPTION = (
     "Least squares of logarithms, seed by seed; exponent: over seeds. Bend: coefficient of the "
     "squared logarithm, 0 for a power law. Compute: FLOPs of the trainings that no cheaper one of "
@@ -51,8 +52,9 @@ def _laws(found: Sequence[Point]) -> Table:
                 others = [other for other in AXES if other != axis]
                 rows.append(_law(variant, _fixed(others, fixed), name, axis, each))
         for variant, each in frontier(found, measure).items():
-            rows.append(_law(variant, "the best of widths", name, "compute", each))
-    return Table(LAWS, columns, rows, LAWS_CAPTION)
+            rows.append(_law(variant, BEST_WIDTHS, name, "compute", each))
+    of_compute = [place for place, row in enumerate(rows) if row[1].text == BEST_WIDTHS]
+    return Table(LAWS, columns, rows, LAWS_CAPTION, front=of_compute)
 
 
 def _law(variant: str, fixed: str, measure: str, axis: str, each: Fit) -> list[Value]:

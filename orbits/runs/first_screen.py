@@ -1,20 +1,24 @@
-"""The first screen of a page: one verdict, one table of at most seven columns, one figure.
+"""The first screen of a page: one verdict, one table of few columns and rows, one figure.
 
 They are the first of a report, which therefore begins with what matters most; the page shows them
-once, and every other part below them.
+once, and every other part below them. What does not fit of the table is below too.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orbits.runs.naming import OF_MODELS, heading, in_box
 from orbits.runs.report import Picture, Report, Section
 from orbits.runs.table import NOTHING, Table
 
 MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""
+MOST_ROWS = 12
+"""Rows of two lines that a window of 800 pixels holds beside a verdict."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,8 @@ class FirstScreen:
 
     Attributes:
         verdict: The first sentence; empty without one.
-        table: The first table with a number, narrowed; None without one.
+        table: The first table with a number, shortened and narrowed; None without one.
+        whole: The same with all its rows and columns, for its CSV.
         picture: The first figure of the table's section, or else of all; None without one.
         sentences: The other sentences.
         sections: The sections without what stands above; those that held no more are left out.
@@ -31,6 +36,7 @@ class FirstScreen:
 
     verdict: str
     table: Table | None
+    whole: Table | None
     picture: Picture | None
     sentences: Sequence[str]
     sections: Sequence[Section]
@@ -43,13 +49,52 @@ def first_screen(report: Report) -> FirstScreen:
     of, whole = next(measured, (None, None))
     places = [*([of] if of else []), *report.sections]  # best the figure of the table
     picture = next((x for section in places for x in section.pictures), None)
-    shown = None if whole is None else narrowed(whole)
+    verdict, *others = report.sentences or [""]
+    shown = None if whole is None else narrowed(shortened(whole, verdict))
     if shown is not None and of is not None and not shown.title:
         shown = dataclasses.replace(shown, title=of.title)
-    dropped = whole if whole is not None and len(whole.columns) <= MOST_COLUMNS else None
-    left = [_without(section, dropped, picture) for section in report.sections]
-    verdict, *others = report.sentences or [""]
-    return FirstScreen(verdict, shown, picture, others, [x for x in left if x is not None])
+    left = [_without(section, whole, picture) for section in report.sections]
+    return FirstScreen(verdict, shown, whole, picture, others, [x for x in left if x is not None])
+
+
+def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:
+    """Return a table with at most ``most`` rows, in its own order; its caption says how many.
+
+    These are the rows that its study puts in front, or else, of all, the first of each model or
+    control that the verdict names, then the first of each other one, then the first of the rest.
+
+    Args:
+        table: The table, in which the best or most asked row of a model is its first.
+        verdict: What is said above it.
+        most: How many rows.
+    """
+    if len(table.rows) <= most:
+        return table
+    first: dict[str, int] = {}
+    for place in table.front or range(len(table.rows)):
+        first.setdefault(_subject(table, place), place)
+    named = [place for subject, place in first.items() if _names(verdict, subject)]
+    candidates = table.front or range(len(table.rows))
+    ranked = dict.fromkeys([*named, *first.values(), *candidates])
+    chosen = sorted([*ranked][:most])
+    said = f"{len(chosen):,} of {len(table.rows):,} rows; all of them below."
+    return dataclasses.replace(
+        table,
+        rows=[table.rows[place] for place in chosen],
+        caption=f"{table.caption} {said}".strip(),
+        front=(),
+    )
+
+
+def _subject(table: Table, place: int) -> str:
+    """Return whom a row is about: its model, or else its first name, or its first box."""
+    of_models = [i for i, column in enumerate(table.columns) if column.heading in OF_MODELS]
+    names = [i for i, value in enumerate(table.rows[place]) if value.kind == "name"]
+    return table.rows[place][next(iter([*of_models, *names]), 0)].text
+
+
+def _names(sentence: str, subject: str) -> bool:
+    return bool(subject) and bool(re.search(rf"(?<![\w-]){re.escape(subject)}(?![\w-])", sentence))
 
 
 def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
@@ -71,11 +116,12 @@ def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
     narrow = [place for place in kept if not table.columns[place].wide]
     chosen = (kept if len(kept) <= most else narrow)[:most]
     everywhere = [
-        f"{table.columns[place].heading} {table.rows[0][place].text}"
+        f"{heading(name)} {in_box(name, text)}"
         for place in sorted(alike)
-        if table.rows[0][place] != NOTHING and table.rows[0][place].text
+        if (text := table.rows[0][place].text) not in ("", NOTHING.text)
+        if (name := table.columns[place].heading)
     ]
-    said = [f"In every row: {', '.join(everywhere)}."] if everywhere else []
+    said = [f"In every row here: {', '.join(everywhere)}."] if everywhere else []
     said += ["The other columns are below."] if len(chosen) < len(kept) else []
     return dataclasses.replace(
         table,
@@ -90,10 +136,18 @@ def _has_number(table: Table) -> bool:
 
 
 def _without(section: Section, table: Table | None, picture: Picture | None) -> Section | None:
-    """Return a section without what the first screen shows; None if nothing is left."""
+    """Return a section without what the first screen shows; None if nothing is left.
+
+    A table of which it shows some columns stays, and is folded if it shows some rows of it.
+    """
+    fits = table is None or (len(table.rows) <= MOST_ROWS and len(table.columns) <= MOST_COLUMNS)
     left = dataclasses.replace(
         section,
-        tables=[each for each in section.tables if each is not table],
+        tables=[
+            dataclasses.replace(each, folded=len(each.rows) > MOST_ROWS) if each is table else each
+            for each in section.tables
+            if not (fits and each is table)
+        ],
         pictures=[each for each in section.pictures if each is not picture],
     )
     had = bool(section.tables or section.pictures or section.sentences or section.warnings)

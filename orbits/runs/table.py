@@ -79,6 +79,7 @@ class Table:
         rows: One value per column in each row.
         caption: What stands above it.
         folded: Whether a page shows it only when it is asked for.
+        front: Places of the rows that a page's first screen shows; none leaves it to the screen.
     """
 
     title: str
@@ -86,6 +87,7 @@ class Table:
     rows: Sequence[Sequence[Value]]
     caption: str = ""
     folded: bool = False
+    front: Sequence[int] = ()
 
     @classmethod
     def of_text(

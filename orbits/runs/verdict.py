@@ -8,7 +8,7 @@ from orbits.runs.statistics import Comparison, compare
 from orbits.runs.table import NOTHING, Value, mean_over_seeds
 
 MOST_NAMED = 3
-"""Rows that a sentence names on each side."""
+"""Rows that a sentence names; of two sides, one less on each."""
 Seeds = Mapping[int | None, float]
 """The values of a row by the seed of its training."""
 
@@ -40,27 +40,41 @@ def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit:
     Returns:
         A clause without a full stop; empty where nothing was compared.
     """
-    differing = {name: each for name, each in found.items() if each.differs}
-    clauses = []
-    for higher in (False, True):
-        side = {
-            name: each
-            for name, each in sorted(differing.items(), key=lambda item: item[1].difference.value)
-            if (each.difference.value > 0) == higher
-        }
+    differing = sorted((x for x in found if found[x].differs), key=lambda x: found[x].difference)
+    lower = [name for name in differing if found[name].difference.value <= 0]
+    higher = [name for name in reversed(differing) if name not in lower]
+    most = MOST_NAMED - bool(lower and higher)
+    clauses: list[str] = []
+    for word, side in (("lower", lower), ("higher", higher)):
         if side:
-            clauses.append(_side(side, higher, other, form, unit))
+            than = "" if clauses else f" than {other}"  # said once
+            clauses.append(f"{word}{than}: {_side(side, found, most, form, unit)}")
     if same := [name for name in found if name not in differing]:
-        clauses.append(f"no difference from {other} is shown for {_names(same)}")
+        than = "" if clauses else f" from {other}"
+        clauses.append(f"no difference{than} is shown for {_names(same)}")
     return "; ".join(clauses)
 
 
-def _side(side: Mapping[str, Comparison], higher: bool, other: str, form: str, unit: str) -> str:
-    names = list(side)[::-1] if higher else list(side)
-    said = ", ".join(
-        f"{_without_comma(name)} ({signed(side[name], form)}{unit})" for name in names[:MOST_NAMED]
-    ) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
-    return f"{'higher' if higher else 'lower'} than {other}: {said}"
+def span(values: Mapping[str, float], form: str = ".2f", rows: str = "rows") -> str:
+    """Return a few values with their names, or of more the least and the largest: ``1 to 2 in 4``.
+
+    Args:
+        values: At least one, by name.
+        form: Format of each.
+        rows: What they are.
+    """
+    if len(values) <= MOST_NAMED:
+        return ", ".join(f"{name} {value:z{form}}" for name, value in values.items())
+    least, most = min(values.values()), max(values.values())
+    return f"{least:z{form}} to {most:z{form}} in {len(values)} {rows}"
+
+
+def _side(
+    names: list[str], found: Mapping[str, Comparison], most: int, form: str, unit: str
+) -> str:
+    said = [f"{_without_comma(name)} ({signed(found[name], form)}{unit})" for name in names[:most]]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(said) + more
 
 
 def box(found: Comparison | None, form: str = ".3g") -> Value:

@@ -17,6 +17,8 @@ from symreg.points import NAMES
 EXPECTED_RATE = 0.9
 """Share of the searches on the true force that should find the law."""
 
+BESIDE = {"oracle", "ceiling", "control", "untrained"}
+"""Parts of arms that are no trained model's."""
 MOST_NAMED = 3
 """Rows that a verdict names."""
 
@@ -59,25 +61,33 @@ def name(row: Row, limit: int = 120) -> str:
 
 
 def verdict(rows: Sequence[Row], law: str) -> list[str]:
-    """Say how often the law is found in predictions, and how often in those of a look-up table."""
-    models = [row for row in rows if not row.is_control and row.laws]
+    """Say how often the law is found in predictions, and how often in those that know no law.
+
+    These are of the best control that continues orbits as models do, or else of a look-up table.
+    """
+    found = [row for row in rows if not row.is_control and row.laws]
+    models = [row for row in found if not {*row.arm.split(", ")} & BESIDE] or found
+    controls = [row for row in found if "control" in row.arm.split(", ") and row not in models]
     tables = [row for row in rows if row.is_control and row.model.startswith(NEAREST) and row.laws]
     if not models:
         return []
     said = f"Searches that find the law {printable(law)} in predictions: "
     said += "; ".join(_found(row) for row in models[:MOST_NAMED])
     said += f" and {len(models) - MOST_NAMED} more rows" if len(models) > MOST_NAMED else ""
-    if tables:
+    if controls:
+        said += f"; {_found(controls[0])}"
+    elif tables:
         said += f"; in those of a look-up table of true forces, {_found(tables[0])}"
     return [f"{said}."]
 
 
 def _found(row: Row) -> str:
     """Return a row's name and how many of its searches found the law, by each engine."""
-    each = []
+    engines: dict[str, list[str]] = {}
     for entry in row.laws:
         counted = f"{entry.found} of {entry.total} [{entry.low:.2f}, {entry.high:.2f}]"
-        each.append(f"{counted} by {printable(entry.engine)}")
+        engines.setdefault(counted, []).append(printable(entry.engine))
+    each = [f"{counted} by {' and '.join(names)}" for counted, names in engines.items()]
     return f"{name(row)} {', '.join(each)}"
 
 

@@ -124,6 +124,13 @@ class Probe(ABC):
         """Return what the results of a run say in sentences, the most important first."""
         return ()
 
+    def is_in_front(self, result: Result) -> bool:
+        """Return whether the first screen of a page shows a result, where not all fit.
+
+        Of a probe whose verdict is computed for it these are the results that this speaks of.
+        """
+        return False
+
     def draw(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw figures of a run into ``out/figures``, from results and the files they name."""
         return ()

@@ -17,7 +17,7 @@ from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over
 from worldmodel import probes
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
-from worldmodel.probes.verdicts import verdict
+from worldmodel.probes.verdicts import speaks_of, verdict
 
 OVER_SEEDS = "t, checkpoints"
 TOLD_APART = ("trained_on", "size", "steps", "labels")
@@ -52,7 +52,8 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
         mine, probe = list(group), probes.get(name)
         pictures = probe.draw(mine, out)
         answers += [*verdict(name, mine), *probe.answers(mine)]
-        tables = [table(part, title) for title, part in probe.parts(mine).items() if part]
+        front = [x for x in mine if speaks_of(name, x) or probe.is_in_front(x)]
+        tables = [table(part, title, front) for title, part in probe.parts(mine).items() if part]
         sections.append(Section(name, tables, [probe.about], pictures))
     models = sorted({_title(result) for result in shown})
     return Report(
@@ -63,14 +64,22 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
     )
 
 
-def table(results: Sequence[Result], title: str = "") -> Table:
-    """Return the table of one probe's results, seeds of one model together."""
+def table(results: Sequence[Result], title: str = "", front: Sequence[Result] = ()) -> Table:
+    """Return the table of one probe's results, seeds of one model together.
+
+    Args:
+        results: Of one probe.
+        title: Its heading.
+        front: Of the rows of these results a page's first screen is made.
+    """
     settings = list(dict.fromkeys(key for result in results for key in own_setting(result)))
     facts = [k for k in TOLD_APART if len({r.details["checkpoint"][k] for r in results}) > 1]
     metrics = list(dict.fromkeys(key for result in results for key in result.metrics))
     header = [*facts, *settings, "variant", "arm", "seeds", *metrics]
-    rows = []
+    rows: list[list[Value]] = []
+    places = []
     for mine in _alike(results):
+        places += [len(rows)] * any(result is x for result in mine for x in front)
         case, checkpoint = mine[0].case, mine[0].details["checkpoint"]
         seeds = len({result.case.seed for result in mine})
         values = {m: [r.metrics[m] for r in mine if m in r.metrics] for m in metrics}
@@ -90,7 +99,7 @@ def table(results: Sequence[Result], title: str = "") -> Table:
                 *(_together(name, each) for name, each in values.items()),
             ]
         )
-    return Table(title, [Column(name) for name in header], rows)
+    return Table(title, [Column(name) for name in header], rows, front=places)
 
 
 def _kind(result: Result) -> str:

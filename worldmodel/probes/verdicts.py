@@ -139,6 +139,13 @@ def verdict(name: str, results: Sequence[Result]) -> list[str]:
     return [said for asked in ASKED.get(name, ()) for said in _sentences(asked, results)]
 
 
+def speaks_of(name: str, result: Result) -> bool:
+    """Return whether the first sentence of a probe's verdict is about results such as this one."""
+    setting = own_setting(result)
+    where = next((asked.where for asked in ASKED.get(name, ())), {})
+    return bool(where) and all(setting.get(key) == value for key, value in where.items())
+
+
 def _implied(results: Sequence[Result]) -> list[str]:
     """Say by which exponents models go on over all prompts, beside a table of training orbits."""
     said = []

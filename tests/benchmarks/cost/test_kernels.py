@@ -182,12 +182,22 @@ def test_the_verdict_is_of_training_at_the_longest_length_of_plain_operations():
     ]  # fmt: skip
     (said,) = kernels.STUDY.sentences([*training, timed("triton", "lssar", 1e-3, length=256)])
     assert said == (
-        "Forward and backward of 128 tokens, by the time of PyTorch's own kernel of softmax "
-        "(sdpa flash): triton with 64 channels: lssa 1.50; eager with 64 channels: lssa 6.00."
+        "Time of forward and backward, 128 tokens, over PyTorch's softmax (sdpa flash): triton "
+        "with 64 channels: lssa 1.50; eager with 64 channels: lssa 6.00."
     )
     without = [x for x in training if x.case.get("backend") != "eager"]
-    assert "of 256 tokens" in kernels.STUDY.sentences(without)[0]
+    assert ", 256 tokens" in kernels.STUDY.sentences(without)[0]
     assert not kernels.STUDY.sentences([timed("sdpa flash", "softmax")])
+
+
+def test_calls_that_the_verdict_speaks_of_come_first():
+    calls = [
+        timed(backend, "softmax", mode=mode, length=length)
+        for mode in ("forward", "training")
+        for length in (64, 128)
+        for backend in ("sdpa flash", "triton", "eager")
+    ]
+    assert kernels.STUDY.tables(calls)[0].front == [9, 10]
 
 
 @pytest.mark.parametrize("name", ["softmax", "lssar"])

@@ -97,14 +97,28 @@ def record(variant, arm, missed, flops, seed=None, steps=0, heads=0):
     return Result(case, "ok", metrics=metrics)
 
 
-def test_the_figure_names_every_line_at_its_end(tmp_path):
-    trained = [
+def records(points):
+    return [
         record(
             "softmax", "pretraining", point.metrics["missed"], 1e9 * point.metrics["flops"],
             point.seed, point.steps, point.heads,
         )
-        for point in trainings(lambda s, w: 3 * s**-0.3 * w**-0.2, noise=0.05)
+        for point in points
     ]  # fmt: skip
+
+
+def test_the_verdict_and_its_rows_are_of_compute():
+    trained = records(trainings(lambda s, w: 3 * s**-0.3 * w**-0.2, noise=0.05))
+    for result in trained:
+        for name in ("exponent_within", "exponent_closer"):
+            result.metrics[name] = Metric(-2.0)
+    assert STUDY.sentences(trained)[0].startswith("More compute, at the best width for each")
+    table = STUDY.tables(trained)[0]
+    assert {table.rows[place][3].text for place in table.front} == {"compute"}
+
+
+def test_the_figure_names_every_line_at_its_end(tmp_path):
+    trained = records(trainings(lambda s, w: 3 * s**-0.3 * w**-0.2, noise=0.05))
     results = [*trained, record("nearest training orbit", "control", 0.4, 1.0)]
     results.append(record("orbit fit", "ceiling", 0.06, 1.0))
     (picture,) = STUDY.figures(results, tmp_path)

@@ -1,6 +1,6 @@
 """The first screen: verdict, a table of at most seven columns and a figure, each shown once."""
 
-from orbits.runs.first_screen import MOST_COLUMNS, first_screen, narrowed
+from orbits.runs.first_screen import MOST_COLUMNS, MOST_ROWS, first_screen, narrowed, shortened
 from orbits.runs.page import Picture, Report, Section
 from orbits.runs.table import Column, Table, Value
 
@@ -45,8 +45,40 @@ def test_columns_that_are_alike_go_into_the_caption_before_any_other_goes():
     shown = narrowed(Table("T", heads, body))
     assert [x.heading for x in shown.columns] == [f"c{i}" for i in range(1, 8)]
     assert shown.rows[1] == body[1][2:9]
-    assert shown.caption == "In every row: seeds 3. The other columns are below."
+    assert shown.caption == "In every row here: seeds 3. The other columns are below."
     assert narrowed(table(7, rows=1)) == table(7, rows=1)
+
+
+def models(*names, **more):
+    """Return a table with a row for each name, numbered in the second column."""
+    body = [[Value(name, kind="name"), Value(str(place))] for place, name in enumerate(names)]
+    return Table("T", [Column("model"), Column("exam")], body, **more)
+
+
+def test_a_long_table_shows_each_model_once_and_what_the_verdict_names():
+    names = [*"abc", *"abc", *(f"control {i}" for i in range(20)), "linear filter", "log-linear"]
+    shown = shortened(models(*names, caption="C."), "a is as good as log-linear.")
+    assert [row[0].text for row in shown.rows] == [*"abc", *names[6:14], "log-linear"]
+    assert shown.rows[0][1].text == "0", "the first of a model"
+    assert shown.caption == "C. 12 of 28 rows; all of them below."
+    few = shortened(models(*"abab" * 5))
+    assert [row[1].text for row in few.rows] == [str(i) for i in range(MOST_ROWS)]
+
+
+def test_a_study_may_choose_the_rows_that_come_first():
+    chosen = models(*"ab" * 10, front=[17, 2, 4])
+    assert [row[1].text for row in shortened(chosen).rows] == ["2", "4", "17"]
+    short = models(*"ab", front=[1])
+    assert shortened(short) == short
+
+
+def test_a_shortened_table_is_whole_and_folded_below():
+    long = models(*"ab" * 10)
+    first = first_screen(Report("?", sections=[Section("S", [long])]))
+    assert (len(first.table.rows), first.whole) == (MOST_ROWS, long)
+    (below,) = first.sections[0].tables
+    assert below.folded
+    assert below.rows == long.rows
 
 
 def test_folded_parts_are_no_headline():

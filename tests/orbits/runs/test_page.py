@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from orbits.runs import page
+from orbits.runs import download, page
 from orbits.runs.page import Picture, Report, Section
 from orbits.runs.result import Case, Quantity, Result
 from orbits.runs.table import Column, Table, Value
@@ -152,3 +152,11 @@ def test_what_was_skipped_for_one_reason_is_one_line_and_every_failure_has_its_o
         "skipped: k, a and 1 more: no GPU",
         "failed: k, d: no",
     ]
+
+
+def test_the_first_screen_hands_out_all_rows_and_columns(tmp_path):
+    heads = [Column(f"c{i}") for i in range(9)]
+    table = Table("Long", heads, [[Value(f"{row}.{i}") for i in range(9)] for row in range(40)])
+    place = page.write(Report("?", sections=[Section("Long", [table])]), [], {}, tmp_path)
+    handed = re.findall(r'href="(data:text/csv[^"]+)"', place.read_text())
+    assert handed == [download.csv_url(table)] * 2

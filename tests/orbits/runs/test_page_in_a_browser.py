@@ -62,6 +62,23 @@ def test_the_headline_is_within_the_first_screen(ask):
     assert figure[1] <= 1280
 
 
+def test_a_telephone_shows_the_figure_before_the_table(ask):
+    figure, table = ask(
+        "return ['figure', '.first .scroll:not(.picture)']"
+        ".map((x) => page.querySelector(x).getBoundingClientRect().top)",
+        width=390,
+    )
+    assert figure < min(table, 800)
+
+
+def test_a_tall_figure_is_made_to_fit(ask):
+    height = ask(
+        "const image = page.querySelector('.first img'); image.style.height = '3000px';"
+        "return image.getBoundingClientRect().height"
+    )
+    assert height <= 34 * 16
+
+
 def test_names_stay_when_other_columns_scroll(ask):
     before, after, other = ask(
         "const box = page.querySelector('.first .scroll');"
@@ -94,7 +111,7 @@ def test_headings_sort_and_can_be_reached_by_the_keyboard(ask):
     )
     assert focused
     assert (first, last, state) == (
-        "re-weighted softmax, p = 29",
+        "re-weighted softmax, p = 11",
         "re-weighted softmax, p = 0",
         "descending",
     )
@@ -103,7 +120,7 @@ def test_headings_sort_and_can_be_reached_by_the_keyboard(ask):
 def test_a_link_unfolds_its_part_and_paper_has_no_folds(ask):
     linked, printed, after = ask(
         "const open = () => page.querySelectorAll('details[open]').length;"
-        "inner.location.hash = '#section-2'; inner.dispatchEvent(new inner.Event('hashchange'));"
+        "inner.location.hash = '#section-3'; inner.dispatchEvent(new inner.Event('hashchange'));"
         "const linked = open(); inner.dispatchEvent(new inner.Event('beforeprint'));"
         "const printed = page.querySelectorAll('details:not([open])').length;"
         "inner.dispatchEvent(new inner.Event('afterprint'));"

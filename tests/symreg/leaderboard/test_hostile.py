@@ -43,7 +43,7 @@ def test_hostile_strings_are_text_in_html(results, tmp_path):
     assert all(source.startswith("data:image/png;base64,") for source in sources)
     assert not {"link", "iframe", "object"} & {tag for tag, _ in seen.tags}
     links = [attributes["href"] for tag, attributes in seen.tags if tag == "a"]
-    saved = r"data:(text/csv;charset=utf-8|image/svg\+xml);base64,[\w+/=]+"
+    saved = r"data:(text/csv;charset=utf-8|image/svg\+xml|image/png);base64,[\w+/=]+"
     assert [x for x in links if not re.fullmatch(rf"#[\w-]+|{saved}", x)] == []
     shown = {cell.strip() for part in seen.tables for row in part for cell in row}
     for name in HOSTILE:

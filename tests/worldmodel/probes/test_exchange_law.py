@@ -143,6 +143,7 @@ def test_words_say_what_exceeds_the_strength():
             setting = {"law": "power_a1_n1.5", "after": place[0], "rows": place[1], "donor": donor}
             yield result(metrics=metrics, setting=setting, kind=PROBE)
 
+    assert [words.is_past(x) for x in results(0.4)] == [True, False, False, False]
     overall, said, _ = words.answers(list(results(0.4)))
     assert "a past of another law (r^-1.5) that ends in the same state, softmax of 1 is" in overall
     assert "a past of r^-1.5" in said

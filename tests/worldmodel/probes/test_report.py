@@ -78,6 +78,7 @@ def test_hostile_names_are_text_in_the_report(tmp_path, monkeypatch):
         about="Counts.",
         draw=lambda results, out: (),
         answers=lambda results: (),
+        is_in_front=lambda result: False,
         parts=lambda results: {"": results},
     )
     monkeypatch.setattr(probes, "names", lambda: ("counting",))

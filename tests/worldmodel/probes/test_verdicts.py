@@ -1,7 +1,7 @@
 """Verdicts of probes: random weights and what learns nothing stand beside every number."""
 
 from orbits.runs.result import Case, Metric, Result
-from worldmodel.probes.verdicts import verdict
+from worldmodel.probes.verdicts import speaks_of, verdict
 
 
 def result(kind, variant, arm, seed, metric, value, **setting):
@@ -79,3 +79,9 @@ def test_exchanged_rows_stand_beside_random_weights_and_a_filter():
 
 def test_a_probe_without_a_question_says_nothing():
     assert verdict("exchange", MODEL) == []
+
+
+def test_the_rows_of_a_page_are_those_that_the_verdict_speaks_of():
+    later = result("rollout", "softmax", "pretrained", 0, "planet_error", 1.0, asked="rollout")
+    assert [x for x in [*LINE, later] if speaks_of("rollout", x)] == LINE
+    assert not speaks_of("inductive_bias", later), "it is about no setting"

@@ -34,6 +34,7 @@ from worldmodel.probes.law.exchange import ask, whole
 from worldmodel.probes.law.pairs import Pairs, pairs
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
+from worldmodel.probes.verdicts import TRAINED
 
 AWAY = 0.5
 """How far the exponents of the other laws are from the own one, on both sides."""
@@ -90,6 +91,10 @@ class ExchangeLaw(Probe):
                 for outcome in some
             ]
         return outcomes
+
+    def is_in_front(self, result: Result) -> bool:
+        """Return whether a model was shown the past of the other law itself."""
+        return result.case.arm in TRAINED and words.is_past(result)
 
     def answers(self, results: Sequence[Result]) -> list[str]:
         """Return how much of the law each model's continuations take from an exchange."""

@@ -46,6 +46,13 @@ def _overall(by_model: Mapping[str, Sequence[Result]]) -> str:
     )
 
 
+def is_past(result: Result) -> bool:
+    """Return whether a result is of a whole past of another law, and of no exchange."""
+    setting = own_setting(result)
+    places = setting["after"], setting["rows"], setting["donor"]
+    return places == (WHOLE, WHOLE, OTHER_LAW)
+
+
 def _by_law(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return results by the law of the past."""
     found: dict[str, list[Result]] = {}

@@ -152,7 +152,7 @@ def _sentence(name: str, world: str, mine: Sequence[Result], results: Sequence[R
             and x.details["checkpoint"]["protocol"] == trained
         ]
         if same:
-            beside.append(f"{who} {_shown(same[:1], metric)}")
+            beside.append(f"{who} {same[0].metrics[metric].value:.3f}")
     return (
         f"{name} (trained in {trained}), prompted with orbits of {world}, "
         f"{words.format(_shown(asked, metric))}, with those of {PLAIN} {_shown(plain, metric)} "
