@@ -111,7 +111,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
             {"rows": rows, "leak": leak},
         )
         for words, rows, leak in (
-            ("new sequences, though 2 labels of each test sequence leaked", "fresh sequences", 2),
+            ("new sequences, test labels leaked", "fresh sequences", 2),
             ("those leaked labels", "leaked labels", 2),
             ("new sequences, where none leaked", "fresh sequences", 0),
         )
