@@ -67,8 +67,10 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
     report.add_argument("out", metavar="DIR", type=Path)
-    report.add_argument("--quiet", action="store_true", help="print the path of the page alone")
-    report.add_argument("--json", action="store_true", help="print its path and the results")
+    printed = report.add_mutually_exclusive_group()
+    printed.add_argument("--full", action="store_true", help="print every table, not the first")
+    printed.add_argument("--quiet", action="store_true", help="print the path of the page alone")
+    printed.add_argument("--json", action="store_true", help="print its path and the results")
     report.set_defaults(command=_report)
 
     site = commands.add_parser("site", help="a leaderboard of results folders, as plain HTML files")
@@ -168,7 +170,7 @@ def _export(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     name = folder.study_name(options.out)
     locks.refuse_links(options.out)
-    said = study.report(_find(name), options.out)
+    said = study.report(_find(name), options.out, options.full)
     page = options.out / folder.PAGE
     if options.json:
         results = [result.to_json() for result in folder.load(options.out)[0]]

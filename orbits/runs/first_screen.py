@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orbits.runs import untrusted
 from orbits.runs.naming import OF_MODELS, heading, in_box
 from orbits.runs.report import Picture, Report, Section
 from orbits.runs.table import NOTHING, Table
@@ -19,6 +20,8 @@ MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""
 MOST_ROWS = 12
 """Rows of two lines that a window of 800 pixels holds beside a verdict."""
+MOST_SENTENCES = 6
+"""Sentences that a terminal shows of a report."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,19 @@ def first_screen(report: Report) -> FirstScreen:
         shown = dataclasses.replace(shown, title=of.title)
     left = [_without(section, whole, picture) for section in report.sections]
     return FirstScreen(verdict, shown, whole, picture, others, [x for x in left if x is not None])
+
+
+def brief(report: Report, failures: Sequence[str] = ()) -> str:
+    """Return for a terminal what stands on the first screen, and which cells have no result."""
+    shown, first = untrusted.lines, first_screen(report)
+    parts = [shown(report.title), *(f"WARNING: {shown(text)}" for text in report.warnings)]
+    said = [*([first.verdict] if first.verdict else []), *first.sentences]
+    parts += [f"- {shown(sentence)}" for sentence in said[:MOST_SENTENCES]]
+    if left := len(said) - MOST_SENTENCES:
+        parts += [f"- and {left} more"] if left > 0 else []
+    parts += ["", first.table.to_text().rstrip("\n")] if first.table is not None else []
+    parts += ["", "Cells without a result", *map(shown, failures)] if failures else []
+    return "\n".join(parts) + "\n"
 
 
 def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:

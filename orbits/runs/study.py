@@ -315,10 +315,15 @@ def all_cells(study: Study, settings: Any) -> list[Cell]:
     return [versioned(cell) for cell in study.cells(settings)]
 
 
-def report(study: Study, out: Path) -> str:
+def report(study: Study, out: Path, full: bool = True) -> str:
     """Write ``report.md``, ``report.html`` and figures; return the report as text.
 
     Figures of an earlier report go, but those of kept results stay.
+
+    Args:
+        study: The study.
+        out: The results folder.
+        full: Return every table; else what stands on the page's first screen.
 
     Raises:
         FileNotFoundError: The folder holds no finished run.
@@ -326,9 +331,13 @@ def report(study: Study, out: Path) -> str:
         CorruptArtefact: A result file was edited or damaged.
     """
     from orbits.runs import page
+    from orbits.runs.first_screen import brief
 
     made, results = write_report(study, out)
-    return f"{made.to_text(page.failures(results))}\nreport: {out / folder.PAGE}"
+    failures = page.failures(results)
+    text = made.to_text(failures) if full else brief(made, failures)
+    rest = "" if full else ", which has what is said to be below; --full prints it"
+    return f"{text}\nreport: {out / folder.PAGE}{rest}"
 
 
 def write_report(study: Study, out: Path, home: str = "") -> tuple[Report, list[Result]]:

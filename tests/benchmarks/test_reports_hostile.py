@@ -28,7 +28,7 @@ def pages(request, tmp_path, capsys):
             line["variant"] = HOSTILE
     lines.append({**lines[-1], "cell": "lost", "status": "failed", "error": HOSTILE, "metrics": {}})
     artefact.save_lines(out / results.LINES, lines, proof)
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     (markdown,) = (path for path in out.glob("*.md") if path.name != "README.md")
     return markdown.read_text(), (out / "report.html").read_text(), capsys.readouterr().out
 

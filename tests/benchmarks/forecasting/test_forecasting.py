@@ -178,7 +178,7 @@ def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
     assert skipped.status == "skipped"
     assert "etth1 is not here: no ETTh1.csv in --data" in skipped.error
     capsys.readouterr()
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     said = capsys.readouterr().out
     assert "radial_velocity, 12 steps ahead" in said
     assert "skipped: " in said

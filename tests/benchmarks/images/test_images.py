@@ -142,6 +142,6 @@ def test_a_run_trains_and_answers_without_an_encoder(tmp_path, capsys):
     assert set(rows) == {"softmax", "zeros", CEILING, *cells.PLAIN}
     assert rows[CEILING] > rows["most common class"] + 20
     capsys.readouterr()
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     assert "mass_ratio: softmax" in capsys.readouterr().out
     assert tasks.get("mass_ratio").n_classes == pictures.CLASSES

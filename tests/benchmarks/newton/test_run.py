@@ -39,7 +39,7 @@ def run(out, *arguments):
 def report(out, capsys):
     """Return the report as it is printed, in Markdown and as a page."""
     capsys.readouterr()
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     return capsys.readouterr().out, (out / folder.MARKDOWN).read_text(), page(out)
 
 

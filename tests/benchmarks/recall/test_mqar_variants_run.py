@@ -12,7 +12,7 @@ def test_each_kind_has_its_rows_and_figure(tmp_path, capsys):
     run = ["run", "mqar_variants", "--preset", "tiny", "--executor", "here"]
     main([*run, "--out", str(out), *sizes])
     capsys.readouterr()
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     said = capsys.readouterr().out
     for kind in ("repeated", "forgetting", "compositional"):
         assert f"Right answers, {kind} recall of 4 pairs" in said

@@ -147,7 +147,7 @@ def test_a_run_ends_in_a_table_of_engines_and_rates(tmp_path, capsys):
         for name in ("gravity_easy_1", "gravity_hard_0", "snell_easy_0")
         for noise in (0.0, 0.05)
     }
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     text = capsys.readouterr().out
     assert "Formulas of NewtonBench's twelve domains" in text
     assert "1/3 [0.06, 0.79]" in text

@@ -87,7 +87,7 @@ def test_a_run_is_resumed_and_another_one_needs_overwrite(tmp_path, capsys, monk
     config = record["config"]
     assert (config["points"], config["held_out"]) == (1000, 2000)
     assert config["rules"] == {"powerlaw": "knee"}
-    main(["report", str(out)])
+    main(["report", str(out), "--full"])
     assert "1/1 [0.21, 1.00]" in capsys.readouterr().out
     assert "harmonic, protocol synthetic" in (out / "report.md").read_text()
     main(command)

@@ -1,6 +1,13 @@
 """The first screen: verdict, a table of at most seven columns and a figure, each shown once."""
 
-from orbits.runs.first_screen import MOST_COLUMNS, MOST_ROWS, first_screen, narrowed, shortened
+from orbits.runs.first_screen import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    brief,
+    first_screen,
+    narrowed,
+    shortened,
+)
 from orbits.runs.page import Picture, Report, Section
 from orbits.runs.table import Column, Table, Value
 
@@ -86,3 +93,14 @@ def test_folded_parts_are_no_headline():
     first = first_screen(Report("?", sections=folded))
     assert first.table is None
     assert len(first.sections) == 2
+
+
+def test_a_terminal_shows_the_first_screen_in_brief():
+    sentences = [f"sentence {i}" for i in range(8)]
+    report = Report("?", sentences=sentences, sections=[Section("T", [table(3), table(2, rows=9)])])
+    said = brief(report, ["cell x: no GPU"])
+    assert said.startswith("?\n- sentence 0\n")
+    assert "- sentence 5\n- and 2 more\n" in said
+    assert "02" not in said, "the second table"
+    assert said.endswith("Cells without a result\ncell x: no GPU\n")
+    assert brief(Report("?")) == "?\n"
