@@ -336,7 +336,7 @@ def report(study: Study, out: Path, full: bool = True) -> str:
     made, results = write_report(study, out)
     failures = page.failures(results)
     text = made.to_text(failures) if full else brief(made, failures)
-    rest = "" if full else ", which has what is said to be below; --full prints it"
+    rest = "" if full else " has all tables; --full prints them here"
     return f"{text}\nreport: {out / folder.PAGE}{rest}"
 
 
