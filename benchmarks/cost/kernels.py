@@ -105,7 +105,7 @@ class Kernels(Study):
         kinds = dict.fromkeys(x.case.setting["backend"] for x in results)
         more = {"roofline": ("roofline", ".2f")}
         calls = comparison.table("Calls", results, keys, bases, over, more)
-        length = _asked([result for result, _ in _trained(results)])
+        length = _asked(_trained(results))
         asked = [("training", length, backend) for backend in over]
         front = [
             place
@@ -121,7 +121,7 @@ class Kernels(Study):
         """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
         floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
         trained = _trained(results)
-        length = _asked([result for result, _ in trained])
+        length = _asked(trained)
         said: dict[str, dict[str, float]] = {}
         for result, times in trained:
             backend = result.case.get("backend")
@@ -183,7 +183,7 @@ def bases(result: Result, results: Sequence[Result]) -> Mapping[str, Result]:
 
 
 def _trained(results: Sequence[Result]) -> list[tuple[Result, float]]:
-    """Return the calls forward and backward with their times those of PyTorch's own kernel."""
+    """Return the calls forward and backward, and their time over that of PyTorch's own kernel."""
     floor = FLOORS[_device(results)][0]
     return [
         (result, times)
@@ -193,11 +193,11 @@ def _trained(results: Sequence[Result]) -> list[tuple[Result, float]]:
     ]
 
 
-def _asked(trained: Sequence[Result]) -> int | None:
+def _asked(trained: Sequence[tuple[Result, float]]) -> int | None:
     """Return the length that is spoken of: the plain operations' longest, or else the longest."""
     # The plain operations have no memory for the longest sequences.
-    plain = [x.case.get("length") for x in trained if x.case.get("backend") == "eager"]
-    return max(plain or [x.case.get("length") for x in trained], default=None)
+    plain = [x.case.get("length") for x, _ in trained if x.case.get("backend") == "eager"]
+    return max(plain or [x.case.get("length") for x, _ in trained], default=None)
 
 
 def _device(results: Sequence[Result]) -> str:

@@ -112,7 +112,7 @@ def _check_limit(count: int, new: int, out: Path, limit_mb: float) -> None:
         raise ValueError(f"--limit-mb must be more than 0, got {limit_mb:g}")
     models = [config.parent for config in out.glob(f"*/{CONFIG}")]
     there = sum(file.stat().st_size for model in models for file in model.iterdir())
-    if new + there >= limit_mb * 1e6 + 0.5:  # bytes are whole, their product with 1e6 is rounded
+    if (new + there) / 1e6 > limit_mb:
         beside = f" beside {there / 1e6:.1f} MB in {out}" if there else ""
         raise ValueError(
             f"{count} models take {new / 1e6:.1f} MB{beside}, more than --limit-mb {limit_mb:g}; "

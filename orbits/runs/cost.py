@@ -16,7 +16,7 @@ import json
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,6 @@ def of(cell: Cell) -> Estimate | None:
     plain = sizes(json.loads(json.dumps(dict(cell.arguments))))
     rows = _table().get(f"{cell.case.study}/{cell.case.kind}", ())
     rows = [row for row in rows if (STEPS in row["sizes"]) == (STEPS in plain)]
-    like = [row for row in rows if not _differing(row["sizes"], plain)]
     if not rows:
         return None
     variant = str(cell.case.variant)
@@ -80,11 +79,11 @@ def of(cell: Cell) -> Estimate | None:
         )
 
     row = max(rows, key=nearness)
-    seconds = row["seconds"].get(variant, max(row["seconds"].values()))
-    for name in (STEPS,) if like else PROPORTIONAL:
-        if name in plain and row["sizes"].get(name):
-            seconds *= plain[name] / row["sizes"][name]
-    return Estimate(seconds, variant in row["seconds"], bool(like))
+    known, seconds = row["sizes"], row["seconds"].get(variant, max(row["seconds"].values()))
+    for name in PROPORTIONAL:
+        if name in plain and known.get(name):
+            seconds *= plain[name] / known[name]
+    return Estimate(seconds, variant in row["seconds"], not _differing(known, plain))
 
 
 def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
@@ -134,30 +133,41 @@ def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
     These are whole numbers, switches, the lengths of lists and a few words (``WORDS``); of several
     of one name the largest, in whatever order they are written.
     """
-    found: dict[str, Any] = {}
-    for name, value in sorted(arguments.items()):
+    found: dict[str, list[Any]] = defaultdict(list)
+    for name, value in _leaves(arguments):
+        found[name].append(value)
+    return {name: max(values, key=_rank) for name, values in found.items()}
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str), value  # words are after numbers, which they compare with not
+
+
+def _leaves(arguments: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the sizes in nested arguments, with their last name."""
+    for name, value in arguments.items():
         if name in NO_SIZES or name.endswith(("_seed", "_seeds")):
             continue
         if isinstance(value, Mapping):
-            nested = sizes(value)
-            shared = nested.keys() & found.keys()
-            found |= nested | {each: _larger(found[each], nested[each]) for each in shared}
+            yield from _leaves(value)
         elif isinstance(value, list | tuple):
-            found[name] = _larger(found.get(name, 0), len(value))
+            yield name, len(value)
         elif isinstance(value, int) or (name in WORDS and isinstance(value, str)):
-            found[name] = _larger(found.get(name, value), value)
-    return found
+            yield name, value
 
 
-def _larger(one: Any, other: Any) -> Any:
-    return other if isinstance(one, str) or isinstance(other, str) else max(one, other)
+def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
+    """Return the rows of the table: the median over the cells of each kind, size and variant.
 
-
-def calibrate(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Return the rows of the table: the median over the cells of each kind, size and variant."""
-    cells: dict[str, list[Result]] = defaultdict(list)
-    for result in results:
-        cells[result.cell].append(result)
+    Args:
+        runs: The results of each run. Of a cell that several share the first run's count.
+    """
+    cells: dict[str, list[Result]] = {}
+    for results in runs:
+        mine: dict[str, list[Result]] = defaultdict(list)
+        for result in results:
+            mine[result.cell].append(result)
+        cells = {**mine, **cells}
     seconds: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for group in cells.values():
         took = sum(result.cpu_s for result in group)
@@ -213,7 +223,7 @@ def main() -> None:
         for each in parser.parse_args().folders
         if all((each / name).is_file() for name in (CLAIM, LINES))
     ]
-    rows = calibrate(result for folder in folders for result in load(folder)[0])
+    rows = calibrate(load(folder)[0] for folder in folders)
     print("# Made by python -m orbits.runs.cost; see its file.")
     yaml.safe_dump(rows, sys.stdout, sort_keys=False, default_flow_style=None, width=10**6)
 

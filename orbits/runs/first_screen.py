@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orbits.runs import untrusted
 from orbits.runs.naming import OF_MODELS, heading, in_box
 from orbits.runs.report import Picture, Report, Section
 from orbits.runs.table import NOTHING, Table
@@ -62,15 +61,11 @@ def first_screen(report: Report) -> FirstScreen:
 
 def brief(report: Report, failures: Sequence[str] = ()) -> str:
     """Return for a terminal what stands on the first screen, and which cells have no result."""
-    shown, first = untrusted.lines, first_screen(report)
-    parts = [shown(report.title), *(f"WARNING: {shown(text)}" for text in report.warnings)]
-    said = [*([first.verdict] if first.verdict else []), *first.sentences]
-    parts += [f"- {shown(sentence)}" for sentence in said[:MOST_SENTENCES]]
-    if left := len(said) - MOST_SENTENCES:
-        parts += [f"- and {left} more"] if left > 0 else []
-    parts += ["", first.table.to_text().rstrip("\n")] if first.table is not None else []
-    parts += ["", "Cells without a result", *map(shown, failures)] if failures else []
-    return "\n".join(parts) + "\n"
+    table, said = first_screen(report).table, list(report.sentences)
+    if (more := len(said) - MOST_SENTENCES) > 0:
+        said[MOST_SENTENCES:] = [f"and {more} more"]
+    sections = [] if table is None else [Section(table.title, [table])]
+    return dataclasses.replace(report, sentences=said, sections=sections).to_text(failures)
 
 
 def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:

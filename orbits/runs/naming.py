@@ -54,10 +54,6 @@ UNTOLD = ("control", "None labels", "seed None")
 """Parts of a name that say nothing."""
 OF_MODELS = frozenset({"arm", "attention", "model", "row less column", "trained", "variant", "who"})
 """Headings of columns that name models and what was trained."""
-OF_LAWS = frozenset({"law", "prompt", "trained_on", "world"})
-"""Headings of columns that name force laws."""
-POWER = re.compile(r"power_(?:a1_n)?(?P<whole>\d+)(?:[._](?P<part>\d+))?")
-"""The name of a law that is a power of the distance, times the product of the masses."""
 SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
 ENGLISH = ("elastic", "linear", "zeros")
 """Names of attentions that are words of their own in a sentence."""
@@ -90,16 +86,14 @@ def display(label: str) -> str:
 
 
 def in_box(heading: str, text: str) -> str:
-    """Return a text of a table as a page shows it: models and laws as readers know them.
+    """Return a text of a table as a page shows it: names of models as readers know them.
 
     Args:
-        heading: That of its column; most columns name neither.
+        heading: That of its column; most columns name no models.
         text: It as results, files and flags have it.
     """
     if heading == "pair":
         return in_prose(text)
-    if heading in OF_LAWS and (power := POWER.fullmatch(text)):
-        return f"r^-{power['whole']}" + (f".{power['part']}" if power["part"] else "")
     if heading not in OF_MODELS:
         return text
     return ", ".join(map(_part, text.split(", ")))

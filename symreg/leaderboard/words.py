@@ -61,9 +61,9 @@ def name(row: Row, limit: int = 120) -> str:
 
 
 def verdict(rows: Sequence[Row], law: str) -> list[str]:
-    """Say how often the law is found in predictions, and how often in those that know no law.
+    """Say how often the law is found in predictions, and how often in those of what knows no law.
 
-    These are of the best control that continues orbits as models do, or else of a look-up table.
+    That is the first control whose file stands among the models', or else a look-up table.
     """
     found = [row for row in rows if not row.is_control and row.laws]
     models = [row for row in found if not {*row.arm.split(", ")} & BESIDE] or found

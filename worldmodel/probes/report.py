@@ -10,16 +10,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from orbits import laws
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Metric, Result
 from orbits.runs.statistics import MINIMUM_SEEDS
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over_seeds, number
 from worldmodel import probes
+from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.verdicts import speaks_of, verdict
 
 OVER_SEEDS = "t, checkpoints"
+OF_LAWS = ("law", "prompt", "trained_on", "world")
+"""Facts and settings that are names of laws."""
 TOLD_APART = ("trained_on", "size", "steps", "labels")
 """Facts of checkpoints that have a column where they differ."""
 READING = (
@@ -87,8 +91,8 @@ def table(results: Sequence[Result], title: str = "", front: Sequence[Result] = 
         if "interval" in setting and any(map(_pooled, values.values())):
             setting["interval"] = OVER_SEEDS
         words = [
-            *(str(checkpoint[key]) for key in facts),
-            *(_words(setting.get(key, "")) for key in settings),
+            *(_words(key, checkpoint[key]) for key in facts),
+            *(_words(key, setting.get(key, "")) for key in settings),
             case.variant,
             case.arm,
         ]
@@ -154,5 +158,8 @@ def _number(metric: Metric) -> Value:
     return interval(metric.interval)
 
 
-def _words(value: Any) -> str:
+def _words(key: str, value: Any) -> str:
+    """Return a fact or a setting as a table has it: a law as its power of the distance."""
+    if key in OF_LAWS and value in laws.names():
+        return in_words(value)
     return value if isinstance(value, str) else json.dumps(value)

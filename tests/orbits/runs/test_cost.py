@@ -74,7 +74,7 @@ def test_the_table_is_made_of_results(tmp_path):
     timed = [dataclasses.replace(x, cpu_s=float(n)) for n, x in enumerate(results, start=1)]
     gpu = dataclasses.replace(timed[0], cell="0" * 16, cpu_s=99.0)
     gpu.manifest["device"] = "cuda: NVIDIA H200"
-    rows = cost.calibrate([*timed[1:], gpu])
+    rows = cost.calibrate([[*timed[1:], gpu], timed[1:3]])  # the second took cells of the first
     assert [row["of"] for row in rows] == ["tossing/toss"]
     assert rows[0]["seconds"] == {"penny": 2.5, "dime": 5.0}, "medians of 2, 3 and of 4, 5, 6"
     assert rows[0]["sizes"] == {"tosses": 20, "fair": True}

@@ -38,14 +38,6 @@ def test_a_table_names_models_where_its_column_does():
     assert in_box("who", "lssar p=15, first stage first") == "LSSAR, p = 15, first stage first"
     assert in_box("who", "power_1_5") == "power_1_5"
     assert in_box("exam", "lazy") == "lazy"
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("power_a1_n1.5", "r^-1.5"), ("power_2_5", "r^-2.5"), ("power_a0.5_n2", "power_a0.5_n2")],
-)
-def test_a_table_names_powers_of_the_distance(name, shown):
-    assert in_box("law", name) == shown
     assert in_box("pair", "lssar p=15 - softmax") == "LSSAR (p = 15) - softmax"
     assert in_box("row less column", "lssar p=15") == "LSSAR, p = 15"
 

@@ -17,6 +17,7 @@ from orbits.runs import artefact, folder, study
 from orbits.runs.executors import Execution
 from symreg import controls, leaderboard
 from symreg.__main__ import main
+from symreg.leaderboard import words
 from symreg.leaderboard.leaderboard import STUDY, LeaderboardSettings
 
 N = 600
@@ -219,3 +220,16 @@ def test_the_command_prints_engine_and_table_and_takes_json_arguments(tmp_path, 
     shown = capsys.readouterr().out
     table = shown[shown.index("| \\# |") : shown.index("## Published")]
     assert table in (out / "report.md").read_text()
+
+
+@pytest.mark.full
+def test_the_verdict_has_the_control_among_the_files_beside_the_models(tmp_path):
+    control = write(tmp_path / "a.npz", noise=0.02, model="filter", arm="implied, control")
+    mine = write(tmp_path / "b.npz", model="mine", arm="implied")
+    found = leaderboard.rows(study.run(STUDY, options(control, mine), tmp_path / "out", HERE))
+    (said,) = words.verdict(found, "newton")
+    assert ": mine, implied 2 of 2 [" in said
+    assert "; filter, implied, control 2 of 2 [" in said
+    assert "look-up table" not in said
+    (alone,) = words.verdict([x for x in found if x.model != "filter"], "newton")
+    assert "in those of a look-up table" in alone
