@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from orbits import laws
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Metric, Result
 from orbits.runs.statistics import MINIMUM_SEEDS
@@ -160,6 +160,7 @@ def _number(metric: Metric) -> Value:
 
 def _words(key: str, value: Any) -> str:
     """Return a fact or a setting as a table has it: a law as its power of the distance."""
-    if key in OF_LAWS and value in laws.names():
-        return in_words(value)
+    if key in OF_LAWS:
+        with contextlib.suppress(ValueError):  # a law that is not here has its name alone
+            return in_words(value)
     return value if isinstance(value, str) else json.dumps(value)

@@ -5,7 +5,7 @@ from types import MappingProxyType, SimpleNamespace
 from orbits.runs import page
 from tests.worldmodel.probes.evaluation import result
 from worldmodel import probes
-from worldmodel.probes.report import report, table
+from worldmodel.probes.report import _words, report, table
 
 HOSTILE = "<script>alert(1)</script>|[x](http://x) `c\\| \u202eback\x1b[31m\n# $x^{$"
 
@@ -93,3 +93,13 @@ def test_hostile_names_are_text_in_the_report(tmp_path, monkeypatch):
     assert html.count("<script>") == 1
     assert "<script>" not in markdown
     assert "[x](http" not in markdown
+
+
+def test_a_law_is_named_by_its_power_of_the_distance():
+    shown = [
+        _words("law", "power_a1_n1.5"),
+        _words("prompt", "newton"),
+        _words("world", "a law from elsewhere"),
+        _words("asked", "newton"),
+    ]
+    assert shown == ["r^-1.5", "r^-2", "a law from elsewhere", "newton"]
