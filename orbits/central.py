@@ -203,7 +203,7 @@ def _expand(law: Law, a: Array, e: Array, m1: Array, m2: Array) -> list[tuple[Ro
         raise ValueError(
             f"law {law.name!r} does not bind trajectory {i}: no stable orbit that "
             f"{NODES[-1]} nodes resolve, with semi-major axis {a[i]:g}, eccentricity {e[i]:g}, "
-            f"m1 {m1[i]:g}, m2 {m2[i]:g}"
+            f"m1 {m1[i]:g}, m2 {m2[i]:g}; take another law"
         )
     return found
 

@@ -43,6 +43,7 @@ DERIVED: dict[str, dict[str, str]] = {
     "What the pilot found, and what came": {
         "0.233": "the pilot's, twice the width",
         "0.234": "the pilot's, four times the steps",
+        "17.8": "the pilot's constant of the planet for a linear filter",
         "36.8": "the pilot's constant of the planet",
         "2 of 2": "the pilot's searches",
     },

@@ -196,6 +196,7 @@ def test_inverse_cube_binds_nothing(e):
     with pytest.raises(ValueError, match="'inverse_cube' does not bind trajectory 0") as error:
         orbit("inverse_cube", 2.0, e, 0.0, 0.0, [0.0])
     assert f"eccentricity {e:g}" in str(error.value)
+    assert str(error.value).endswith("; take another law")
 
 
 def test_an_unbound_orbit_is_named_among_bound_ones():

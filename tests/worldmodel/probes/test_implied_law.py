@@ -180,7 +180,7 @@ def test_an_exported_model_is_probed_like_its_checkpoint(untrained, tmp_path):
 def test_a_world_that_tokens_cannot_express_is_refused(changes, message):
     reason = refusal(dataclasses.replace(PROTOCOL, **changes))
     assert message in reason
-    assert reason.endswith("take prompts of another law")
+    assert reason.endswith(("take prompts of another law", "take another law"))
     assert "\n" not in reason
 
 

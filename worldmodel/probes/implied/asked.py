@@ -180,7 +180,7 @@ def refusal(protocol: Protocol) -> str | None:
     try:
         world = protocol.systems(0, "test", np.arange(TRIED))
     except ValueError as error:  # it does not bind an orbit
-        return f"{error}; take prompts of another law"
+        return str(error)
     orbit, dts = world.orbits(0), np.asarray(protocol.dts)
     shapes = (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)
     period = motion.period(protocol.law, *map(np.asarray, shapes))
