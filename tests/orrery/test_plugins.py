@@ -98,6 +98,10 @@ def test_a_file_that_fails_takes_nothing_else_down(stranger):
         (line,) = [x for x in stranger("attention ls --plugin odd.py").splitlines() if "left" in x]
         assert line.startswith(f"left out: {stranger.folder / 'odd.py'}: ")
         assert told in line
+    said = stranger("train -c pretrain --plugin odd.py --model.attention=odd", 2)
+    assert said.startswith(
+        f"error: unknown attention 'odd' (left out: {stranger.folder / 'odd.py'}"
+    )
     (stranger.folder / "none.py").write_text("x = 1", "utf-8")
     assert "none.py: defines none of LAW, ATTENTION" in stranger("data ls --plugin none.py", 2)
 
