@@ -81,6 +81,11 @@ MISSING = [
     ("probe lssar:0=missing", "missing: no such file"),
     ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
     ("probe README.md --lab 3", "unrecognized arguments: --lab"),
+    (
+        "probe --model CONFIG/odd.py:Ahead",
+        "CONFIG/odd.py: Ahead is no world model: predict_next of",
+    ),
+    ("probe --model CONFIG/odd.py:Mute", "CONFIG/odd.py: Mute is no world model: it has no method"),
     ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]
 
@@ -122,10 +127,24 @@ WRONG = [
 ]
 
 
+ODD = """
+class Mute:
+    pass
+
+class Ahead:
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        return places[:, ::-1]
+"""
+
+
 @pytest.mark.parametrize("refusals", [MISSING, WRONG], ids=["missing", "wrong"])
 def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
+    (tmp_path / "odd.py").write_text(ODD, "utf-8")
     code = f"""
 import sys
 from worldmodel.__main__ import LOGGERS, main
@@ -142,7 +161,7 @@ for command, _ in {refusals!r}:
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     for line, (command, message) in zip(lines, refusals, strict=True):
-        assert line.startswith(f"error: {message}"), command
+        assert line.startswith(f"error: {message.replace('CONFIG', str(tmp_path))}"), command
 
 
 def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
