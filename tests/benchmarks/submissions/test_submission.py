@@ -95,7 +95,7 @@ def spoil(change):
 
 
 WRONG = {
-    "not finite": (spoil(lambda c: c["force_predicted"].__setitem__(5, np.nan)), r"step 17\) .*cted$"),
+    "not finite": (spoil(lambda c: c["force_predicted"].__setitem__(5, np.nan)), r"17\) .*cted$"),
     "text": (spoil(lambda c: c.update(force_predicted=c["step"].astype(str))), "got <U"),
     "missing": (spoil(lambda c: c.update({k: v[:-2] for k, v in c.items()})), "2 of 144"),
     "not asked": (spoil(lambda c: c["step"].__setitem__(3, 4)), "not asked"),
