@@ -323,7 +323,7 @@ def _origin(point: metadata.EntryPoint) -> str:
         found = util.find_spec(point.module)
     except (ImportError, ValueError):  # its package cannot be imported
         found = None
-    return (found and found.origin) or point.value
+    return point.value if found is None or found.origin is None else found.origin
 
 
 _OWN = tuple(spec for spec in _ENTRIES if spec is not None)
