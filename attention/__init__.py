@@ -27,6 +27,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: torch, which the face loads, takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module("attention.api"), name)
+    # A plug-in takes the specification while the catalogue, which the face needs, is imported.
+    module = "attention.spec" if name == "AttnSpec" else "attention.api"
+    value = getattr(importlib.import_module(module), name)
     globals()[name] = value
     return value

@@ -6,8 +6,7 @@ entry and the field.
 
 from __future__ import annotations
 
-import sys
-from importlib import metadata
+from importlib import metadata, util
 from typing import Any
 
 from attention.spec import AttnSpec
@@ -314,9 +313,17 @@ def _from_outside(taken: tuple[str, ...]) -> list[AttnSpec]:
                 found[spec.name] = spec
         except (Exception, SystemExit) as error:  # what a plug-in does wrong is said of it alone
             what = (str(error) or type(error).__name__).splitlines()[0]
-            file = getattr(sys.modules.get(point.module), "__file__", None)
-            BROKEN[f"plug-in {point.name}"] = f"{file or point.value}: {what}"
+            BROKEN[f"plug-in {point.name}"] = f"{_origin(point)}: {what}"
     return list(found.values())
+
+
+def _origin(point: metadata.EntryPoint) -> str:
+    """Return the file of an entry point, also of one that cannot be imported."""
+    try:
+        found = util.find_spec(point.module)
+    except (ImportError, ValueError):  # its package cannot be imported
+        found = None
+    return point.value if found is None or found.origin is None else found.origin
 
 
 _OWN = tuple(spec for spec in _ENTRIES if spec is not None)

@@ -123,16 +123,20 @@ def check_name(name: str, others: Sequence[str] = ()) -> None:
     """Refuse a name that is neither a variant's nor a mixer's, nor one of others."""
     mixers, broken = mixer_rows()
     choices = (*catalogue.names(), *(row[0] for row in mixers), *others)
-    if name not in choices and not broken and not catalogue.BROKEN:
-        raise ValueError(unknown(name, choices))
+    if name not in choices and not broken:
+        raise ValueError(catalogue.BROKEN.get(name) or unknown(name, choices))
 
 
 def unknown(name: str, choices: Sequence[str]) -> str:
-    """Return the error about a name that is not one of the choices: near ones, or else all."""
+    """Return the error about a name that is not one of the choices: near ones, or else all.
+
+    What was left out is named too, since a plug-in that fails has no name to be found by.
+    """
+    left_out = "".join(f" (left out: {line})" for line in catalogue.BROKEN.values())
+    said = f"unknown attention {name!r}{left_out}"
     if near := difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65):
-        meant = " or ".join(near)
-        return f"unknown attention {name!r}; did you mean {meant}? `{called()} ls` lists all"
-    return f"unknown attention {name!r}; choose from {', '.join(choices)}"
+        return f"{said}; did you mean {' or '.join(near)}? `{called()} ls` lists all"
+    return f"{said}; choose from {', '.join(choices)}"
 
 
 def called() -> str:

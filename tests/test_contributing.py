@@ -27,8 +27,8 @@ def block(word):
     return found
 
 
-ENTRY, LAW, PROBE, STUDY, MODEL = map(
-    block, ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = ", "class Still")
+ENTRY, LAW, PROBE, STUDY, MODEL, SPEC = map(
+    block, ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = ", "class Still", "ATTENTION = ")
 )
 (PRESETS,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.S)
 VARIANT = re.search(r'"(\w+)"', ENTRY)[1]
@@ -36,7 +36,7 @@ NAME = re.search(r'name="(\w+)"', LAW)[1]
 
 
 def test_every_example_is_tested():
-    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY, MODEL])
+    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY, MODEL, SPEC])
 
 
 @pytest.mark.full
@@ -72,6 +72,15 @@ def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
     )
     passed = int(re.search(r"(\d+) passed", said)[1])
     assert passed >= 20, said
+
+
+def test_the_attention_from_outside_is_listed(tmp_path):
+    (tmp_path / "mine.py").write_text(SPEC, "utf-8")
+    line = [sys.executable, "-m", "orrery", "attention", "ls", f"--plugin={tmp_path / 'mine.py'}"]
+    told = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    name = re.search(r'"(\w+)"', SPEC)[1]
+    assert f"\n{name}  " in told
+    assert "left out" not in told
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ a checkpoint never names one. What such a class is, says :mod:`worldmodel.world_
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -125,11 +126,10 @@ class Outside:
 
 
 def load(place: Source) -> Outside:
-    """Return a model from outside, tried on a few sequences.
+    """Return a model from outside.
 
     Raises:
-        ValueError: Its file or class fails, or its answers are not those of a world model; one
-            line names the file and what is wrong.
+        ValueError: Its file or class fails; one line names the file and what is wrong.
     """
     try:
         return Outside(getattr(_module(place), place.model.rpartition(":")[2])())
@@ -137,6 +137,19 @@ def load(place: Source) -> Outside:
         reason = " ".join(str(error).split()) or type(error).__name__
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         raise ValueError(f"{place.path}: {place.model} cannot be made: {kind}{reason}") from error
+
+
+@functools.cache
+def tried(place: Source) -> Outside:
+    """Return a model that is made and tried on a few sequences once in a process, without torch.
+
+    Raises:
+        ValueError: It cannot be made, or is no world model; one line names the file and says why.
+    """
+    model = load(place)
+    if (reason := fault(model)) is not None:
+        raise ValueError(f"{place.path}: {model.own_name} is no world model: {reason}")
+    return model
 
 
 def files(place: Source) -> list[Path]:

@@ -22,6 +22,7 @@ from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel.controls.baselines import BASELINES
+from worldmodel.outside import Source, tried
 from worldmodel.probes.probe import Subject, subject
 
 EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
@@ -69,8 +70,9 @@ class ExamStudy(Study):
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:
-        """Refuse models and names that are not there, before torch is imported."""
-        subjects(settings)
+        """Refuse models and names that cannot be, before torch is imported."""
+        for each in subjects(settings):
+            tried(Source(each.path, each.model or ""))
         if settings.law is not None:
             laws.get(settings.law)
         for name in settings.baselines:

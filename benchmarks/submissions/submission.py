@@ -171,7 +171,7 @@ def _card(plain: Mapping[str, Any]) -> Card:
 
 def _text(name: str, value: object, longest: int = LONGEST) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise ValueError(f"{name} must be text of 1 to {longest} characters")
+        raise ValueError(f"{name} must be text of 1 to {longest} characters, got {value!r:.40}")
     text = " ".join(value.split())
     if not text.isprintable():
         raise ValueError(f"{name} has characters that do not print")
@@ -180,7 +180,7 @@ def _text(name: str, value: object, longest: int = LONGEST) -> str:
 
 def _count(name: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < 10**15:
-        raise ValueError(f"{name} must be a whole number, 0 or more")
+        raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
     return value
 
 
@@ -216,9 +216,10 @@ def _answers(path: Path, n: int, steps: npt.NDArray[np.int64]) -> npt.NDArray[np
 def _refuse_first(wrong: Array, sequence: Array, step: Array, what: str) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
+        more = int(wrong.sum()) - 1
+        others = f", and {more} more" if more else ""
         raise formats.Refused(
-            f"row {row} (sequence_id {sequence[row]}, step {step[row]}) {what}, and "
-            f"{int(wrong.sum()) - 1} others"
+            f"row {row} (sequence_id {sequence[row]}, step {step[row]}) {what}{others}"
         )
 
 
@@ -238,5 +239,7 @@ def _whole(name: str, values: Array) -> npt.NDArray[np.int64]:
 
 def _numbers(name: str, values: Array) -> npt.NDArray[np.float64]:
     if values.ndim != 1 or values.dtype.kind not in "iuf":
-        raise formats.Refused(f"{name} must be numbers of shape [n], got {values.shape}")
+        raise formats.Refused(
+            f"{name} must be numbers of shape [n], got {values.dtype} of shape {list(values.shape)}"
+        )
     return values.astype(np.float64)

@@ -23,7 +23,7 @@ LAW = Law(
 )
 """
 ATTENTION = """
-from attention.spec import AttnSpec
+from attention import AttnSpec
 
 ATTENTION = AttnSpec(
     name="soft", phi="softplus", source="a stranger", formula="softplus(q.k/sqrt(d)) / sum",
@@ -92,6 +92,16 @@ def test_a_file_that_fails_takes_nothing_else_down(stranger):
     assert "law      gentle " in said
     assert "no law: " in said
     assert "bad.py: ZeroDivisionError: division by zero" in said
+    for fault, told in (("phi='expp'", "unknown phi 'expp' of odd;"), ("phy=1", "'phy'")):
+        text = f"from attention import AttnSpec\n\nATTENTION = AttnSpec('odd', {fault})"
+        (stranger.folder / "odd.py").write_text(text, "utf-8")
+        (line,) = [x for x in stranger("attention ls --plugin odd.py").splitlines() if "left" in x]
+        assert line.startswith(f"left out: {stranger.folder / 'odd.py'}: ")
+        assert told in line
+    said = stranger("train -c pretrain --plugin odd.py --model.attention=odd", 2)
+    assert said.startswith(
+        f"error: unknown attention 'odd' (left out: {stranger.folder / 'odd.py'}"
+    )
     (stranger.folder / "none.py").write_text("x = 1", "utf-8")
     assert "none.py: defines none of LAW, ATTENTION" in stranger("data ls --plugin none.py", 2)
 

@@ -81,6 +81,11 @@ MISSING = [
     ("probe lssar:0=missing", "missing: no such file"),
     ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
     ("probe README.md --lab 3", "unrecognized arguments: --lab"),
+    (
+        "probe --model CONFIG/odd.py:Ahead",
+        "CONFIG/odd.py: Ahead is no world model: predict_next of",
+    ),
+    ("probe --model CONFIG/odd.py:Mute", "CONFIG/odd.py: Mute is no world model: it has no method"),
     ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]
 
@@ -106,6 +111,9 @@ WRONG = [
         "fit -c pretrain --data.law=newton",
         "unknown key 'data.law'; did you mean --data.protocol_args.law?",
     ),
+    ("fit -c pretrain --law=newton", "unknown key 'law'; did you mean --data.protocol_args.law?"),
+    ("fit -c pretrain --model.law=newton", "unknown key 'model.law'; did you mean --data.proto"),
+    ("fit -c pretrain --zzz=3", "unknown key 'zzz'; choose from ckpt_path, config, data, help"),
     ("fit -c pretrain --data.protocol_args={law:newton}", "data.protocol_args must be of the form"),
     ("fit -c pretrain --data.protocol_args.law=newtn", "unknown law 'newtn'; did you mean newton?"),
     ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
@@ -122,10 +130,24 @@ WRONG = [
 ]
 
 
+ODD = """
+class Mute:
+    pass
+
+class Ahead:
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        return places[:, ::-1]
+"""
+
+
 @pytest.mark.parametrize("refusals", [MISSING, WRONG], ids=["missing", "wrong"])
 def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
+    (tmp_path / "odd.py").write_text(ODD, "utf-8")
     code = f"""
 import sys
 from worldmodel.__main__ import LOGGERS, main
@@ -142,7 +164,7 @@ for command, _ in {refusals!r}:
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     for line, (command, message) in zip(lines, refusals, strict=True):
-        assert line.startswith(f"error: {message}"), command
+        assert line.startswith(f"error: {message.replace('CONFIG', str(tmp_path))}"), command
 
 
 def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():

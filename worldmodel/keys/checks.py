@@ -63,7 +63,9 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
             continue
         if not dot:
             also = [f"{x}.{key}" for x in FOLDERS if key in signatures.known(x)]
-            _refuse(key, also or near(key, PLAIN))
+            also += [f"data.{OVERRIDES}.{key}"] if is_override(key) else []
+            meant = also or near(key, PLAIN)
+            _refuse(key, meant, "" if meant else f" choose from {', '.join(sorted(PLAIN))}")
         elif group not in GROUPS:
             begin = f" keys begin with {', '.join(GROUPS)}"
             _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], begin)
@@ -103,8 +105,8 @@ def _check(key: str, kind: str, text: str | None) -> None:
         return
     if name not in taken:
         meant = [f"{group}.{each}" for each in near(name, sorted(taken), NEAR)]
-        if OVERRIDES in taken and group == "data" and is_override(name):
-            meant = [f"{group}.{OVERRIDES}.{name}"]
+        if OVERRIDES in taken and is_override(name):
+            meant = [f"data.{OVERRIDES}.{name}"]  # the model's are linked to them
         others = [f"{x}.{name}" for x in FOLDERS if x != group and name in signatures.known(x)]
         choices = f" choose from {', '.join(sorted(taken))}"
         _refuse(key, meant or others, "" if meant or others else choices)

@@ -90,6 +90,8 @@ def write(
 
 
 def _write(folder: Path, contents: Mapping[str, bytes]) -> Path:
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists; choose another folder")
     folder.mkdir(parents=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)

@@ -39,9 +39,7 @@ class OutsideModel(Checkpoint):
         Raises:
             ValueError: It is no world model; one line names the file and says why.
         """
-        model = outside.load(source)
-        if (reason := outside.fault(model)) is not None:
-            raise ValueError(f"{source.path}: {model.own_name} is no world model: {reason}")
+        model = outside.tried(source)
         world = dataclasses.replace(model.trained_on, law=law or model.trained_on.law)
         world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
         seed = getattr(model, "seed", 0) if named is None else named[1]

@@ -23,7 +23,7 @@ from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
 from worldmodel.models.checkpoint import NAMED, check_file, named_checkpoint
-from worldmodel.outside import source
+from worldmodel.outside import Source, source, tried
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
 from worldmodel.training.allocator import keep_freed_memory
@@ -93,14 +93,16 @@ class Probing(Study):
         return Path("runs") / f"{self.name}-{artefact.key(self.config(settings, preset))[:8]}"
 
     def check(self, settings: ProbeSettings) -> None:
-        """Refuse files, probes and laws that are not there, before torch is imported."""
+        """Refuse files, models, probes and laws that cannot be, before torch is imported."""
         if not settings.checkpoints:
             raise ValueError("no checkpoint is given; name one or more files")
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
         for text in settings.checkpoints:
             found = subject(text)
-            if found.model is None and found.path.is_file():
+            if found.model is not None:
+                tried(Source(found.path, found.model))
+            elif found.path.is_file():
                 check_file(found.path)
         if settings.law is not None:
             laws.get(settings.law)

@@ -95,7 +95,8 @@ def spoil(change):
 
 
 WRONG = {
-    "not finite": (spoil(lambda c: c["force_predicted"].__setitem__(5, np.nan)), "step 17"),
+    "not finite": (spoil(lambda c: c["force_predicted"].__setitem__(5, np.nan)), r"17\) .*cted$"),
+    "text": (spoil(lambda c: c.update(force_predicted=c["step"].astype(str))), "got <U"),
     "missing": (spoil(lambda c: c.update({k: v[:-2] for k, v in c.items()})), "2 of 144"),
     "not asked": (spoil(lambda c: c["step"].__setitem__(3, 4)), "not asked"),
     "twice": (spoil(lambda c: c["step"].__setitem__(1, 12)), "more than once"),
@@ -124,7 +125,7 @@ def test_what_is_wrong_with_answers_is_one_line(key, tmp_path, change, words):
         ({"url": "javascript:alert(1)"}, "https://"),
         ({"name": "ceiling, causal"}, "control"),
         ({"name": "<b>" * 40}, "80 characters"),
-        ({"parameters": "many"}, "whole number"),
+        ({"parameters": "many"}, "whole number.* got 'many'"),
         ({"score": 0.1}, "unknown field"),
         ({"authors": []}, "authors"),
         ({"training_data": "a\x1b[31m"}, "do not print"),

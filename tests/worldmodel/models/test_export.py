@@ -65,7 +65,7 @@ def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_pat
     assert config["settings"]["attention"] == "lssar"
     assert "pretrained" not in config["settings"]
     assert str(tmp_path) not in (folder / CONFIG).read_text()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="exists; choose another folder"):
         export(head, folder, "Again.", {})
 
 
@@ -103,7 +103,7 @@ def test_a_model_is_saved_and_found_again_in_one_form(tmp_path, kind):
     header, about = card.removeprefix("---\n").split("\n---\n")
     assert yaml.safe_load(header) == {"library_name": "orrery"}
     assert f"A {kind.__name__} with the attention lssar, trained on orbits of protocol" in about
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="exists; choose another folder"):
         made.save_pretrained(folder)
 
 
