@@ -41,6 +41,11 @@ DEVIATIONS_HEADER = """
 
 ## Where they deviate from the papers
 
+However a paper starts its own, in a model all linear layers start as those of its GPT do: weights
+normal with a variance of 1 / inputs, those of a mixer's last layer smaller by the square root of
+2 n_layer, and offsets as PyTorch's. What is not a linear layer (decays, steps, filters, maps of
+features) keeps the start values of its file.
+
 """
 
 OPTIONAL: dict[str, Any] = {"arguments": {}, "deviations": ""}

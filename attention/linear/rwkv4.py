@@ -27,8 +27,8 @@ class RWKV4(Mixer):
     about = "An average by channel with learned decays, a bonus for the present and token shift."
     kept = "3 H D"
     deviations = (
-        "time mixing alone: the block's MLP is the model's; receptance, key and value start as a "
-        "model's linear layers do, at 0 in the authors' code"
+        "time mixing alone: the block's MLP is the model's; projections start as a model's linear "
+        "layers do; in the authors' code value is orthogonal, the other three 0."
     )
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -61,6 +61,7 @@ class Entry:
         place: Its name there.
         shows: What it shows.
         tables: Files of :mod:`benchmarks.published` with its numbers.
+        repeats: Rows of them that another entry has too: judged there, they say nothing here.
         claims: What it shows without printed numbers.
         same_as: The name of an entry that has the same; empty for none.
         command: What runs it, as it stands after ``python -m``; empty for nothing.
@@ -72,6 +73,7 @@ class Entry:
     place: str
     shows: str
     tables: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     same_as: str = ""
     command: str = ""
@@ -79,8 +81,9 @@ class Entry:
     remark: str = ""
 
     def __post_init__(self) -> None:
-        for table in self.tables:
-            published.get(table)
+        rows = {row.row for table in self.tables for row in published.get(table).rows}
+        if unknown := sorted(set(self.repeats) - rows):
+            raise ValueError(f"repeats: no row {unknown[0]!r} in its tables")
         if not (self.tables or self.claims or self.same_as or self.why):
             raise ValueError("nothing is judged: give tables, claims, same_as, or why it is not")
 
@@ -116,6 +119,7 @@ def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
     return found
 
 
-def _entry(paper: str, place: str, tables: Any = (), claims: Any = (), **about: str) -> Entry:
+def _entry(paper: str, place: str, claims: Any = (), **about: Any) -> Entry:
     made = tuple(Claim(**claim) for claim in claims)
-    return Entry(paper, place, tables=tuple(tables), claims=made, **about)
+    lists = {name: tuple(about.pop(name, ())) for name in ("tables", "repeats")}
+    return Entry(paper, place, claims=made, **lists, **about)

@@ -42,6 +42,19 @@ def test_every_table_and_figure_of_the_papers_has_an_entry():
     assert list(listed.load()) == listed.inventory()
 
 
+def test_a_row_of_mad_that_is_printed_twice_is_judged_once():
+    judged = [
+        row.row
+        for entry in listed.load().values()
+        for table in map(published.get, entry.tables)
+        if table.study == "mad"
+        for row in table.rows
+        if row.row not in (table.baseline, *entry.repeats)
+    ]
+    assert {"zeros", "zeros_sm", "zeros_no_gate", "hawk"} <= set(judged)
+    assert sorted(judged) == sorted(set(judged))
+
+
 def test_every_published_table_is_an_answer_to_an_entry():
     named = [table for entry in listed.load().values() for table in entry.tables]
     assert sorted(named) == sorted(table.table for table in published.tables())
@@ -110,13 +123,15 @@ def test_numbers_of_a_published_table_are_judged_as_in_its_report():
     ]  # fmt: skip
     entry = Entry("ZeroS", "Table 1", "MAD", tables=("zeros_table_1",))
     again = Entry("ZeroS", "Table 9", "MAD", same_as=entry.name)
+    repeated = Entry("ZeroS", "Table 8", "MAD", tables=("zeros_table_8",), repeats=("linear",))
     config = MAD.config(MAD.settings("tiny"), "tiny")
-    known = {x.name: x for x in (entry, again)}
+    known = {x.name: x for x in (entry, again, repeated)}
     found = answers(known, [Source("mad-run", MAD, config, made)])
     assert found[entry.name] == found[again.name]
     assert found[entry.name].state == "reproduced"  # the paper has 74.9 of linear, 85.2 of softmax
     assert found[entry.name].counts[SAME_DIRECTION] == 1
     assert found[entry.name].runs == ("mad-run",)
+    assert found[repeated.name].state == NOT_RUN  # its only row that was run is Table 1's
 
 
 def test_a_row_that_no_run_judges_says_why():
@@ -133,6 +148,7 @@ def test_a_damaged_entry_is_one_line(tmp_path):
         ("P: {Table 1: {shows: x}}", "P, Table 1: nothing is judged"),
         ("P: {Table 1: {shows: x, tables: [nope]}}", "no table 'nope'"),
         ("P: {Table 1: {shows: x, same_as: 'P, Table 2'}}", "no entry 'P, Table 2'"),
+        ("P: {Table 1: {shows: x, tables: [zeros_table_6], repeats: [gla]}}", "no row 'gla'"),
         ("P: {Table 1: {shows: x, state: reproduced, why: y}}", "state"),
         (
             "P: {Table 1: {shows: x, claims: [{study: a, metric: b, row: c, against: d,"

@@ -231,11 +231,34 @@ def errors_of_the_library(kind, data, steps):
     return found
 
 
+def errors_by_its_recipe(kind, data, steps):
+    """Return the errors of our networks, trained as the library trains its own.
+
+    It has one rate without a schedule and tests the last weights; the study tests those of the
+    best validation, which an iTransformer, overfitted after 300 steps, gains a quarter by.
+    """
+    windows, tested = data.sequences("train", data.n_train), data.sequences("test", 10**6)
+    found = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        network = ForecastModel(48, 12, kind, dropout=0.1).train()
+        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+        for _ in range(steps):
+            batch = windows.__getitems__(torch.randint(len(windows), (32,)).tolist())
+            optimizer.zero_grad()
+            network._loss(batch).backward()
+            optimizer.step()
+        with torch.no_grad():
+            found.append(cells.errors(network.eval(), tested)["mse"].value)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LIBRARY)
 def test_peers_have_the_errors_of_neuralforecast(kind, tmp_path):
-    steps = 300
-    theirs = errors_of_the_library(kind, ForecastData("eeg", 48, 12), steps)
+    steps, data = 300, ForecastData("eeg", 48, 12)
+    theirs = errors_of_the_library(kind, data, steps)
+    alike = errors_by_its_recipe(kind, data, steps)
     main(
         ["run", "forecasting", "--series", "eeg", "--models", kind, "--attention", "",
          "--lookback", "48", "--horizons", "12", "--steps", str(steps), "--workers", "1",
@@ -243,6 +266,9 @@ def test_peers_have_the_errors_of_neuralforecast(kind, tmp_path):
     )  # fmt: skip
     results, _ = folder.load(tmp_path / "o")
     ours = [x.value("mse") for x in best(results) if x.case.variant == kind]
-    print(f"{kind}: ours {ours}, theirs {theirs}")
-    assert len(ours) == len(theirs) == 3
+    print(f"{kind}: ours {ours}, by the library's recipe {alike}, theirs {theirs}")
+    assert len(ours) == len(alike) == len(theirs) == 3
+    # PatchTST, without its added scores, had 1.11 times the library's error.
+    allowed = 0.15 if kind == "patchtst" else 0.05
+    assert np.mean(alike) == pytest.approx(np.mean(theirs), rel=allowed)
     assert np.mean(ours) <= 1.05 * np.mean(theirs)
