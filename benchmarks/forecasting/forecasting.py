@@ -112,6 +112,7 @@ class Forecasting(PaperStudy):
     """Forecasts of time series."""
 
     name = "forecasting"
+    version = 2
     about = "Does attention forecast a series better than a linear map, and how near to the law?"
     Settings = Forecasts
     once = ("series", "models", "attention", "horizons", "lrs", "seeds")

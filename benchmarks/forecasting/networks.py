@@ -55,32 +55,35 @@ class DLinear(nn.Module):
 
 
 class _PatchBlock(nn.Module):
-    """An encoder block with BatchNorm over patches behind each part."""
+    """An encoder block with BatchNorm over patches behind each part, and scores that add up."""
 
     def __init__(self, width: int, n_head: int, dropout: float) -> None:
         super().__init__()
-        self.attention = nn.MultiheadAttention(width, n_head, dropout, batch_first=True)
+        self.n_head = n_head
+        self.project = nn.Linear(width, 3 * width)
+        self.merge = nn.Sequential(nn.Linear(width, width), nn.Dropout(dropout))
         self.mlp = nn.Sequential(
             nn.Linear(width, 2 * width), nn.GELU(), nn.Dropout(dropout), nn.Linear(2 * width, width)
         )
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+        """Map [N, L, D] and the scores of the block before, [N, H, L, L] or 0, to both."""
+        q, k, v = self.project(x).unflatten(-1, (3, self.n_head, -1)).transpose(1, 3).unbind(2)
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5 + before
+        mixed = self.merge((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2))
         first, second = self.norms
-        x = first((x + self.dropout(self._mixed(x))).transpose(1, 2)).transpose(1, 2)
+        x = first((x + self.dropout(mixed)).transpose(1, 2)).transpose(1, 2)
         x = second((x + self.dropout(self.mlp(x))).transpose(1, 2)).transpose(1, 2)
-        return x
-
-    def _mixed(self, x: Tensor) -> Tensor:
-        mixed: Tensor = self.attention(x, x, x, need_weights=False)[0]
-        return mixed
+        return x, scores
 
 
 class PatchTST(nn.Module):
     """A transformer encoder on pieces of one channel (Nie et al. 2023).
 
-    Left out: attention scores that are added from block to block, and RevIN's learned scale.
+    As in the authors' code, a block adds the attention scores of the one before, weights have no
+    dropout, and one piece ends with repeats of the last step. Left out: RevIN's learned scale.
     """
 
     def __init__(
@@ -89,18 +92,22 @@ class PatchTST(nn.Module):
         super().__init__()
         self.length = min(16, lookback)
         self.stride = max(1, self.length // 2)
-        n = patches(torch.zeros(1, lookback, 1), self.length, self.stride).shape[1]
+        n = (lookback - self.length) // self.stride + 2
         self.embed = nn.Linear(self.length, width)
         self.places = nn.Parameter(torch.empty(n, width).uniform_(-0.02, 0.02))
         self.dropout = nn.Dropout(dropout)
-        self.blocks = nn.Sequential(*(_PatchBlock(width, n_head, dropout) for _ in range(n_layer)))
+        self.blocks = nn.ModuleList(_PatchBlock(width, n_head, dropout) for _ in range(n_layer))
         self.head = nn.Linear(n * width, horizon)
 
     def forward(self, past: Tensor) -> Tensor:
         """Map [B, L, C] to [B, H, C]."""
         rows, mean, scale = standardised(past)
-        x = self.embed(patches(rows, self.length, self.stride)) + self.places
-        ahead = self.head(self.blocks(self.dropout(x)).flatten(1))
+        padded = functional.pad(rows.transpose(1, 2), (0, self.stride), mode="replicate")
+        pieces = padded.flatten(0, 1).unfold(1, self.length, self.stride)
+        x, scores = self.dropout(self.embed(pieces) + self.places), past.new_zeros(())
+        for block in self.blocks:
+            x, scores = block(x, scores)
+        ahead = self.head(x.flatten(1))
         return ahead.unflatten(0, (len(past), -1)).transpose(1, 2) * scale + mean
 
 
