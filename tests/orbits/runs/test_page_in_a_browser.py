@@ -82,7 +82,8 @@ def test_a_tall_figure_is_made_to_fit(ask):
 def test_a_wide_figure_fits_a_telephone(ask):
     drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='1800' height='500'/>"
     image, whole = ask(
-        f'const image = page.querySelector("figure img"); image.src = "data:image/svg+xml,{drawing}";'
+        'const image = page.querySelector("figure img");'
+        f'image.src = "data:image/svg+xml,{drawing}";'
         "image.style.width = '1800px';"  # which it takes once it is loaded
         "return [image.getBoundingClientRect().width, image.parentElement.scrollWidth]",
         width=390,
