@@ -6,7 +6,7 @@ arguments. Those of the suite are of one machine with two cores, on the CPU. Mad
     python -m orbits.runs.cost benchmarks/results/* runs/tiny/* > orbits/runs/cpu_seconds.yaml
 
 where ``runs/tiny`` has runs of the studies with ``--preset tiny``, or cells of other sizes. With
-``--add`` rows of the present table stay that these results do not measure.
+``--add`` the present table stays, and gets what it lacks.
 """
 
 from __future__ import annotations
@@ -217,14 +217,18 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
 
 
 def added(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table with rows in the place of those of the same kind and sizes, and beside others.
+    """Return a table with what others measure of kinds, sizes and variants that it lacks.
 
     Args:
-        rows: Those that were measured, as of :func:`calibrate`.
-        known: Those of a table.
+        rows: The others, as of :func:`calibrate`.
+        known: The rows of the table.
     """
-    kept = {_place(row): row for row in (*known, *rows)}
-    return [kept[place] for place in sorted(kept)]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in (*rows, *known):  # in which the last of a variant counts
+        before = found.get(_place(row), row)["seconds"]
+        seconds = dict(sorted({**before, **row["seconds"]}.items()))
+        found[_place(row)] = {**row, "seconds": seconds}
+    return [found[place] for place in sorted(found)]
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -263,7 +267,7 @@ def main() -> None:
         type=Path,
         help="results folders; unfinished and other folders are passed over",
     )
-    parser.add_argument("--add", action="store_true", help="keep what these do not measure")
+    parser.add_argument("--add", action="store_true", help="add to the present table")
     asked = parser.parse_args()
     folders = [
         each for each in asked.folders if all((each / name).is_file() for name in (CLAIM, LINES))

@@ -80,14 +80,15 @@ def test_the_table_is_made_of_results(tmp_path):
     assert rows[0]["sizes"] == {"tosses": 20, "fair": True}
 
 
-def test_rows_are_added_to_a_table_and_replace_those_of_the_same_size():
+def test_a_table_gets_the_kinds_sizes_and_variants_that_it_lacks():
     known = [
-        {"of": "a/b", "sizes": {"n": 1, "m": 2}, "seconds": {"x": 1.0, "y": 2.0}},
+        {"of": "a/b", "sizes": {"n": 1, "m": 2}, "seconds": {"x": 1.0, "z": 2.0}},
         {"of": "b/b", "sizes": {"n": 1}, "seconds": {"x": 3.0}},
     ]
-    again = {"of": "a/b", "sizes": {"m": 2, "n": 1}, "seconds": {"x": 9.0}}
+    again = {"of": "a/b", "sizes": {"m": 2, "n": 1}, "seconds": {"x": 9.0, "y": 4.0}}
     other = {"of": "a/b", "sizes": {"m": 9}, "seconds": {"x": 5.0}}
-    assert cost.added([again, other], known) == [again, other, known[1]]
+    both = {**known[0], "seconds": {"x": 1.0, "y": 4.0, "z": 2.0}}
+    assert cost.added([again, other], known) == [both, other, known[1]]
 
 
 def test_a_dry_run_counts_finished_cells_as_nothing(tmp_path, capsys):
