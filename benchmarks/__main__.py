@@ -122,7 +122,7 @@ def _integers(text: str) -> list[int]:
 
 def _list(options: argparse.Namespace) -> None:
     found = {}
-    broken = []
+    lines, broken = [], []
     for name, path in studies.preset_files(packages()).items():
         try:
             about, known = presets.read_presets(path)
@@ -131,15 +131,11 @@ def _list(options: argparse.Namespace) -> None:
             continue
         costs = {each.name: each.about for each in known.values()}
         found[name] = {"about": about, "presets": costs}
-    lines = [line for name, each in found.items() for line in _lines(name, **each)]
+        lines.append(f"{name:14s} {about}")
+        lines += [f"  --preset {preset:7s} {cost}" for preset, cost in costs.items()]
     output.say(
         options, lambda: "\n".join([*lines, *broken]), lambda: found, lambda: "\n".join(found)
     )
-
-
-def _lines(name: str, about: str, presets: dict[str, str]) -> list[str]:
-    costs = [f"  --preset {preset:7s} {cost}" for preset, cost in presets.items()]
-    return [f"{name:14s} {about}", *costs]
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -10,14 +10,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
-
-
-class Asked(Protocol):
-    """The flags that a command line gave, ``argparse.Namespace`` for example."""
-
-    json: bool
-    quiet: bool
+from typing import Any
 
 
 def offer(parser: argparse.ArgumentParser, alone: str, full: bool = False) -> Any:
@@ -40,17 +33,24 @@ def offer(parser: argparse.ArgumentParser, alone: str, full: bool = False) -> An
 
 
 def say(
-    asked: Asked,
+    asked: Any,
     text: Callable[[], str],
     record: Callable[[], Any],
     alone: Callable[[], str],
 ) -> None:
-    """Print what is asked for, of which that alone is made; no empty line."""
+    """Print what is asked for, of which that alone is made; no empty line.
+
+    Args:
+        asked: What has the flags, the parsed arguments for example.
+        text: What a reader is shown.
+        record: The same as plain data.
+        alone: What ``--quiet`` prints.
+    """
     if made := json.dumps(record()) if asked.json else alone() if asked.quiet else text():
         print(made)
 
 
-def on_the_way(asked: Asked) -> contextlib.AbstractContextManager[Any]:
+def on_the_way(asked: Any) -> contextlib.AbstractContextManager[Any]:
     """Let what is printed on the way go to standard error where the output is for a program."""
     silent = asked.json or asked.quiet
     return contextlib.redirect_stdout(sys.stderr) if silent else contextlib.nullcontext()
