@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _listed(options: argparse.Namespace) -> str:
     if options.json:
         return json.dumps(records())
+    if options.quiet:
+        known = records()
+        return "\n".join([*known["variants"], *known["mixers"]])
     if sys.stdout.isatty() and not options.markdown:
         return brief(shutil.get_terminal_size().columns)
     return table(options.markdown)
@@ -55,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("ls", help="list the variants")
     form = listing.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="as a Markdown table")
-    form.add_argument("--json", action="store_true", help="as one JSON object")
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    form.add_argument("--quiet", action="store_true", help="print the names alone")
 
     aot = commands.add_parser(
         "aot", help="build the fused kernels for a GPU that is not there, and check their limits"

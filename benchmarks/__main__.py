@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from benchmarks.attention_names import check_attention
-from orbits.runs import flags, folder, locks, presets, studies, study
+from orbits.runs import flags, folder, locks, output, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
@@ -56,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("ls", help="list studies and presets")
-    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
+    output.offer(listing, "the names of the studies")
     listing.set_defaults(command=_list)
 
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
@@ -67,10 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
     report.add_argument("out", metavar="DIR", type=Path)
-    printed = report.add_mutually_exclusive_group()
-    printed.add_argument("--full", action="store_true", help="print every table, not the first")
-    printed.add_argument("--quiet", action="store_true", help="print the path of the page alone")
-    printed.add_argument("--json", action="store_true", help="print its path and the results")
+    output.offer(report, "the path of the page", full=True)
     report.set_defaults(command=_report)
 
     site = commands.add_parser("site", help="a leaderboard of results folders, as plain HTML files")
@@ -84,7 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     coverage = commands.add_parser("coverage", help=about)
     coverage.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=beside)
     coverage.add_argument("--only", action="store_true", help="leave the kept results out")
-    coverage.add_argument("--markdown", action="store_true", help="print a page of Markdown")
+    form = output.offer(coverage, "how many of the papers' tables and figures are answered")
+    form.add_argument("--markdown", action="store_true", help="print a page of Markdown")
     coverage.set_defaults(command=_coverage)
 
     about = "the questions of the exam, for models from outside to answer"
@@ -125,7 +122,7 @@ def _integers(text: str) -> list[int]:
 
 def _list(options: argparse.Namespace) -> None:
     found = {}
-    broken = []
+    lines, broken = [], []
     for name, path in studies.preset_files(packages()).items():
         try:
             about, known = presets.read_presets(path)
@@ -134,16 +131,11 @@ def _list(options: argparse.Namespace) -> None:
             continue
         costs = {each.name: each.about for each in known.values()}
         found[name] = {"about": about, "presets": costs}
-        if not options.json:
-            _say(name, about, costs)
-    for line in [json.dumps(found)] if options.json else broken:
-        print(line)
-
-
-def _say(name: str, about: str, costs: dict[str, str]) -> None:
-    print(f"{name:14s} {about}")
-    for preset, cost in costs.items():
-        print(f"  --preset {preset:7s} {cost}")
+        lines.append(f"{name:14s} {about}")
+        lines += [f"  --preset {preset:7s} {cost}" for preset, cost in costs.items()]
+    output.say(
+        options, lambda: "\n".join([*lines, *broken]), lambda: found, lambda: "\n".join(found)
+    )
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -154,7 +146,12 @@ def _run(options: argparse.Namespace) -> None:
     if results is None:
         return
     words, code = study.summary(results, chosen.out)
-    print(f"{words}\nnext: {PROG} report {chosen.out}")
+    output.say(
+        chosen,
+        lambda: f"{words}\nnext: {PROG} report {chosen.out}",
+        lambda: {"out": str(chosen.out), "results": [result.to_json() for result in results]},
+        lambda: str(chosen.out),
+    )
     if code:
         sys.exit(code)
 
@@ -170,13 +167,7 @@ def _export(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace) -> None:
     name = folder.study_name(options.out)
     locks.refuse_links(options.out)
-    said = study.report(_find(name), options.out, options.full)
-    page = options.out / folder.PAGE
-    if options.json:
-        results = [result.to_json() for result in folder.load(options.out)[0]]
-        print(json.dumps({"report": str(page), "results": results}))
-    else:
-        print(page if options.quiet else said)
+    flags.say_report(options, _find(name), options.out)
 
 
 def _find(name: str) -> study.Study:
@@ -197,7 +188,8 @@ def _site(options: argparse.Namespace) -> None:
 
 def _coverage(options: argparse.Namespace) -> None:
     made = coverage_of(options.folders, packages(*ELSEWHERE), kept=not options.only)
-    print((made.to_markdown() if options.markdown else made.to_text()).rstrip())
+    text = made.to_markdown if options.markdown else made.to_text
+    output.say(options, lambda: text().rstrip(), made.record, lambda: made.summary)
 
 
 def _migrate(options: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from orbits.runs import output
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 
 
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
     info = add("info", help="print a dataset's card")
     info.add_argument("path")
-    info.add_argument("--json", action="store_true", help="print its index as one JSON object")
+    output.offer(info, "its sha256")
 
     plot = add("plot", help="draw orbits and distributions")
     plot.add_argument("path")
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     solar.add_argument("--dt", type=float, help="one of the protocol's time steps in years")
 
     listing = add("ls", help="list protocols, shifts and laws")
-    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
+    output.offer(listing, "the names of protocols, shifts and laws")
     return parser
 
 

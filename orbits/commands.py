@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from orbits.dataset.card import card
 from orbits.dataset.export import write_hdf5
 from orbits.dataset.hub import write_hub
 from orbits.dataset.read import AGAIN
-from orbits.runs import artefact
+from orbits.runs import artefact, output
 from orbits.runs.cli import called
 from orbits.runs.executors import Execution
 from orbits.runs.manifest import manifest
@@ -85,10 +84,8 @@ def verify(options: argparse.Namespace) -> None:
 
 def info(options: argparse.Namespace) -> None:
     """Print the card of a dataset, or its index as JSON."""
-    if options.json:
-        print(json.dumps(dataset.read_index(options.path)))
-    else:
-        print(card(options.path))
+    index = dataset.read_index(options.path)
+    output.say(options, lambda: card(options.path), lambda: index, lambda: index["dataset_sha256"])
 
 
 def plot(options: argparse.Namespace) -> None:
@@ -141,25 +138,30 @@ def solar_system(options: argparse.Namespace) -> None:
 
 def ls(options: argparse.Namespace) -> None:
     """List protocols, shifts and laws."""
-    if options.json:
-        print(json.dumps(_listed()))
-        return
-    for name in protocols.names():
-        protocol = protocols.get(name)
-        print(
-            f"protocol {name:14s} {protocol.n_points} points, {protocol.n_bins} bins, "
-            f"law {protocol.law}"
-        )
-    for name in shifts.names():
-        print(f"shift    {name:14s} {shifts.get(name).about}")
-    width = max(map(len, laws.names()))
-    for name in laws.names():
-        law = laws.get(name)
-        print(f"law      {name:{width}s} {law.expression}  ({law.reference})")
-    for family in laws.families():
-        print(f"laws     {family.name:{width}s} {family.expression}  ({family.reference})")
-    for line in laws.broken().values():
-        print(f"no law: {line}")
+    names = (*protocols.names(), *shifts.names(), *laws.names())
+    output.say(options, _list_text, _listed, lambda: "\n".join(names))
+
+
+def _list_text() -> str:
+    """Return protocols, shifts and laws, a line each."""
+    made = {name: protocols.get(name) for name in protocols.names()}
+    known = {name: laws.get(name) for name in laws.names()}
+    width = max(map(len, known))
+    return "\n".join(
+        [
+            *(
+                f"protocol {name:14s} {x.n_points} points, {x.n_bins} bins, law {x.law}"
+                for name, x in made.items()
+            ),
+            *(f"shift    {name:14s} {shifts.get(name).about}" for name in shifts.names()),
+            *(f"law      {n:{width}s} {x.expression}  ({x.reference})" for n, x in known.items()),
+            *(
+                f"laws     {x.name:{width}s} {x.expression}  ({x.reference})"
+                for x in laws.families()
+            ),
+            *(f"no law: {line}" for line in laws.broken().values()),
+        ]
+    )
 
 
 def _listed() -> dict[str, Any]:

@@ -38,6 +38,7 @@ from orbits to a law:
   orrery predict runs/force/version_0/checkpoints/last.ckpt
   orrery law fit runs/force/version_0/predictions.npz
 
+where output is data: --json prints one JSON object, --quiet what a script needs of it alone.
 a law, an attention, an engine, a study or a corpus of your own: --plugin FILE.py with any command.
 `orrery COMMAND --help` has the flags of a command; `python -m PACKAGE` runs the same."""
 

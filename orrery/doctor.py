@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -14,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from orbits.runs import output
 from orbits.runs.cli import OneLineParser, one_line_errors
 from orrery import __version__
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "whatever is missing; with --pysr it is 2 where PySR has no Julia, with --gpu 2 where "
         "there is no GPU and 1 where a kernel computes something else.",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    output.offer(parser, "the packages that extras lack, or the path of a record")
     parser.add_argument(
         "--pysr",
         action="store_true",
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help=f"file for the record of --pysr (default: {RECORD}) or --gpu (default: {GPU_RECORD})",
     )
     options = parser.parse_args(arguments)
+    silent = options.json or options.quiet
     with one_line_errors(RuntimeError, resumes=False):
         if options.cpu and not options.gpu:
             raise ValueError("--cpu: rehearses --gpu, which is missing")
@@ -60,21 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.gpu:
             module = importlib.import_module("orrery.gpu_check")
             made = module.check_and_keep(
-                options.out or GPU_RECORD, rehearse=options.cpu, quiet=options.json
+                record := options.out or GPU_RECORD, rehearse=options.cpu, quiet=silent
             )
-            print(json.dumps(made) if options.json else module.text(made))
+            output.say(options, lambda: module.text(made), lambda: made, lambda: str(record))
             sys.exit(0 if made["passed"] else 1)
         if options.pysr:
             module = importlib.import_module("orrery.live_search")
-            made = module.search_and_keep(options.out or RECORD, quiet=options.json)
-            print(json.dumps(made) if options.json else module.text(made))
+            made = module.search_and_keep(record := options.out or RECORD, quiet=silent)
+            output.say(options, lambda: module.text(made), lambda: made, lambda: str(record))
         elif options.out is not None:
             raise ValueError(
                 f"--out {options.out}: without --pysr or --gpu there is nothing to write"
             )
         else:
             found = examine()
-            print(json.dumps(found) if options.json else text(found))
+            output.say(options, lambda: text(found), lambda: found, lambda: lacking(found))
 
 
 def examine() -> dict[str, Any]:
@@ -171,6 +172,13 @@ def extras(requirements: Sequence[str]) -> dict[str, dict[str, Any]]:
         }
         for extra, names in sorted(packages.items())
     }
+
+
+def lacking(found: Mapping[str, Any]) -> str:
+    """Return the packages of extras that are not installed, a line each."""
+    return "\n".join(
+        sorted({name for each in found["extras"].values() for name in each["missing"]})
+    )
 
 
 def text(found: Mapping[str, Any]) -> str:

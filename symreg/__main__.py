@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from orbits.runs import output
 from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
 
 PROG = called("symreg")
@@ -56,18 +57,19 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--seed", type=int, default=0, help="draws the points and seeds the search")
     fit.add_argument("--out", type=Path, help="write the front and the score as JSON")
     fit.add_argument("--overwrite", action="store_true", help="replace the file named by --out")
-    fit.add_argument("--json", action="store_true", help="print the record as one JSON object")
+    output.offer(fit, "the formula")
 
     judge = commands.add_parser("score", help="compare a formula with a law")
     judge.add_argument("formula", help='for example "39.5*m1*m2/r**2"')
     file = "prediction file to compare with as well (default: the formula alone)"
     judge.add_argument("predictions", type=Path, nargs="?", help=file)
     judge.add_argument("--law", default="newton", help="the true law (default newton)")
-    judge.add_argument("--json", action="store_true", help="print the score as one JSON object")
+    output.offer(judge, "the verdict")
 
     show = commands.add_parser("show", help="draw the leaderboard of results")
     show.add_argument("results", type=Path, help="a results folder, or its JSON lines")
-    show.add_argument("--markdown", action="store_true", help="Markdown instead of text")
+    form = output.offer(show, "its first sentence")
+    form.add_argument("--markdown", action="store_true", help="Markdown instead of text")
 
     convert = commands.add_parser(
         "import-llm", help="prediction files from the public answers of language models"
@@ -76,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument("out", type=Path, help="folder for one .npz per model")
 
     listing = commands.add_parser("ls", help="list engines, with their state, and laws")
-    listing.add_argument("--json", action="store_true", help="print them as one JSON object")
+    output.offer(listing, "the names of engines and laws")
     return parser
 
 

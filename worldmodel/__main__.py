@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         attention_maps(rest)
     elif command == "export":
         export(rest)
-    elif command in LIGHTNING and rest and rest[0] in HELP:
+    elif command in LIGHTNING and not {*HELP}.isdisjoint(rest):
         about = " ".join(ABOUT[command].split())
         typed = called(f"worldmodel {command}")
         print(f"{USAGE.format(typed)}\n\n{about}\n{_keys(typed)}")

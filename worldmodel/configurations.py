@@ -43,22 +43,57 @@ def find(name: str) -> str:
 def found(arguments: Sequence[str]) -> list[str]:
     """Return a command line in which every ``-c NAME`` names a file."""
     words = list(arguments)
-    for place, value, flag in _configurations(words):
+    for place, value, flag in placed(words):
         words[place] = f"{flag}{find(value)}"
     return words
 
 
 def given(arguments: Sequence[str]) -> list[str]:
     """Return the values of ``-c`` of a command line, in order."""
-    return [value for _, value, _ in _configurations(arguments)]
+    return [value for _, value, _ in placed(arguments)]
+
+
+def words(path: str) -> list[str]:
+    """Return the settings of a configuration as the flags that say the same, classes first.
+
+    A key that is null, which leaves it unset, has no value.
+
+    Raises:
+        ValueError: The file is no YAML, or holds no settings by name.
+    """
+    try:
+        content: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+    except (UnicodeError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: holds no settings of the form key: value")
+    found = []
+    for group, value in content.items():
+        inside = value if isinstance(value, dict) else {}
+        own = inside.get("init_args")
+        settings = {**inside, **(own if isinstance(own, dict) else {})}
+        settings = {key: each for key, each in settings.items() if key != "init_args"}
+        named = sorted(settings.items(), key=lambda item: item[0] != "class_path")
+        flags = [(f"--{group}.{key}", each) for key, each in named]
+        flags += [] if isinstance(value, dict) else [(f"--{group}", value)]
+        found += [flag if each is None else f"{flag}={_text(each)}" for flag, each in flags]
+    return found
+
+
+def _text(value: Any) -> str:
+    """Return a value as one would type it."""
+    if isinstance(value, str):
+        return value
+    written = yaml.safe_dump(value, default_flow_style=True, width=float("inf"))
+    return written.removesuffix("\n...\n").strip()
 
 
 def after_configurations(arguments: Sequence[str]) -> int:
     """Return the place behind the last ``-c`` of a command line; flags there override them all."""
-    return max((place + 1 for place, _, _ in _configurations(arguments)), default=0)
+    return max((place + 1 for place, _, _ in placed(arguments)), default=0)
 
 
-def _configurations(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+def placed(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     """Yield the place and value of each ``-c``, and what stands before the value there."""
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.coverage import entries as listed
 from benchmarks.coverage.entries import Entry
@@ -46,6 +47,16 @@ class Coverage:
 
     summary: str
     tables: Sequence[Table]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as plain data, a record per row by the headings of its columns."""
+        rows = [
+            {"paper": table.title}
+            | {x.heading: value.text for x, value in zip(table.columns, row, strict=True)}
+            for table in self.tables
+            for row in table.rows
+        ]
+        return {"summary": self.summary, "rows": rows}
 
     def to_text(self) -> str:
         """Return it for a terminal."""

@@ -30,7 +30,8 @@ SCORES_CAPTION = (
     "Test sequences of the training box, R² of ln F; each number is a label set, in one order "
     "throughout. Stopped: the step of the lowest validation loss; the sequences that validate are "
     "further labelled ones. Error: root mean square of ln F at the last step over that of the "
-    "causal ceiling. Without a backbone: law-free baselines fitted to the same labels."
+    "causal ceiling. Without a backbone: law-free baselines fitted to the same labels. Where the "
+    "table is shortened, each attention, fine-tuning and rate has its backbone of median R²."
 )
 VARIANCE = "Where the variance of R² lies"
 VARIANCE_CAPTION = (
@@ -67,8 +68,12 @@ def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:
     headings = ("attention", "fine-tuning", "rate", "steps", "backbone", "R²", "train R²")
     columns = [Column(heading) for heading in headings]
     columns += [Column("error / ceiling", leaves=1), Column("R², stopped"), Column("at step")]
-    rows = []
+    rows: list[list[Value]] = []
+    front = []
     for group in found:
+        ranked = sorted(group.means(LAST).items(), key=lambda item: item[1])
+        median = ranked[(len(ranked) - 1) // 2][0]
+        front.append(len(rows) + [*group.scores()].index(median))
         trained, errors = (group.scores(LAST, x) for x in ("r2_log_train", "times_ceiling"))
         stopped, steps = (group.scores(STOPPED, x) for x in ("r2_log", "step"))
         for seed, sets in group.scores().items():
@@ -81,8 +86,9 @@ def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:
             for metric in ("r2_log", "times_ceiling")
         )
         boxes = [_box(scores), NOTHING, _box(errors_of, ".1f"), NOTHING, NOTHING]
+        front.append(len(rows))
         rows.append([Value(name, kind="name"), *[NOTHING] * 4, *boxes])
-    return Table(SCORES, columns, rows, SCORES_CAPTION)
+    return Table(SCORES, columns, rows, SCORES_CAPTION, front=front)
 
 
 def _variance(found: Sequence[Group]) -> Table:

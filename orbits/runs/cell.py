@@ -345,7 +345,7 @@ def _finish(
             files={role: f"{CELLS}/{cell.key}/{name}" for role, name in outcome.files.items()},
             cell=cell.key,
             # Those of the whole cell, once: sums over results stay sums over cells.
-            cpu_s=0.0 if number else round(cpu_s, 2),
+            cpu_s=0.0 if number else round(cpu_s, 4),
             manifest={
                 **manifest(
                     cell.arguments,

@@ -5,7 +5,8 @@ arguments. Those of the suite are of one machine with two cores, on the CPU. Mad
 
     python -m orbits.runs.cost benchmarks/results/* runs/tiny/* > orbits/runs/cpu_seconds.yaml
 
-where ``runs/tiny`` has runs of the studies with ``--preset tiny``, or cells of other sizes.
+where ``runs/tiny`` has runs of the studies with ``--preset tiny``, or cells of other sizes. With
+``--add`` the present table stays, and gets what it lacks.
 """
 
 from __future__ import annotations
@@ -93,10 +94,7 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
         left: The cells that it would compute.
         cells: All of its cells, those that are finished or taken from other results included.
     """
-    done = len({cell.key for cell in cells}) - len(left)
-    kinds: dict[str, list[Estimate | None]] = defaultdict(list)
-    for cell in left:
-        kinds[f"{cell.case.study}, {cell.case.kind}"].append(of(cell))
+    done, kinds = _finished(left, cells), _estimates(left)
     lines = [f"to compute: {len(left)} cells; finished or reused: {done}"]
     lines += [f"  {kind:40s} {_words(found)}" for kind, found in kinds.items()]
     found = [each for estimates in kinds.values() for each in estimates]
@@ -109,6 +107,38 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
     if any(each is not None for each in found):
         lines.append("CPU minutes are those of one core of the machine of the kept results")
     return "\n".join(lines)
+
+
+def record(left: Sequence[Cell], cells: Iterable[Cell]) -> dict[str, Any]:
+    """Return the same as data: CPU seconds, and of how many cells they are not known or not so."""
+    kinds = _estimates(left)
+    known = {kind: [each for each in found if each is not None] for kind, found in kinds.items()}
+    return {
+        "cells": len(left),
+        "finished": _finished(left, cells),
+        "cpu_s": sum(each.seconds for found in known.values() for each in found),
+        "kinds": {
+            kind: {
+                "cells": len(found),
+                "cpu_s": sum(each.seconds for each in known[kind]),
+                "of_another_variant": sum(not each.measured for each in known[kind]),
+                "of_another_size": sum(not each.same_size for each in known[kind]),
+                "never_measured": len(found) - len(known[kind]),
+            }
+            for kind, found in kinds.items()
+        },
+    }
+
+
+def _finished(left: Sequence[Cell], cells: Iterable[Cell]) -> int:
+    return len({cell.key for cell in cells}) - len(left)
+
+
+def _estimates(left: Sequence[Cell]) -> dict[str, list[Estimate | None]]:
+    kinds: dict[str, list[Estimate | None]] = defaultdict(list)
+    for cell in left:
+        kinds[f"{cell.case.study}, {cell.case.kind}"].append(of(cell))
+    return kinds
 
 
 def _words(found: Sequence[Estimate | None]) -> str:
@@ -186,6 +216,25 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
     ]
 
 
+def added(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table with what others measure of kinds, sizes and variants that it lacks.
+
+    Args:
+        rows: The others, as of :func:`calibrate`.
+        known: The rows of the table.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in (*rows, *known):  # in which the last of a variant counts
+        before = found.get(_place(row), row)["seconds"]
+        seconds = dict(sorted({**before, **row["seconds"]}.items()))
+        found[_place(row)] = {**row, "seconds": seconds}
+    return [found[place] for place in sorted(found)]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["of"], json.dumps(row["sizes"], sort_keys=True)
+
+
 def _on_cpu(result: Result) -> bool:
     return str(result.manifest.get("device", "cpu")).startswith("cpu")
 
@@ -218,12 +267,14 @@ def main() -> None:
         type=Path,
         help="results folders; unfinished and other folders are passed over",
     )
+    parser.add_argument("--add", action="store_true", help="add to the present table")
+    asked = parser.parse_args()
     folders = [
-        each
-        for each in parser.parse_args().folders
-        if all((each / name).is_file() for name in (CLAIM, LINES))
+        each for each in asked.folders if all((each / name).is_file() for name in (CLAIM, LINES))
     ]
     rows = calibrate(load(folder)[0] for folder in folders)
+    if asked.add:
+        rows = added(rows, [row for group in _table().values() for row in group])
     print("# Made by python -m orbits.runs.cost; see its file.")
     yaml.safe_dump(rows, sys.stdout, sort_keys=False, default_flow_style=None, width=10**6)
 

@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 
 import jsonargparse
 
-from orbits.runs import cost, presets, reuse
+from orbits.runs import cost, folder, output, presets, reuse
 from orbits.runs.cli import hint, leave
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.result import Result
 from orbits.runs.settings import build_settings, resolve_types
-from orbits.runs.study import Study, checked_cells, run
+from orbits.runs.study import Study, checked_cells, report, run
 
 
 class SettingsParser(jsonargparse.ArgumentParser):
@@ -41,6 +41,9 @@ class Chosen:
         existing: What may happen to results that are in the folder.
         sources: Results folders to take finished cells from.
         dry_run: Print the cells and what they cost, and stop.
+        full: Print every table of a report.
+        json: Print one JSON object.
+        quiet: Print what matters alone.
     """
 
     settings: Any
@@ -50,6 +53,9 @@ class Chosen:
     existing: Existing
     sources: tuple[Path, ...]
     dry_run: bool
+    full: bool
+    json: bool
+    quiet: bool
 
 
 def parse_study(
@@ -57,6 +63,7 @@ def parse_study(
     arguments: Sequence[str],
     prog: str,
     check: Callable[[Any], None] = lambda settings: None,
+    reports: bool = False,
 ) -> Chosen:
     """Read the command line of a study.
 
@@ -65,6 +72,7 @@ def parse_study(
         arguments: The words after its name.
         prog: How the command is typed up to there.
         check: What refuses settings before the study imports anything for them.
+        reports: Whether the command prints the run's report.
 
     Raises:
         ValueError: A value does not fit.
@@ -86,6 +94,7 @@ def parse_study(
     group.add_argument(
         "--dry_run", action="store_true", help="print the cells and what they cost, and stop"
     )
+    output.offer(parser, f"the path of the {'page' if reports else 'results'}, or a cost", reports)
     group.add_argument("--reuse", default="", help="comma-separated results to take cells from")
     parser.add_class_arguments(Existing, as_group=False)
     parser.add_class_arguments(Execution)
@@ -120,6 +129,9 @@ def parse_study(
         existing=Existing(**pick[Existing]),
         sources=sources,
         dry_run=given.dry_run,
+        full=reports and given.full,
+        json=given.json,
+        quiet=given.quiet,
     )
 
 
@@ -135,14 +147,36 @@ def execute(study: Study, chosen: Chosen) -> list[Result] | None:
     if chosen.dry_run:
         _say_cost(study, chosen)
         return None
-    return run(
-        study,
-        chosen.settings,
-        chosen.out,
-        chosen.execution,
-        preset=chosen.preset,
-        existing=chosen.existing,
-        sources=chosen.sources,
+    with output.on_the_way(chosen):
+        return run(
+            study,
+            chosen.settings,
+            chosen.out,
+            chosen.execution,
+            preset=chosen.preset,
+            existing=chosen.existing,
+            sources=chosen.sources,
+        )
+
+
+def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
+    """Write and print the report of a run: its path alone, or its path and all results.
+
+    Args:
+        asked: The flags; ``full`` among them.
+        of: The study.
+        out: The results folder.
+        before: What a reader is told first.
+    """
+    said, page = report(of, out, asked.full), out / folder.PAGE
+    output.say(
+        asked,
+        lambda: f"{before}{said}",
+        lambda: {
+            "report": str(page),
+            "results": [result.to_json() for result in folder.load(out)[0]],
+        },
+        lambda: str(page),
     )
 
 
@@ -151,9 +185,16 @@ def _say_cost(study: Study, chosen: Chosen) -> None:
     cells = checked_cells(
         study, chosen.settings, chosen.out, chosen.preset, chosen.existing, chosen.sources
     )
+    if not cells:
+        study.check(chosen.settings)  # says what is missing
     fresh = chosen.existing.overwrite
     left = reuse.plan(cells, chosen.sources, chosen.out, study.restore, fresh=fresh).left
-    print(study.plan(cells, chosen.settings), cost.summary(left, cells), sep="\n\n")
+    output.say(
+        chosen,
+        lambda: f"{study.plan(cells, chosen.settings)}\n\n{cost.summary(left, cells)}",
+        lambda: cost.record(left, cells),
+        lambda: f"{cost.record(left, cells)['cpu_s'] / 60:.1f} CPU minutes",
+    )
 
 
 def _about(kind: type, name: str) -> str | None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from orbits.runs import artefact
+from orbits.runs import artefact, output
 from orbits.runs.cli import called
 from orbits.runs.manifest import manifest
 from symreg import engines, predictions
@@ -28,7 +28,7 @@ def main(options: argparse.Namespace) -> None:
     data = predictions.read(options.predictions, options.law)
 
     measured = predictor_metrics(data, options.law)
-    if not options.json:
+    with output.on_the_way(options):
         print(f"engine     {why}")
     line = search_line(
         data,
@@ -39,22 +39,28 @@ def main(options: argparse.Namespace) -> None:
         n=options.points,
         rule=options.rule,
     )
-    if options.json:
-        print(json.dumps({**line, "engine": why, "forces": measured}))
-    else:
-        for name, triple in measured["exponents"].items():
-            words = "of the predictions, 95% over sequences"
-            print(f"{name:<10} exponent {_triple(triple)} {words}")
-        print(f"c          {_triple(measured['constant'])}")
+
+    def text() -> str:
+        of = "of the predictions, 95% over sequences"
+        exponents = measured["exponents"].items()
+        lines = [f"{name:<10} exponent {_triple(triple)} {of}" for name, triple in exponents]
+        lines.append(f"c          {_triple(measured['constant'])}")
         fit = law_fit(data.X, data.force_predicted, options.law)
-        print(LawScore(**line["metrics"], predictions=fit))
+        return "\n".join([*lines, str(LawScore(**line["metrics"], predictions=fit))])
+
+    output.say(
+        options,
+        text,
+        lambda: {**line, "engine": why, "forces": measured},
+        lambda: line["metrics"]["expression"],
+    )
     if options.out is not None:
         inputs = {"predictions": data.sha256}
         record = manifest(config, seed=options.seed, inputs=inputs)
         artefact.save_record(options.out, {**line, "forces": measured, "manifest": record})
-        if not options.json:
+        with output.on_the_way(options):
             print(f"written    {options.out}")
-    if not options.json:
+    if not (options.json or options.quiet):
         print(f"next: {called(f'symreg leaderboard {options.predictions}')}")
 
 

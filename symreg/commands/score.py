@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
+from orbits.runs import output
 from orbits.runs.cli import called
 from symreg import points, predictions
 from symreg.formula.score import score
@@ -23,11 +23,8 @@ def main(options: argparse.Namespace) -> None:
             y=data.force_predicted,
             groups=data.sequence_id,
         )
-    if options.json:
-        print(json.dumps(result.record()))
-        return
-    print(result)
-    if options.predictions is None:
+    output.say(options, lambda: str(result), result.record, lambda: result.verdict)
+    if options.predictions is None and not (options.json or options.quiet):
         box = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in points.BOX.items())
         print(f"on {result.n_points} points: {box} (AU, solar masses)")
         print(f"next: {called('symreg score FORMULA PREDICTIONS')} compares with a file, too")

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.__main__ import PROG, packages
 from benchmarks.published import tables as published
 from benchmarks.study import PaperStudy
-from orbits.runs import flags, presets, studies, study
+from orbits.runs import cost, flags, presets, studies, study
 
 DIRECTIONS = {"higher", "lower", "none"}
 STUDIES = sorted(name for package in packages() for name in studies.names(package))
@@ -58,6 +58,8 @@ def test_cells_are_pure_and_have_addresses_of_their_own(name):
     assert [cell.key for cell in cells] == [cell.key for cell in again]
     assert len({cell.key for cell in cells}) == len(cells)
     json.dumps([dict(cell.arguments) for cell in cells])
+    unknown = {cell.case.kind for cell in cells if cost.of(cell) is None}
+    assert not unknown, "no cost is known of them: run one, and python -m orbits.runs.cost --add"
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -170,6 +170,9 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
         shifts.names(),
     ]
     assert set(laws.names()) < set(found["laws"])
+    main(["ls", "--quiet"])
+    names = capsys.readouterr().out.split()
+    assert names == [*protocols.names(), *shifts.names(), *laws.names()]
     assert found["broken"] == []
 
 
@@ -313,4 +316,6 @@ def test_what_is_made_is_counted_and_the_index_is_data(made, capsys):
     assert f"9 sequences in {made}: 6 train, 2 val, 1 test" in out
     assert f"next: python -m orbits plot {made}" in out
     main(["info", str(made), "--json"])
-    assert json.loads(capsys.readouterr().out)["dataset_sha256"]
+    sha256 = json.loads(capsys.readouterr().out)["dataset_sha256"]
+    main(["info", str(made), "--quiet"])
+    assert capsys.readouterr().out == f"{sha256}\n"

@@ -111,3 +111,19 @@ def test_lists_are_data_where_they_are_asked_to_be(capsys):
     main(["bench", "ls", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert "tiny" in found["newton"]["presets"]
+
+
+DATA = (
+    *("data ls", "data info", "law ls", "law score", "law fit", "law show", "law leaderboard"),
+    *("bench ls", "bench report", "bench coverage", "bench run mqar", "doctor"),
+    *("attention ls", pytest.param("probe", marks=pytest.mark.full)),
+)
+
+
+@pytest.mark.parametrize("words", DATA)
+def test_a_command_whose_output_is_data_offers_it_to_programs(words, capsys):
+    with pytest.raises(SystemExit):
+        main([*words.split(), "--help"])
+    page = capsys.readouterr().out
+    assert "--json" in page
+    assert "--quiet" in page

@@ -26,6 +26,11 @@ def test_extras_name_what_is_missing_and_the_command():
     assert found["cluster"]["command"] == "python -m pip install -e '.[cluster]'"
 
 
+def test_a_script_is_told_what_is_missing():
+    extras = {"a": {"missing": ["two", "one"]}, "b": {"missing": []}, "c": {"missing": ["two"]}}
+    assert doctor.lacking({"extras": extras}) == "one\ntwo"
+
+
 @pytest.mark.full
 def test_it_says_what_runs_here(capsys):
     doctor.main(["--json"])

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from orbits.runs import artefact, flags, study
+from orbits.runs import artefact, flags
 from symreg.__main__ import main
 from tests.symreg.leaderboard.written import failed, forces, search
 
@@ -45,7 +45,12 @@ def test_fit_writes_a_checked_record(tmp_path, predictions_file, capsys):
     assert "predictions follow newton" in said
 
 
-def test_json_is_all_that_is_printed(predictions_file, capsys):
+def test_what_is_asked_for_is_all_that_is_printed(predictions_file, capsys):
+    fit = ["fit", str(predictions_file), "--engine", "powerlaw", "--quiet"]
+    main(fit)
+    formula = capsys.readouterr().out.strip()
+    main(["score", formula, "--quiet"])
+    assert capsys.readouterr().out == "law\n"
     main(["fit", str(predictions_file), "--engine", "powerlaw", "--json"])
     assert json.loads(capsys.readouterr().out)["metrics"]["verdict"] == "law"
     main(["score", FORMULA, str(predictions_file), "--json"])
@@ -96,6 +101,8 @@ def test_ls(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["engines"]["powerlaw"]["state"] == "ready"
     assert found["laws"]["newton"] in out
+    main(["ls", "--quiet"])
+    assert {"powerlaw", "newton"} < {*capsys.readouterr().out.splitlines()}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +197,7 @@ def test_a_leaderboard_with_a_failed_cell_is_exit_code_1(
 ):
     command = ["leaderboard", str(predictions_file), "--engine", "powerlaw"]
     command += ["--out", str(tmp_path / "out")]
-    monkeypatch.setattr(study, "report", lambda *_: "")
+    monkeypatch.setattr(flags, "say_report", lambda *_: None)
     monkeypatch.setattr(flags, "execute", lambda *_: [forces(), search()])
     main(command)
     assert capsys.readouterr().err == ""

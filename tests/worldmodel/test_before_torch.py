@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
     "words",
     [
         *("--help", "fit --help", "fit -c force --model.help", "finetune --data.help=TextData"),
+        "fit -c pretrain --help",
         *(pytest.param(f"{name} --help", marks=pytest.mark.full) for name in ("probe", "shards")),
     ],
 )
@@ -72,7 +73,7 @@ MISSING = [
     ("test --config=missing.yaml", "missing.yaml: no such file"),
     ("predict --ckpt_path README.md", "README.md: not a checkpoint of a world model"),
     ("fit -c worldmodel/configs/pretrain.yaml --model.attention=lsar", "unknown attention 'lsar'"),
-    ("fit -c CONFIG/saved.yaml", "gone.ckpt: no such file"),
+    ("fit -c DIR/saved.yaml", "gone.ckpt: no such file"),
     ("predict", "python -m worldmodel predict needs a checkpoint: name it first"),
     ("predict --out x.csv", "x.csv: predictions are written as .npz"),
     ("attention-maps missing", "missing: no such file"),
@@ -82,15 +83,31 @@ MISSING = [
     ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
     ("probe README.md --lab 3", "unrecognized arguments: --lab"),
     (
-        "probe --model CONFIG/odd.py:Ahead",
-        "CONFIG/odd.py: Ahead is no world model: predict_next of",
+        "probe --model DIR/odd.py:Ahead",
+        "DIR/odd.py: Ahead is no world model: predict_next of",
     ),
-    ("probe --model CONFIG/odd.py:Mute", "CONFIG/odd.py: Mute is no world model: it has no method"),
+    ("probe --model DIR/odd.py:Mute", "DIR/odd.py: Mute is no world model: it has no method"),
     ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]
 
 
+IN_A_FILE = {
+    "trainer: {max_steps: abc}": "trainer.max_steps must be a whole number, got 'abc'",
+    "trainer: {max_step: 3}": "unknown key 'trainer.max_step'; did you mean --trainer.max_steps?",
+    "model: {class_path: TextModel, init_args: {n_layers: 3}}": "unknown key 'model.n_layers'; did",
+    "model: {n_layer: 1.5, class_path: TextModel}": "model.n_layer must be a whole number, got '",
+    "data: {protocol_args: {law: newtn}}": "unknown law 'newtn'; did you mean newton?",
+    "data: {batch_size: many}": "data.batch_size must be a whole number, got 'many'",
+    "seed_everything: abc": "seed_everything must be true or false or a whole number, got 'abc'",
+    "trainr: {max_steps: 3}": "unknown key 'trainr.max_steps'; did you mean --trainer.max_steps?",
+    "trainer: {": "not YAML: while parsing a flow node",
+    "- trainer": "holds no settings of the form key: value",
+}
+"""Configurations, and what is said of each."""
 WRONG = [
+    ("fit -c pretrain --seed_everything=abc", "seed_everything must be true or false or a whole n"),
+    ("fit -c pretrain --seed_everything 1.5", "seed_everything must be true or false or a whole n"),
+    *((f"fit -c DIR/{n}.yaml", f"DIR/{n}.yaml: {x}") for n, x in enumerate(IN_A_FILE.values())),
     ("fit -c pretrain --trainer.max_steps=abc", "trainer.max_steps must be a whole number, got 'a"),
     ("fit -c text --trainer.precision 17", "unknown trainer.precision '17'; choose from 64, 32,"),
     (
@@ -148,12 +165,14 @@ def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
+    for number, text in enumerate(IN_A_FILE):
+        (tmp_path / f"{number}.yaml").write_text(text, "utf-8")
     code = f"""
 import sys
 from worldmodel.__main__ import LOGGERS, main
 LOGGERS["AbsentLogger"] = ("absent_package",)
 for command, _ in {refusals!r}:
-    sys.argv = ["worldmodel", *command.replace("CONFIG", {str(tmp_path)!r}).split()]
+    sys.argv = ["worldmodel", *command.replace("DIR", {str(tmp_path)!r}).split()]
     try:
         main()
     except SystemExit as refused:
@@ -164,7 +183,8 @@ for command, _ in {refusals!r}:
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     for line, (command, message) in zip(lines, refusals, strict=True):
-        assert line.startswith(f"error: {message.replace('CONFIG', str(tmp_path))}"), command
+        said = message.replace("DIR", str(tmp_path))
+        assert line.startswith(f"error: {said}"), command
 
 
 def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():

@@ -1,7 +1,6 @@
 """Keys and values that are judged by the sources, against what Lightning's parser says of them."""
 
 import ast
-import json
 import os
 import subprocess
 import sys
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import jsonargparse
 import pytest
-import yaml
 
 from worldmodel import cli, configurations
 from worldmodel.__main__ import main
@@ -52,24 +50,38 @@ def test_a_correct_value_is_not_refused(word):
     checks.check([*word.split("=", 1), "--trainer.max_steps", "-1"], CLASSES)
 
 
-def test_values_of_the_configurations_are_not_refused():
+FINE_IN_A_FILE = [
+    *("trainer: {max_steps: null}", "seed_everything: null", "seed_everything: false"),
+    *("model: {n_layer: null}", 'model: {n_layer: "2"}', "model: {lr: .inf}", "model: {lr: 6e-3}"),
+    *("trainer: {precision: 32}", "trainer: {devices: [0]}", "trainer: {logger: false}"),
+    *("data: {protocol_args: null}", "model: null", "model: TextModel", "ckpt_path: null"),
+    *("trainer: {val_check_interval: 10:00:00:00}", "optimizer: {class_path: torch.optim.Adam}"),
+    *("model: {class_path: their.Model, init_args: {n_layers: 3}}", "weights_only: true"),
+    "model: {class_path: TextModel, init_args: {n_layer: 2}, dict_kwargs: {x: 3}}",
+]
+
+
+@pytest.mark.parametrize("text", FINE_IN_A_FILE)
+def test_a_correct_configuration_is_not_refused(tmp_path, text):
+    (tmp_path / "mine.yaml").write_text(text, "utf-8")
+    chosen = configurations.settings(tmp_path / "mine.yaml", ["model.class_path"])
+    classes = {**CLASSES, "model": chosen["model.class_path"] or CLASSES["model"]}
+    checks.check(["-c", str(tmp_path / "mine.yaml"), "last.ckpt"], classes)
+
+
+def test_the_configurations_of_the_package_are_not_refused():
     for name in configurations.names():
-        content = yaml.safe_load((configurations.FOLDER / f"{name}.yaml").read_text("utf-8"))
-        classes = {group: content[group].get("class_path", "OrbitData") for group in CLASSES}
-        given = {group: content[group].get("init_args", content[group]) for group in CLASSES}
-        settings = {**given, "trainer": content["trainer"]}
-        words = [
-            f"--{group}.{key}={value if isinstance(value, str) else json.dumps(value)}"
-            for group in settings
-            for key, value in settings[group].items()
-        ]
-        checks.check(words, classes)
+        path = configurations.find(name)
+        chosen = configurations.settings(path, [f"{group}.class_path" for group in CLASSES])
+        classes = {group: chosen[f"{group}.class_path"] or CLASSES[group] for group in CLASSES}
+        checks.check(["-c", path], classes)
+        assert any(x.startswith("--trainer.max_steps=") for x in configurations.words(path))
 
 
 def test_a_key_before_a_word_that_changes_its_class_is_not_refused():
     data = {**CLASSES, "data": "TextData"}
     checks.check(["--data.n_train=3", "--data.population=x", "--data=TextData"], data)
-    checks.check(["--data.n_train=3", "-c", "text"], data)
+    checks.check(["--data.n_train=3", "-c", configurations.find("text")], data)
     with pytest.raises(ValueError, match=r"unknown key 'data\.n_train'; choose from batch_size"):
         checks.check(["--data=TextData", "--data.n_train=3"], data)
 

@@ -1,4 +1,4 @@
-"""Keys of the command line, refused where they or their values are wrong before torch is imported.
+"""Keys of the command line and its YAML, refused where they are wrong before torch is imported.
 
 What a model, its data or the trainer takes is read from their sources
 (:mod:`worldmodel.keys.signatures`). What is not known, as of a class from elsewhere, is left to
@@ -7,13 +7,15 @@ Lightning.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 
 from orbits.runs.choices import near, unknown
 from orbits.runs.deferred import deferred
-from worldmodel.configurations import FLAGS
+from worldmodel import configurations
+from worldmodel.configurations import FLAGS, placed
 from worldmodel.keys import signatures
-from worldmodel.keys.signatures import FOLDERS
+from worldmodel.keys.signatures import FOLDERS, Key
 
 GROUPS = (
     "model",
@@ -25,9 +27,15 @@ GROUPS = (
     "stop_between_steps",
 )
 """What a flag with a dot in it begins with."""
+TYPED = {
+    "seed_everything": "bool | int",
+    "return_predictions": "bool | None",
+    "verbose": "bool",
+    "weights_only": "bool | None",
+}
+"""Flags without a dot that take no text, and their types."""
 PLAIN = (
-    *("config", "help", "help-all", "print_config", "seed_everything", *GROUPS),
-    *("ckpt_path", "pretrained", "return_predictions", "verbose", "weights_only"),
+    *("config", "help", "help-all", "print_config", "ckpt_path", "pretrained", *TYPED, *GROUPS),
 )
 """Flags without a dot, of all commands of Lightning."""
 NEAR = 0.75
@@ -43,7 +51,7 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
     """Refuse a flag whose group there is not, whose key its class does not take, or whose value.
 
     Args:
-        arguments: The words of a command line.
+        arguments: The words of a command line; the files of their ``-c`` are read too.
         classes: Names of classes that were chosen, by group; what one from elsewhere takes is not
             known. Where none is named, a key is refused if it is a misspelling of another.
 
@@ -56,28 +64,45 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
         if chosen.isidentifier() and not ours and near(chosen, names):  # else a path, or settings
             raise unknown(f"{group} class", chosen, names)
     for place, word in enumerate(arguments):
-        flag, equals, text = word.partition("=")
-        key = flag.removeprefix("--").rstrip("+")
-        group, dot, rest = key.partition(".")
-        if not word.startswith("--") or key in PLAIN:
-            continue
-        if not dot:
-            also = [f"{x}.{key}" for x in FOLDERS if key in signatures.known(x)]
-            also += [f"data.{OVERRIDES}.{key}"] if is_override(key) else []
-            meant = also or near(key, PLAIN)
-            _refuse(key, meant, "" if meant else f" choose from {', '.join(sorted(PLAIN))}")
-        elif group not in GROUPS:
-            begin = f" keys begin with {', '.join(GROUPS)}"
-            _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], begin)
-        elif _parts(key)[1] not in OF_ANY_CLASS:
-            chosen = classes.get(group, "")
-            kind = _settled(group, chosen, arguments[place + 1 :])
-            if kind is not None:
-                value = text if equals else next(iter(arguments[place + 1 : place + 2]), "--")
-                is_one = not value.startswith("--") and not flag.endswith("+")  # as += appends
-                _check(key, kind, value if is_one else None)
-            elif not chosen or signatures.class_of(group, chosen):
-                _check_spelling(key)
+        _check_word(word, arguments[place + 1 :], classes)
+    for place, path, _ in placed(arguments):
+        words = configurations.words(path) if ":" not in path else []  # else text, or a URL
+        for inner, word in enumerate(words):
+            later = ["--", *words[inner + 1 :], *arguments[place + 1 :]]  # none of them its value
+            try:
+                _check_word(word, later, classes)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from None
+
+
+def _check_word(word: str, later: Sequence[str], classes: Mapping[str, str]) -> None:
+    """Refuse one word of a command line, which other words follow."""
+    flag, equals, text = word.partition("=")
+    key = flag.removeprefix("--").rstrip("+")
+    group, dot, rest = key.partition(".")
+    value = text if equals else next(iter(later), "--")
+    is_one = not value.startswith("--") and not flag.endswith("+")  # as += appends
+    if not word.startswith("--"):
+        return
+    if key in TYPED and is_one:
+        check_value("", key, Key(ast.parse(TYPED[key], mode="eval").body, None, ""), value)
+    elif key in PLAIN:
+        return
+    elif not dot:
+        also = [f"{x}.{key}" for x in FOLDERS if key in signatures.known(x)]
+        also += [f"data.{OVERRIDES}.{key}"] if is_override(key) else []
+        meant = also or near(key, PLAIN)
+        _refuse(key, meant, "" if meant else f" choose from {', '.join(sorted(PLAIN))}")
+    elif group not in GROUPS:
+        begin = f" keys begin with {', '.join(GROUPS)}"
+        _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], begin)
+    elif _parts(key)[1] not in OF_ANY_CLASS:
+        chosen = classes.get(group, "")
+        kind = _settled(group, chosen, later)
+        if kind is not None:
+            _check(key, kind, value if is_one else None)
+        elif not chosen or signatures.class_of(group, chosen):
+            _check_spelling(key)
 
 
 def _settled(group: str, chosen: str, later: Sequence[str]) -> str | None:

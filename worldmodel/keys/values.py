@@ -37,7 +37,7 @@ def check(group: str, name: str, key: Key, text: str) -> None:
     """Refuse a value that the type of its key does not take, or that names nothing.
 
     Args:
-        group: What the key belongs to: model, data or trainer.
+        group: What the key belongs to: model, data or trainer; empty for none.
         name: The key.
         key: What the source says of it.
         text: The value, as it was typed.
@@ -45,18 +45,19 @@ def check(group: str, name: str, key: Key, text: str) -> None:
     Raises:
         ValueError: It is refused; the message names what may stand there.
     """
+    what = f"{group}.{name}".removeprefix(".")
     taken = _type(key.annotation, aliases(group))
     if not _takes(taken, text):
         members = list(_members(taken))
         choices = [str(each) for each in members if isinstance(each, str | int)]
         if choices and len(choices) == sum(each is not type(None) for each in members):
-            raise unknown(f"{group}.{name}", text, dict.fromkeys(choices))
+            raise unknown(what, text, dict.fromkeys(choices))
         kinds = " or ".join(
             _word(each) for each in members if each is not int or float not in members
         )
-        raise ValueError(f"{group}.{name} must be {kinds}, got {text!r}")
+        raise ValueError(f"{what} must be {kinds}, got {text!r}")
     if (group, name) in NAMED:
-        NAMED[group, name](f"{group}.{name}", text)
+        NAMED[group, name](what, text)
 
 
 def type_text(group: str, key: Key) -> str:

@@ -31,13 +31,13 @@ def _models_first(arguments: list[str]) -> list[str]:
 def main(arguments: list[str]) -> None:
     """Run the probes; bad input is one line on stderr and exit code 2, a failed cell 1."""
     with one_line_errors():
-        choice = flags.parse_study(STUDY, _models_first(arguments), called("worldmodel probe"))
+        words, prog = _models_first(arguments), called("worldmodel probe")
+        choice = flags.parse_study(STUDY, words, prog, reports=True)
         STUDY.check(choice.settings)
         results = flags.execute(STUDY, choice)
         if results is None:
             return
-        words, code = study.summary(results, choice.out)
-        print(words)
-        print(study.report(STUDY, choice.out))
+        said, code = study.summary(results, choice.out)
+        flags.say_report(choice, STUDY, choice.out, f"{said}\n")
     if code:
         sys.exit(code)

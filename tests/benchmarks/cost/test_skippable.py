@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from benchmarks.cost import skippable, tiles
-from orbits.runs import artefact, study
+from orbits.runs import artefact, flags, study
 from worldmodel.models.load import load_model
 from worldmodel.models.text import TextModel
 
@@ -117,3 +117,9 @@ def test_bad_settings_are_refused_before_anything_is_read(folder, tmp_path):
     with pytest.raises(ValueError, match="use --checkpoints"):
         run(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_without_checkpoints_asks_for_them():
+    chosen = flags.parse_study(skippable.STUDY, ["--dry-run"], "run skippable")
+    with pytest.raises(ValueError, match="no checkpoint is given; use --checkpoints"):
+        flags.execute(skippable.STUDY, chosen)

@@ -140,6 +140,9 @@ def test_a_row_that_no_run_judges_says_why():
     assert all(row[2].text == NOT_RUN for row in rows.values())
     assert all(row[3].text for row in rows.values())
     assert made.summary.startswith(f"Of {len(listed.inventory())} tables and figures: 0 reproduced")
+    told = made.record()["rows"]
+    assert {(row["what"], row["state"]) for row in told} == {(name, NOT_RUN) for name in rows}
+    assert len(told) == sum(len(table.rows) for table in made.tables)
 
 
 def test_a_damaged_entry_is_one_line(tmp_path):

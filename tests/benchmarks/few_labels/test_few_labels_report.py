@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.few_labels.few_labels import STUDY
 from benchmarks.few_labels.scores import FAILED, groups
+from orbits.runs.first_screen import shortened
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units
 
@@ -64,6 +65,17 @@ def test_sentences_count_failures_and_what_mends_them(results):
     assert "entropy, block 1 (lssar p=15, rate 0.003, 400 steps): -1.00, exact p 0.083" in strongest
     assert "0.25 after Holm's correction; 4 backbones" in strongest
     assert baselines.endswith("log-linear filter 0.96, 0.97.")
+
+
+def test_a_first_screen_shows_each_arm_by_its_median_backbone_and_the_baselines(results):
+    scores = STUDY.tables(results)[0]
+    rows = [[value.text for value in row[:6]] for row in shortened(scores, most=4).rows]
+    assert rows == [
+        ["lssar p=15", "re-weighted", "0.003", "400", "3", "0.10, 0.11"],
+        ["lssar p=15", "p = 1", "0.003", "400", "1", "0.80, 0.79"],
+        ["softmax", "-", "0.003", "400", "1", "0.92, 0.93"],
+        ["log-linear filter", "-", "-", "-", "-", "0.96, 0.97"],
+    ]
 
 
 def test_tables_show_each_label_set_and_the_baselines(results):

@@ -80,6 +80,17 @@ def test_the_table_is_made_of_results(tmp_path):
     assert rows[0]["sizes"] == {"tosses": 20, "fair": True}
 
 
+def test_a_table_gets_the_kinds_sizes_and_variants_that_it_lacks():
+    known = [
+        {"of": "a/b", "sizes": {"n": 1, "m": 2}, "seconds": {"x": 1.0, "z": 2.0}},
+        {"of": "b/b", "sizes": {"n": 1}, "seconds": {"x": 3.0}},
+    ]
+    again = {"of": "a/b", "sizes": {"m": 2, "n": 1}, "seconds": {"x": 9.0, "y": 4.0}}
+    other = {"of": "a/b", "sizes": {"m": 9}, "seconds": {"x": 5.0}}
+    both = {**known[0], "seconds": {"x": 1.0, "y": 4.0, "z": 2.0}}
+    assert cost.added([again, other], known) == [both, other, known[1]]
+
+
 def test_a_dry_run_counts_finished_cells_as_nothing(tmp_path, capsys):
     def dry(*arguments):
         arguments = ("--preset", "tiny", "--dry-run", *arguments)

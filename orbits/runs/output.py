@@ -1,0 +1,56 @@
+"""What a command prints: text for a reader, one JSON object for a program, or what matters alone.
+
+A command whose output is data takes its flags from :func:`offer` and prints by :func:`say`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def offer(parser: argparse.ArgumentParser, alone: str, full: bool = False) -> Any:
+    """Add ``--json`` and ``--quiet``, and for reports ``--full``, of which one may be given.
+
+    Args:
+        parser: That of the command.
+        alone: What ``--quiet`` prints.
+        full: Whether the command prints a report, of which the text is the first screen.
+
+    Returns:
+        The group, to which another form of the output may be added.
+    """
+    group = parser.add_mutually_exclusive_group()
+    if full:
+        group.add_argument("--full", action="store_true", help="print every table, not the first")
+    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--quiet", action="store_true", help=f"print {alone} alone")
+    return group
+
+
+def say(
+    asked: Any,
+    text: Callable[[], str],
+    record: Callable[[], Any],
+    alone: Callable[[], str],
+) -> None:
+    """Print what is asked for, of which that alone is made; no empty line.
+
+    Args:
+        asked: What has the flags, the parsed arguments for example.
+        text: What a reader is shown.
+        record: The same as plain data.
+        alone: What ``--quiet`` prints.
+    """
+    if made := json.dumps(record()) if asked.json else alone() if asked.quiet else text():
+        print(made)
+
+
+def on_the_way(asked: Any) -> contextlib.AbstractContextManager[Any]:
+    """Let what is printed on the way go to standard error where the output is for a program."""
+    silent = asked.json or asked.quiet
+    return contextlib.redirect_stdout(sys.stderr) if silent else contextlib.nullcontext()
