@@ -54,11 +54,7 @@ class Learner:
 
 
 def get(name: str) -> Learner:
-    """Return the learner called ``name``.
-
-    Raises:
-        ValueError: There is no such learner.
-    """
+    """Return the learner called ``name``."""
     check_choice("learner", name, LEARNERS)
     learner = load_path(LEARNERS[name])
     assert isinstance(learner, Learner)
@@ -77,12 +73,7 @@ def build(job: Job) -> TrainedModel:
 
 
 def check(job: Job) -> None:
-    """Refuse a job whose model cannot be built, without allocating its weights.
-
-    Raises:
-        ValueError: Its model, optimiser, tokeniser or problem refuses a setting.
-        TypeError: An argument that the attention does not take.
-    """
+    """Refuse a job whose model cannot be built, without allocating its weights."""
     data = {name: value for name, value in job["data"].items() if name != "train_seed"}
     _check(json.dumps({"learner": job["learner"], "model": job["model"], "data": data}))
 

@@ -28,15 +28,7 @@ DIGITS = (1077, 360, 360)
 
 
 class Pictures(Sequences):
-    """Images of a part of a task, made or read on access.
-
-    Args:
-        task: The task.
-        split: ``train``, ``val`` or ``test``.
-        seed: Seed of the data.
-        length: Number of images, or all where there are fewer.
-        files: Those of a folder.
-    """
+    """Images of a part of a task, made or read on access."""
 
     def __init__(
         self, task: str, split: str, seed: int, length: int, files: folder.ImageFolder | None
@@ -86,9 +78,6 @@ class ImageData(SequenceData):
         folder_of: The folder of images; None for a task that needs none.
         n_train: Most training images.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
-
-    Raises:
-        ValueError: An unknown task, or a folder as :func:`benchmarks.images.folder.read` has it.
     """
 
     def __init__(
@@ -129,10 +118,6 @@ class ImageModel(TrainedModel):
         weight_decay: Likewise.
         warmup_steps: Likewise.
         min_lr_ratio: Likewise.
-
-    Raises:
-        ValueError: The side is no multiple of the patch's, or an argument is bad.
-        TypeError: The attention only looks back; the message names those that do not.
     """
 
     def __init__(

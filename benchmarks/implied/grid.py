@@ -21,11 +21,7 @@ NAME, KIND = "implied", "continuations"
 
 
 def cells(study: Study, settings: Implied) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, or a world has no such prompts.
-    """
+    """Return every cell of a run, each after those it needs."""
     grid = _grid(settings)
     laws = tuple(dict.fromkeys((*settings.worlds, *settings.prompts)))
     protocols = {law: world(grid.settings, law) for law in laws}

@@ -23,13 +23,7 @@ NOTE = (
 
 
 def cells(study: str, trained: Mapping[tuple[Point, int], Cell], grid: Grid) -> Iterator[Cell]:
-    """Yield a head on each world model and budget of labels, their exams, and those of controls.
-
-    Args:
-        study: The name of the study.
-        trained: The training of each point and seed.
-        grid: The flagship's, with the label budgets and the shifts.
-    """
+    """Yield a head on each world model and budget of labels, their exams, and those of controls."""
     like = {
         (cell.case.variant, cell.case.seed, cell.case.get("labels")): cell
         for cell in grid.models()

@@ -30,12 +30,7 @@ NAME = "kepler_or_newton"
 
 
 def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, a model refuses a window, or its
-            world has no Kepler's ellipses, no closer orbits or several planets.
-    """
+    """Return every cell of a run, each after those it needs."""
     flagship = newton.STUDY.settings(
         settings.recipe,
         attention=settings.attention,

@@ -104,10 +104,6 @@ def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differe
 
     Pairs of heads are a model's two arms at one budget, and two attentions that were trained
     alike. Each metric of a table is a family, all pairs of which count.
-
-    Args:
-        table: The leaderboard's rows of one world.
-        results: Results of the same world.
     """
     trained = [row for row in table if row.arm in ARMS]
     heads = [

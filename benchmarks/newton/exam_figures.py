@@ -53,13 +53,7 @@ class Line:
 def pictures(
     rows: Sequence[ExamRow], baselines: tuple[list[ExamRow], list[ExamRow]], figures: Path
 ) -> list[Picture]:
-    """Draw the figures and return them with their captions; none without a model.
-
-    Args:
-        rows: The rows of the exam, best first.
-        baselines: Of them, what is told the true state, and what sees what models see.
-        figures: The folder of the figures.
-    """
+    """Draw the figures and return them with their captions; none without a model."""
     lines = _lines(rows, *baselines)
     if not lines or lines[0].is_control:
         return []

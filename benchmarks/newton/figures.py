@@ -47,13 +47,7 @@ CAPTIONS = {
 
 
 def pictures(results: Sequence[Result], out: Path, target: Path) -> list[Picture]:
-    """Draw every figure into a folder and return them with their captions, in reading order.
-
-    Args:
-        results: The results of one world.
-        out: The results folder, whose files they name.
-        target: The folder of the figures.
-    """
+    """Draw every figure into a folder and return them with their captions, in reading order."""
     forces = [result for result in results if result.case.kind == "forces" and result.ok]
     drawn: Mapping[str, Path | None] = {
         "force_vectors": force_vectors(forces, out, target / "force_vectors.png"),

@@ -22,12 +22,7 @@ FORMULAS = Column(
 
 
 def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
-    """Return the exam, the errors in the box and the formulas of every row, best first.
-
-    Args:
-        rows: The rows of the exam, in order.
-        results: All results, of whose searches the formulas are.
-    """
+    """Return the exam, the errors in the box and the formulas of every row, best first."""
     searches = _by_row(results)
     columns = [
         Column("model"),

@@ -25,12 +25,7 @@ DEVIATION = 0.02
 
 
 class PublishedStart(TokenModel):
-    """A model of tokens with zoology's initial sizes and tied head.
-
-    Args:
-        vocab_size: Number of token ids.
-        **kwargs: As for :class:`worldmodel.models.text.TokenModel`.
-    """
+    """A model of tokens with zoology's initial sizes and tied head."""
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:
         super().__init__(vocab_size, **kwargs)

@@ -24,11 +24,7 @@ NAME = "scaling"
 
 
 def cells(study: Study, settings: Scaling) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, or its world cannot be shifted.
-    """
+    """Return every cell of a run, each after those it needs."""
     found: list[Cell] = []
     for steps, heads, sequences in product(settings.steps, settings.heads, settings.sequences):
         grid = _grid(settings, steps, heads, sequences)

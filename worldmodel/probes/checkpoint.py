@@ -65,10 +65,6 @@ class Checkpoint:
             path: Its file, or the folder of an exported model.
             law: The law of the world in which it is evaluated; None for its own.
             named: Its label and seed in tables; None for its own.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: It is not a checkpoint of an orbit model, or there is no such law.
         """
         content = read_model(path)
         model = load_model(path)

@@ -29,16 +29,7 @@ class OutsideModel(Checkpoint):
     def of(
         cls, source: Source, law: str | None = None, named: tuple[str, int] | None = None
     ) -> OutsideModel:
-        """Return a model that the user named.
-
-        Args:
-            source: Where it is.
-            law: The law of the world in which it is evaluated; None for its own.
-            named: Its label and seed in tables; None for its own.
-
-        Raises:
-            ValueError: It is no world model; one line names the file and says why.
-        """
+        """Return a model that the user named."""
         model = outside.load(source)
         if (reason := outside.fault(model)) is not None:
             raise ValueError(f"{source.path}: {model.own_name} is no world model: {reason}")

@@ -241,15 +241,7 @@ def untrained(architecture: Mapping[str, Any], seed: int) -> OrbitModel:
 def tuned(
     starts: Sequence[OrbitModel], systems: Histories, labels: Array, steps: int, pieces: Pieces
 ) -> Array:
-    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns.
-
-    Args:
-        starts: The models to start from.
-        systems: The sequences.
-        labels: Of each dataset, NaN where there is none, [D, N, K].
-        steps: Fine-tuning steps.
-        pieces: Where the outputs on each dataset are kept.
-    """
+    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns."""
 
     def tune(number: int) -> dict[str, Array]:
         start = starts[number % len(starts)]
