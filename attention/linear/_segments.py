@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from attention.linear.mixer import Mixer
-from attention.scalars import check_size
 
 
 class Segmented(Mixer):
@@ -17,13 +16,6 @@ class Segmented(Mixer):
     """
 
     arguments: ClassVar[Mapping[str, Any]] = {"segment": 64}
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size(f"segment of {cls.name}", values["segment"])
-        return values
 
     def _pieces(self, before: int, length: int, chunk: int | None) -> Iterator[tuple[int, slice]]:
         """Yield pieces of ``length`` positions of which each lies within one segment.
