@@ -19,7 +19,9 @@ from benchmarks.training_options import Job, options
 from orbits.runs.choices import check_choice
 from orbits.runs.deferred import load as load_path
 from worldmodel.data.sequences import SequenceData
+from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.load import load_model
+from worldmodel.models.restored import Module, restored
 from worldmodel.models.trained import TrainedModel
 
 LEARNERS = {
@@ -51,6 +53,11 @@ class Learner:
     model: Callable[..., TrainedModel]
     data: Callable[..., SequenceData]
     load: Callable[[Path], TrainedModel] = load_model
+
+
+def loader(kind: type[Module]) -> Callable[[Path], Module]:
+    """Return what loads a checkpoint as a model of a class that no checkpoint tells by itself."""
+    return lambda path: restored(kind, read_checkpoint(path), path)
 
 
 def get(name: str) -> Learner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,10 @@ from torch.nn import functional
 from attention.scalars import check_size
 from benchmarks.images import folder, pictures
 from benchmarks.images.tasks import FOLDER, get
-from benchmarks.learners import Learner
+from benchmarks.learners import Learner, loader
 from worldmodel.data.sequences import SequenceData, Sequences
 from worldmodel.models import optim
 from worldmodel.models.backbone import GPT
-from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.load import restored
 from worldmodel.models.trained import TrainedModel
 
 DIGITS = (1077, 360, 360)
@@ -212,9 +209,4 @@ def image_model(data: Mapping[str, Any], **model: Any) -> ImageModel:
     return ImageModel(task.size, task.patch, task.channels, **model)
 
 
-def load_image(path: Path) -> ImageModel:
-    """Return the model of a checkpoint."""
-    return restored(ImageModel, read_checkpoint(path), path)
-
-
-LEARNER = Learner(image_model, ImageData, load_image)
+LEARNER = Learner(image_model, ImageData, loader(ImageModel))

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.learners import Learner
+from benchmarks.learners import Learner, loader
 from benchmarks.recall import problem as problems
 from benchmarks.recall.measures import IGNORE
 from worldmodel.data.sequences import SequenceData, Sequences
-from worldmodel.models.base import GPTModel
 from worldmodel.models.text import TokenModel
 
 
@@ -66,9 +65,13 @@ class ProblemData(SequenceData):
         return ProblemExamples(self.problem, split, seed, length)
 
 
-def problem_model(data: Mapping[str, Any], **model: Any) -> GPTModel:
-    """Return a model with the vocabulary of the problem."""
-    return TokenModel(ProblemData(**data).problem.vocab_size, **model)
+def learner(kind: type[TokenModel]) -> Learner:
+    """Return the learner whose models are of a class and have the vocabulary of the problem."""
+
+    def model(data: Mapping[str, Any], **model: Any) -> TokenModel:
+        return kind(ProblemData(**data).problem.vocab_size, **model)
+
+    return Learner(model, ProblemData, loader(kind))
 
 
-LEARNER = Learner(problem_model, ProblemData)
+LEARNER = learner(TokenModel)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orbits.runs import artefact
 from worldmodel.models.base import GPTModel
@@ -14,15 +16,19 @@ from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
 
 
-def load_model(path: str | Path) -> GPTModel:
+def load_model(path: str | Path, checkpoint: Mapping[str, Any] | None = None) -> GPTModel:
     """Return the model of a checkpoint or of an exported model's folder.
+
+    Args:
+        path: The file or the folder.
+        checkpoint: Its content where it has been read already (:func:`read_model`).
 
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: As :func:`worldmodel.models.checkpoint.read_checkpoint`, or weights and settings
             do not belong together.
     """
-    checkpoint = read_model(path)
+    checkpoint = read_model(path) if checkpoint is None else checkpoint
     kind: type[GPTModel]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         kind = TextModel

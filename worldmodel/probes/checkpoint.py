@@ -67,7 +67,7 @@ class Checkpoint:
             named: Its label and seed in tables; None for its own.
         """
         content = read_model(path)
-        model = load_model(path)
+        model = load_model(path, content)
         if not isinstance(model, OrbitModel):
             raise ValueError(f"{path}: a model of text; probes take models of orbits")
         if isinstance(model, MixtureModel):
