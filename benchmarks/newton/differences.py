@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.newton.figures import ARMS
 from benchmarks.newton.worlds import as_number
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
 from orbits.runs.table import Column, Table, Value
 from orbits.runs.verdict import box, signed
@@ -211,10 +211,8 @@ def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int |
 
 
 def _world_models(results: Iterable[Result]) -> list[Trained]:
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        if result.case.kind == "next point" and result.case.seed is not None:
-            found.setdefault(result.case.variant, []).append(result)
+    asked = (x for x in results if x.case.kind == "next point" and x.case.seed is not None)
+    found = grouped(asked, lambda result: result.case.variant)
     return [
         Trained(model, "", "", sum(not x.ok for x in members), values_by_seed(members))
         for model, members in sorted(found.items())

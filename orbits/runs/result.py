@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ import numpy.typing as npt
 SCHEMA = 2
 STATUSES = ("ok", "failed", "skipped")
 Direction = Literal["higher", "lower", "none"]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,14 @@ _METRIC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("value", "low", "high", "n", "stderr"), _NUMBER),
     **dict.fromkeys(("unit", "direction"), (str,)),
 }
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return results, or rows made of them, in lists by a key, in the order of the first ones."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def _metric(name: str, record: Any) -> Metric:
