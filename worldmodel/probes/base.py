@@ -131,6 +131,15 @@ class Probe(ABC):
         return ()
 
 
+def without_states(checkpoint: Checkpoint) -> str | None:
+    """Return why no true states of held-out two-body systems can be asked for, or None."""
+    if checkpoint.leaks:
+        return checkpoint.leaks
+    if "force" not in checkpoint.protocol.populations:
+        return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
+    return None
+
+
 def device(trains: bool) -> str:
     """Return the device of a measurement, for its manifest; evaluation alone stays on the CPU."""
     return torch.cuda.get_device_name() if trains and torch.cuda.is_available() else "cpu"

@@ -13,6 +13,7 @@ from orbits import protocols
 from worldmodel import outside
 from worldmodel.outside import Outside, Source
 from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
+from worldmodel.world_model import can
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class OutsideModel(Checkpoint):
             steps=None,
             law=world.law,
             named=named,
-            labels=getattr(model, "labels", None) if model_has_force(model) else None,
+            labels=getattr(model, "labels", None) if can(model, "force") else None,
             source=source,
         )
 
@@ -91,11 +92,6 @@ class OutsideModel(Checkpoint):
     @property
     def _outside(self) -> Outside:
         return self.model  # type: ignore[return-value]
-
-
-def model_has_force(model: Outside) -> bool:
-    """Tell whether a model predicts forces."""
-    return outside.can(model, "force")
 
 
 def load(
