@@ -20,11 +20,6 @@ class Segmented(Mixer):
     def _pieces(self, before: int, length: int, chunk: int | None) -> Iterator[tuple[int, slice]]:
         """Yield pieces of ``length`` positions of which each lies within one segment.
 
-        Args:
-            before: Positions seen before.
-            length: New positions.
-            chunk: Most positions of a piece; None for one.
-
         Yields:
             The place of the piece's first position in its segment, and the piece.
         """
