@@ -188,9 +188,9 @@ class Attention(nn.Module):
             mixed = attend_spec(q, k, v, spec, parameters, self.backend)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
-    def new_cache(self, capacity: int = 0) -> KeyValueCache:
-        """Return the cache before the first position, for so many positions or, growing, more."""
-        return KeyValueCache(capacity)
+    def new_cache(self) -> KeyValueCache:
+        """Return the cache before the first position."""
+        return KeyValueCache()
 
     def weights(self, x: Tensor) -> Tensor:
         """Return the attention matrix [B, n_head, L, L] of a sequence, for analysis."""

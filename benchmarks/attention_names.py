@@ -53,9 +53,6 @@ def check_attention(settings: Any) -> None:
 
     What names may mean is said again where rows are made of them, after torch is loaded; a typo
     does not wait for that.
-
-    Raises:
-        ValueError: The message says which name, and near ones.
     """
     for name in getattr(settings, "attention", ()):
         check_name(name, tuple(NAMED))

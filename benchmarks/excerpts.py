@@ -39,11 +39,7 @@ class Excerpt:
 
 
 def parsed(body: str) -> Excerpt:
-    """Return what the text of a marker asks for.
-
-    Raises:
-        ValueError: For what is no ``RUN: TITLE``, ``columns: ...`` or ``where: COLUMN = VALUES``.
-    """
+    """Return what the text of a marker asks for."""
     first, *rest = (part.strip() for part in " ".join(body.split()).split(" | "))
     tables: list[tuple[str, str]] = []
     for part in first.split(" + "):
@@ -97,11 +93,7 @@ def _table(run: str, title: str, kept: Path) -> list[list[str]]:
 
 
 def rows(excerpt: Excerpt, kept: Path = KEPT) -> list[list[str]]:
-    """Return the heads and the rows of an excerpt, as the reports write them, no row twice.
-
-    Raises:
-        ValueError: For a run, table or column that is not there, or a value that no row has.
-    """
+    """Return the heads and the rows of an excerpt, as the reports write them, no row twice."""
     taken: list[list[str]] = []
     unmet = {(name, value) for name, values in excerpt.where for value in values}
     for run, title in excerpt.tables:
@@ -122,11 +114,7 @@ def rows(excerpt: Excerpt, kept: Path = KEPT) -> list[list[str]]:
 
 
 def filled(text: str, kept: Path = KEPT) -> str:
-    """Return a document with the tables under its markers as the kept reports have them.
-
-    Raises:
-        ValueError: For a marker that cannot be read or met.
-    """
+    """Return a document with the tables under its markers as the kept reports have them."""
 
     def with_table(match: re.Match[str]) -> str:
         heads, *body = rows(parsed(match["body"]), kept)

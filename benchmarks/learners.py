@@ -19,7 +19,9 @@ from benchmarks.training_options import Job, options
 from orbits.runs.choices import check_choice
 from orbits.runs.deferred import load as load_path
 from worldmodel.data.sequences import SequenceData
+from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.load import load_model
+from worldmodel.models.restored import Module, restored
 from worldmodel.models.trained import TrainedModel
 
 LEARNERS = {
@@ -53,12 +55,13 @@ class Learner:
     load: Callable[[Path], TrainedModel] = load_model
 
 
-def get(name: str) -> Learner:
-    """Return the learner called ``name``.
+def loader(kind: type[Module]) -> Callable[[Path], Module]:
+    """Return what loads a checkpoint as a model of a class that no checkpoint tells by itself."""
+    return lambda path: restored(kind, read_checkpoint(path), path)
 
-    Raises:
-        ValueError: There is no such learner.
-    """
+
+def get(name: str) -> Learner:
+    """Return the learner called ``name``."""
     check_choice("learner", name, LEARNERS)
     learner = load_path(LEARNERS[name])
     assert isinstance(learner, Learner)
@@ -77,12 +80,7 @@ def build(job: Job) -> TrainedModel:
 
 
 def check(job: Job) -> None:
-    """Refuse a job whose model cannot be built, without allocating its weights.
-
-    Raises:
-        ValueError: Its model, optimiser, tokeniser or problem refuses a setting.
-        TypeError: An argument that the attention does not take.
-    """
+    """Refuse a job whose model cannot be built, without allocating its weights."""
     data = {name: value for name, value in job["data"].items() if name != "train_seed"}
     _check(json.dumps({"learner": job["learner"], "model": job["model"], "data": data}))
 

@@ -47,11 +47,7 @@ Model = TypeVar("Model", bound=TrainedModel)
 
 
 def check_devices(how: Training) -> None:
-    """Refuse a training for which this machine has too few devices.
-
-    Raises:
-        ValueError: CUDA devices are missing.
-    """
+    """Refuse a training for which this machine has too few devices."""
     needed = how.devices if how.accelerator == "cuda" else 0
     available = torch.cuda.device_count()
     if available < needed:
@@ -144,12 +140,7 @@ class _Report(Callback):
 
 
 class _StopWhen(Callback):
-    """Callback that stops once a validation metric passes a threshold with re-weighting on.
-
-    Args:
-        metric: A logged name.
-        above: The threshold.
-    """
+    """Callback that stops once a validation metric passes a threshold with re-weighting on."""
 
     def __init__(self, metric: str, above: float) -> None:
         self.metric, self.above = metric, above
@@ -165,9 +156,6 @@ class _KeepBest(Callback):
     """Callback that keeps the checkpoint of the lowest validation loss.
 
     Lightning's own callback remembers its best by a path, which no resumed run takes from a file.
-
-    Args:
-        path: The checkpoint.
     """
 
     def __init__(self, path: Path) -> None:
@@ -191,10 +179,6 @@ class _AfterValidation(Callback):
 
     What the validation decided (a switch, a stop) is then part of it: Lightning's own callback
     saves before that.
-
-    Args:
-        path: The checkpoint.
-        every: Steps between two.
     """
 
     def __init__(self, path: Path, every: int) -> None:
@@ -294,11 +278,7 @@ def _join_curves(kept: Path, curves: Path) -> None:
 
 
 def _fit_in_processes(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> None:
-    """Run :func:`_fit` as a program of its own, which Lightning can run again for every device.
-
-    Raises:
-        RuntimeError: It failed; the message is that of the first process, if it has one.
-    """
+    """Run :func:`_fit` as a program of its own, which Lightning can run again for every device."""
     order = {
         "job": job,
         "kept": str(kept.resolve()),

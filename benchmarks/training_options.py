@@ -26,9 +26,6 @@ class Training:
         strategy: How several devices share a model: ``ddp`` or ``fsdp2``.
         precision: Lightning's name of the arithmetic.
         checkpoint_steps: A killed training continues from the last multiple of these steps.
-
-    Raises:
-        ValueError: A field is not one of its choices, or too small.
     """
 
     warmup_steps: int = 50

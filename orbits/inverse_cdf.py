@@ -55,11 +55,7 @@ def quantile(table, distribution, u):
 
 @functools.cache
 def load() -> Array:
-    """Return the table, [distribution, coefficient, lower or upper half, cell].
-
-    Raises:
-        ValueError: The file is not the one this version was released with.
-    """
+    """Return the table, [distribution, coefficient, lower or upper half, cell]."""
     data = TABLE.read_bytes()
     if hashlib.sha256(data).hexdigest() != SHA256:
         raise ValueError(f"{TABLE} is damaged (sha256 mismatch); install the package again")

@@ -178,11 +178,7 @@ class Protocol:
         return self
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
-        """Refuse seeds whose data are not independent of each other.
-
-        Raises:
-            ValueError: One is too large, or two share trajectories; only those of ``paper`` can.
-        """
+        """Refuse seeds whose data are not independent of each other."""
         if self.sampler == "published":
             paper.check_seeds(seeds)
 

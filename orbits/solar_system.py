@@ -42,9 +42,6 @@ def single_sequence(protocol: Protocol, dt: float | None = None) -> dict[str, np
         protocol: What observes; its box must hold the orbits.
         dt: One of the protocol's time steps, instead of the chosen one.
 
-    Raises:
-        ValueError: The box is too small, or there is no such time step.
-
     Warns:
         UserWarning: ``dt`` samples a planet less than four times per orbit.
     """

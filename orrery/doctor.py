@@ -156,11 +156,7 @@ def _engines() -> dict[str, dict[str, str]]:
 
 
 def extras(requirements: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the packages of each extra that are not installed, and the command for them.
-
-    Args:
-        requirements: Those of the installed package, as its metadata have them.
-    """
+    """Return the packages of each extra that are not installed, and the command for them."""
     packages: dict[str, set[str]] = {}
     for requirement in requirements:
         if match := _EXTRA.match(requirement):

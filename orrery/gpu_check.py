@@ -80,10 +80,6 @@ def check_and_keep(out: Path, rehearse: bool = False, quiet: bool = False) -> di
 
     Returns:
         The record, and its path under ``written``.
-
-    Raises:
-        ValueError: There is no CUDA device, and it is no rehearsal.
-        FileExistsError: ``out`` exists.
     """
     if out.exists():
         raise FileExistsError(f"{out} exists; choose another --out")

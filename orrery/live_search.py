@@ -31,10 +31,6 @@ def search_and_keep(out: Path, engine: str = ENGINE, quiet: bool = False) -> dic
 
     Returns:
         The record, and its path under ``written``.
-
-    Raises:
-        ValueError: The engine cannot run here; the message says how to get it.
-        FileExistsError: ``out`` exists.
     """
     if out.exists():
         raise FileExistsError(f"{out} exists; choose another --out")

@@ -23,9 +23,6 @@ def find(name: str) -> str:
     """Return the path of a configuration: a file, or a name such as ``pretrain``.
 
     A configuration that is given as text, which has a colon in it, and a URL stay as they are.
-
-    Raises:
-        FileNotFoundError: There is no such file, and no configuration of that name.
     """
     if ":" in name or Path(name).is_file():
         return name

@@ -56,11 +56,7 @@ def output_of(checkpoint: str | Path, name: str) -> Path:
 
 
 def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
-    """Complete ``predict``, ``test`` or ``validate`` of a checkpoint without a configuration.
-
-    Raises:
-        ValueError: The checkpoint has no orbit data that could be made again.
-    """
+    """Complete ``predict``, ``test`` or ``validate`` of a checkpoint without a configuration."""
     checkpoint = value_of(arguments, "ckpt_path")
     if given(arguments) or checkpoint in (None, *KEYWORDS):
         return list(arguments)

@@ -16,12 +16,7 @@ DECIDED = re.compile(r"--data\.(?:init_args\.)?(protocol|protocol_args|populatio
 
 
 def completed(arguments: Sequence[str]) -> list[str]:
-    """Return a command line with the world of its ``--data.path``, if that is a dataset of orbits.
-
-    Raises:
-        FileNotFoundError: The folder holds no finished dataset.
-        ValueError: It cannot be read, or a flag asks for what its files decide.
-    """
+    """Return a command line with the world of its ``--data.path``, if it is a dataset of orbits."""
     path = _value(arguments, "data.path", "data.init_args.path")
     kind = _value(arguments, "data.class_path", "data") or ORBITS
     if path is None or kind.rpartition(".")[2] != ORBITS:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from attention.linear.mixer import Mixer, RecurrentState
-from attention.scalars import check_size
 from attention.validation import check_sequences
 
 
@@ -21,13 +20,6 @@ class Bounded(Mixer):
     """
 
     arguments: ClassVar[Mapping[str, Any]] = {"max_length": 1024}
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size(f"max_length of {cls.name}", values["max_length"])
-        return values
 
     def _advance(self, x: Tensor, cache: RecurrentState | None, chunk: int | None) -> Tensor:
         check_sequences(x, self.width)

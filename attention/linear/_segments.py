@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from attention.linear.mixer import Mixer
-from attention.scalars import check_size
 
 
 class Segmented(Mixer):
@@ -18,20 +17,8 @@ class Segmented(Mixer):
 
     arguments: ClassVar[Mapping[str, Any]] = {"segment": 64}
 
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size(f"segment of {cls.name}", values["segment"])
-        return values
-
     def _pieces(self, before: int, length: int, chunk: int | None) -> Iterator[tuple[int, slice]]:
         """Yield pieces of ``length`` positions of which each lies within one segment.
-
-        Args:
-            before: Positions seen before.
-            length: New positions.
-            chunk: Most positions of a piece; None for one.
 
         Yields:
             The place of the piece's first position in its segment, and the piece.

@@ -13,7 +13,6 @@ from attention.linear._convolution import with_previous
 from attention.linear._segments import Segmented
 from attention.linear.mixer import RecurrentState, full_precision
 from attention.positions import rope
-from attention.scalars import check_size
 
 EXPAND = 2
 """Channels of gates and values per channel of the model, as published."""
@@ -59,7 +58,6 @@ class FlashGAU(Segmented):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments, as in :meth:`Mixer.checked`."""
         values = super().checked(args)
-        check_size("state of flash_gau", values["state"])
         if values["state"] % 2:
             raise ValueError(f"state of flash_gau must be even for RoPE, got {values['state']}")
         return values

@@ -15,7 +15,6 @@ from attention.linear._decay import decayed_attention
 from attention.linear._gate import StepSize
 from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
-from attention.scalars import check_size
 
 EXPAND = 2
 """Inner channels per channel of the model, as published."""
@@ -57,13 +56,6 @@ class Mamba2(Mixer):
         self.skip = nn.Parameter(torch.ones(n_head))
         self.norm = nn.RMSNorm(self.inner, eps=1e-5)
         self.project = nn.Linear(self.inner, self.width, bias=False)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size("state of mamba2", values["state"])
-        return values
 
     @classmethod
     def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:

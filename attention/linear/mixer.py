@@ -97,13 +97,18 @@ class Mixer(nn.Module, ABC):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments: those given, and the defaults of the others.
 
-        A subclass extends this with what its values must be.
+        Those whose default is a whole number are sizes. A subclass extends this with what else its
+        values must be.
         """
         for argument in args:
             if argument not in cls.arguments:
                 takes = ", ".join(["chunk", *cls.arguments])
                 raise TypeError(f"{cls.name} takes {takes}, not {argument!r}")
-        return {**cls.arguments, **args}
+        values = {**cls.arguments, **args}
+        for argument, default in cls.arguments.items():
+            if type(default) is int:
+                check_size(f"{argument} of {cls.name}", values[argument])
+        return values
 
     @classmethod
     def label_of(cls, args: Mapping[str, Any]) -> str:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from attention.linear._kernel import FeatureAttention
-from attention.scalars import check_size
 
 STABILISER = 1e-6
 """Added to every feature, as in the authors' code."""
@@ -47,13 +46,6 @@ class Performer(FeatureAttention):
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
         self.register_buffer("directions", orthogonal_normal(self.args["state"], head_dim))
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        checked = super().checked(args)
-        check_size("state of performer", checked["state"])
-        return checked
 
     @classmethod
     def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention.scalars import check_size
-
 
 @dataclass
 class KeyValueCache:
@@ -19,16 +17,11 @@ class KeyValueCache:
     need is written over.
 
     Attributes:
-        capacity: Positions to set memory aside for at the first step; more come as they are needed.
         length: Number of positions seen.
     """
 
-    capacity: int = 0
     length: int = 0
-
-    def __post_init__(self) -> None:
-        check_size("capacity of a cache", self.capacity, least=0)
-        self._kept: tuple[Tensor, ...] = ()
+    _kept: tuple[Tensor, ...] = ()
 
     def append(self, *new: Tensor) -> tuple[Tensor, ...]:
         """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
@@ -42,7 +35,7 @@ class KeyValueCache:
             return self._kept
         room = self._kept[0].shape[2] if self._kept else 0
         if self.length > room:
-            room = max(self.length, self.capacity, 2 * room)
+            room = max(self.length, 2 * room)
             longer = tuple(x.new_empty([*x.shape[:2], room, *x.shape[3:]]) for x in new)
             for x, old in zip(longer, self._kept, strict=bool(self._kept)):
                 x[:, :, :before] = old[:, :, :before]

@@ -22,11 +22,7 @@ METRICS = {
 
 
 def check_device(device: str) -> None:
-    """Refuse an unknown or missing device.
-
-    Raises:
-        ValueError: It is neither ``cpu`` nor ``cuda``, or there is no CUDA device.
-    """
+    """Refuse an unknown or missing device."""
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be cpu | cuda, got {device!r}")
     if device == "cuda" and not has_gpu():

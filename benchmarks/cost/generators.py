@@ -53,11 +53,7 @@ class Generator(NamedTuple):
 
 
 def cells(study: OrbitSpeed, settings: GeneratorSettings) -> Iterator[Cell]:
-    """Yield a cell per generator, and one for the speed of memory.
-
-    Raises:
-        ValueError: There is no such generator.
-    """
+    """Yield a cell per generator, and one for the speed of memory."""
     for name in settings.generators:
         check_choice("generator", name, GENERATORS)
         case = Case(study.name, "timing", name, law="newton", protocol="fixed")
@@ -70,13 +66,6 @@ def measure(name: str, seconds: float) -> Outcome:
 
     Time is CPU time of one core, on a GPU the time that passes; compiling and importing are not
     counted.
-
-    Args:
-        name: A key of ``GENERATORS``.
-        seconds: How long each is timed.
-
-    Raises:
-        Skipped: Its package is not installed, or there is no GPU for it.
     """
     generator = GENERATORS[name]
     try:

@@ -74,9 +74,6 @@ def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
     """Yield a cell per round, mode, size, variant and implementation.
 
     Training comes before evaluation, so that what no time is left for is least wanted.
-
-    Raises:
-        ValueError: A size is unknown, or a variant has no implementation to time.
     """
     for size in settings.sizes:
         check_choice("size", size, SIZES)
@@ -93,11 +90,7 @@ def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:
 
 
 def backends(name: str) -> tuple[str, ...]:
-    """Return the implementations of a variant or linear mixer that are timed.
-
-    Raises:
-        ValueError: There is no such name, or no plain implementation of it here.
-    """
+    """Return the implementations of a variant or linear mixer that are timed."""
     if name in linear.names():
         return ("own",)
     if name not in eager.NAMES:
@@ -121,13 +114,6 @@ def measure(size: str, backend: str, variant: str, mode: str, device: str) -> Ou
 @mock.patch.dict(BACKENDS, eager=EAGER)
 def timings(size: str, backend: str, variant: str, trained: bool, device: str) -> dict[str, float]:
     """Time a step of a GPT.
-
-    Args:
-        size: A key of ``SIZES``.
-        backend: One of :func:`backends`.
-        variant: A variant or a linear mixer.
-        trained: Whether the step trains, or only answers.
-        device: ``cuda`` or ``cpu``.
 
     Returns:
         ``seconds`` with quantiles, see :func:`timing.times`; ``tokens_per_s``; ``bytes``: on a GPU

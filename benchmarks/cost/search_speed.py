@@ -120,11 +120,7 @@ class SearchSpeed(Study):
 
 
 def measure(engine: str, searches: int, processes: Sequence[int]) -> list[Outcome]:
-    """Run the same searches with each number of processes.
-
-    Raises:
-        RuntimeError: A search failed.
-    """
+    """Run the same searches with each number of processes."""
     times: list[tuple[float, float]] = [_run(engine, searches, count) for count in processes]
     load = os.getloadavg()[0]
     return [

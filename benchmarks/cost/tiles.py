@@ -47,10 +47,6 @@ def measure(
     Returns:
         For every block ``skippable@T``, see :func:`shares`, and ``error@T``, see :func:`errors`,
         of each threshold T.
-
-    Raises:
-        ValueError: It is not a checkpoint of a text model, its mixer is linear, or the text is
-            shorter than ``length``.
     """
     task = load_model(checkpoint)
     if not isinstance(task, TextModel):
@@ -76,15 +72,7 @@ def measure(
 
 @torch.no_grad()
 def mixed(task: TextModel, tokens: Tensor) -> Iterator[tuple[Attention, Tensor, Tensor]]:
-    """Yield each block's attention, its weights [H, L, L] and its values [H, L, D].
-
-    Args:
-        task: The model.
-        tokens: Its input, [1, L].
-
-    Raises:
-        ValueError: A mixer is linear.
-    """
+    """Yield each block's attention, its weights [H, L, L] and its values [H, L, D]."""
     x = task.eval().embedded(tokens)
     for block in task.gpt.blocks:
         assert isinstance(block, Block)
@@ -114,11 +102,6 @@ def errors(weights: Tensor, values: Tensor, thresholds: Sequence[float]) -> list
     """Return the error of the output where these tiles count as zero, RMS by the output's RMS.
 
     The other weights stay as they are, also where rows would be divided by a new sum.
-
-    Args:
-        weights: [H, L, L].
-        values: [H, L, D].
-        thresholds: As for :func:`shares`.
     """
     length, tops, relative_errors = weights.shape[-1], _tops(weights), []
     norm = (weights @ values).norm().clamp_min(torch.finfo(weights.dtype).tiny)

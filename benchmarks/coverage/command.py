@@ -15,18 +15,7 @@ from orbits.runs import folder, studies
 def of_folders(
     folders: Sequence[Path], packages: Iterable[ModuleType], kept: bool = True
 ) -> Coverage:
-    """Return the page of results folders.
-
-    Args:
-        folders: Results folders, or folders of these.
-        packages: Packages of the studies.
-        kept: Whether the suite's own results count.
-
-    Raises:
-        ValueError: A folder holds no results, or they cannot be read.
-        FileNotFoundError: A run is not finished.
-        CorruptArtefact: Results were edited or damaged.
-    """
+    """Return the page of results folders."""
     places = list(packages)
     sources = []
     for name, path in find([*([KEPT] if kept and KEPT.is_dir() else []), *folders]).items():

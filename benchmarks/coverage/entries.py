@@ -100,11 +100,7 @@ def inventory(path: Path = FOLDER / "inventory.yaml") -> list[str]:
 
 
 def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
-    """Return all entries by name.
-
-    Raises:
-        ValueError: One cannot be read: the message names the file, the entry and the value.
-    """
+    """Return all entries by name."""
     found: dict[str, Entry] = {}
     for paper, places in yaml.safe_load(path.read_text(encoding="utf-8")).items():
         for place, given in places.items():

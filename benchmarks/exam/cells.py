@@ -22,12 +22,7 @@ from worldmodel.probes.outside import OutsideModel
 
 
 def cells(study: ExamStudy, settings: ExamSettings) -> Iterator[Cell]:
-    """Yield the causal ceiling, the exams of controls and those of the models.
-
-    Raises:
-        ValueError: A model has no ``force``, two are of different worlds or have one name, or a
-            setting cannot be.
-    """
+    """Yield the causal ceiling, the exams of controls and those of the models."""
     models = [
         OutsideModel.of(Source(each.path, each.model or ""), settings.law, each.named)
         for each in subjects(settings)
@@ -66,17 +61,7 @@ def examine(
     checkpoint: Path,
     **further: Path,
 ) -> Outcome:
-    """Examine a model from outside; see :func:`benchmarks.newton.cells.examine`.
-
-    Args:
-        data: The test sequences of the box.
-        world: Their world.
-        shifts: The shifts, by name, as plain data.
-        model: The model's class, see :class:`worldmodel.outside.Source`.
-        ceiling: The folder of the causal ceiling.
-        checkpoint: The file of the model.
-        **further: The files that it names, which it reads itself.
-    """
+    """Examine a model from outside; see :func:`benchmarks.newton.cells.examine`."""
     asked = load(Source(checkpoint, model))
     columns = {
         name: force_columns(asked, orbits.test_dataloader())

@@ -106,12 +106,7 @@ class ExamStudy(Study):
 
 
 def subjects(settings: ExamSettings) -> list[Subject]:
-    """Return where the models are.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: No model is named, or a name is not one of a model from outside.
-    """
+    """Return where the models are."""
     if not settings.model:
         raise ValueError("no model is given; name one with --model path/to/file.py:Class")
     found = [subject(text) for text in settings.model]

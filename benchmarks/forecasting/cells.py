@@ -27,11 +27,7 @@ RIDGE_WINDOWS = 5000
 
 
 def cells(study: Study, settings: Forecasts) -> list[Cell]:
-    """Return the cells of each series; one that is skipped where its file is not there.
-
-    Raises:
-        ValueError: A series or a model cannot be; the message names it.
-    """
+    """Return the cells of each series; one that is skipped where its file is not there."""
     made: list[Cell] = []
     labels = {name: name if name in series.KNOWN else Path(name).name for name in settings.series}
     for name, label in labels.items():
@@ -82,15 +78,7 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
 def train_and_test(
     job: Job, folder: Path, scratch: Path, progress: Progress, file: Path | None = None
 ) -> Outcome:
-    """Train a model on a series and test its weights of the best validation.
-
-    Args:
-        job: The training.
-        folder: The cell's folder.
-        scratch: Survives a kill.
-        progress: Told how far training is.
-        file: The series' file.
-    """
+    """Train a model on a series and test its weights of the best validation."""
     job = {**job, "data": {**job["data"], "file": None if file is None else str(file)}}
     training.train(job, folder, scratch, progress)
     model = learners.load(job, folder / training.BEST)
@@ -108,12 +96,7 @@ def train_and_test(
 
 
 def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
-    """Test what no gradient trains: last value, last season, mean, ridge, and a known law.
-
-    Args:
-        data: Arguments of the data.
-        file: The series' file.
-    """
+    """Test what no gradient trains: last value, last season, mean, ridge, and a known law."""
     made = ForecastData(**data, file=None if file is None else str(file))
     windows = made.sequences("test", data["n_test"])
     season, horizon = min(made.series.season, data["lookback"]), data["horizon"]

@@ -22,7 +22,7 @@ from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
-from orbits.runs.result import Quantity, Result
+from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Column, Table, Value, by_seed, number
 from orbits.runs.verdict import against, beside, shown, span
@@ -214,10 +214,7 @@ def _without_training(results: Sequence[Result]) -> Table:
 
 
 def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:
-    tasks: dict[tuple[str, int], list[Result]] = {}
-    for result in best(results):
-        tasks.setdefault((result.case.get("series"), result.case.get("horizon")), []).append(result)
-    return tasks
+    return grouped(best(results), lambda x: (x.case.get("series"), x.case.get("horizon")))
 
 
 STUDY = Forecasting()

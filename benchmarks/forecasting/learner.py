@@ -20,14 +20,7 @@ from worldmodel.models.trained import TrainedModel
 
 
 class Windows(Sequences):
-    """Windows of a part of a series.
-
-    Args:
-        of: The series.
-        starts: The first step of each.
-        lookback: Steps that a model reads.
-        horizon: Steps that it forecasts.
-    """
+    """Windows of a part of a series."""
 
     def __init__(
         self, of: series.Series, starts: Sequence[int], lookback: int, horizon: int
@@ -57,9 +50,6 @@ class ForecastData(SequenceData):
         drop: Likewise.
         file: The series' file; None for one that needs none.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
-
-    Raises:
-        ValueError: As :func:`benchmarks.forecasting.series.load`, or a part holds no window.
     """
 
     def __init__(

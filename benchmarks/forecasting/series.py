@@ -88,12 +88,7 @@ class Series:
 
 
 def find(name: str, folder: str | None) -> Path | None:
-    """Return the file of a series; None for one that needs no file.
-
-    Raises:
-        ValueError: No series has this name.
-        Missing: The file is not there; the message says where it was looked for.
-    """
+    """Return the file of a series; None for one that needs no file."""
     if name in KNOWN:
         if not (wanted := KNOWN[name].file):
             return None
@@ -120,10 +115,6 @@ def load(
         gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
             what models read; missing values are then never scored.
         drop: Columns that are left out.
-
-    Raises:
-        ValueError: A column has gaps, is constant or holds no numbers, or the series is too short;
-            the message names it and the way out.
     """
     truth = None
     source = KNOWN.get(name, Source(24, ""))

@@ -40,11 +40,7 @@ FITTED = 8000
 
 
 def cells(study: Study, settings: Images) -> list[Cell]:
-    """Return the cells of each task; one that is skipped where its folder is not there.
-
-    Raises:
-        ValueError: A folder is no set of images, or a model cannot be an encoder.
-    """
+    """Return the cells of each task; one that is skipped where its folder is not there."""
     made: list[Cell] = []
     for name in settings.tasks:
         task = tasks.get(name)
@@ -96,15 +92,7 @@ def _check(job: Job, name: str) -> None:
 def train_and_test(
     job: Job, folder: Path, scratch: Path, progress: Progress, images: Path | None = None
 ) -> Outcome:
-    """Train an encoder on a task and test it.
-
-    Args:
-        job: The training.
-        folder: The cell's folder.
-        scratch: Survives a kill.
-        progress: Told how far training is.
-        images: The folder of images of a task that has one.
-    """
+    """Train an encoder on a task and test it."""
     place = None if images is None else str(images)
     job = {**job, "data": {**job["data"], "folder_of": place}}
     model = training.train(job, folder, scratch, progress)
@@ -124,12 +112,7 @@ def train_and_test(
 
 
 def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
-    """Test what is no encoder: tables of images, a linear map, and the best possible answers.
-
-    Args:
-        data: Arguments of the data.
-        tracks: Orbits that the best possible answers are computed from.
-    """
+    """Test what is no encoder: tables of images, a linear map, and the best possible answers."""
     made = ImageData(**data)
     x, labels = _pixels(made, "train", min(data["n_train"], FITTED))
     asked, truth = _pixels(made, "test", data["n_test"])

@@ -40,12 +40,7 @@ class ImageFolder:
 
 
 def read(folder: str | Path | None) -> ImageFolder:
-    """Return the images of a folder; each is opened once.
-
-    Raises:
-        Missing: There is no folder; the message says how to name one.
-        ValueError: A part is not there, has other classes, or holds a file that is no image.
-    """
+    """Return the images of a folder; each is opened once."""
     if folder is None or not Path(folder).is_dir():
         where = "no folder is named" if folder is None else f"no folder {folder}"
         raise Missing(f"imagenet is not here: {where}; name one with train and val by --data")
@@ -72,16 +67,7 @@ def read(folder: str | Path | None) -> ImageFolder:
 
 
 def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Array:
-    """Return an image as standardised channels [3, size, size].
-
-    Args:
-        file: The file.
-        size: Pixels of a side.
-        draw: Chooses crop and flip; None for the centre.
-
-    Raises:
-        ValueError: The file is broken; the message names it.
-    """
+    """Return an image as standardised channels [3, size, size]."""
     try:
         with _opened(file) as opened:
             image = opened.convert("RGB")

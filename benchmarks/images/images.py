@@ -22,7 +22,7 @@ from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
-from orbits.runs.result import Quantity, Result
+from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Column, Table, Value, by_seed, number
 from orbits.runs.verdict import against, beside, shown
@@ -183,10 +183,7 @@ def _without_encoder(results: Sequence[Result]) -> Table:
 
 
 def _by_task(results: Sequence[Result]) -> dict[str, list[Result]]:
-    found: dict[str, list[Result]] = {}
-    for result in best(results):
-        found.setdefault(result.case.get("task"), []).append(result)
-    return found
+    return grouped(best(results), lambda result: result.case.get("task"))
 
 
 STUDY = ImageStudy()

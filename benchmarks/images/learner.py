@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,10 @@ from torch.nn import functional
 from attention.scalars import check_size
 from benchmarks.images import folder, pictures
 from benchmarks.images.tasks import FOLDER, get
-from benchmarks.learners import Learner
+from benchmarks.learners import Learner, loader
 from worldmodel.data.sequences import SequenceData, Sequences
 from worldmodel.models import optim
 from worldmodel.models.backbone import GPT
-from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.load import restored
 from worldmodel.models.trained import TrainedModel
 
 DIGITS = (1077, 360, 360)
@@ -28,15 +25,7 @@ DIGITS = (1077, 360, 360)
 
 
 class Pictures(Sequences):
-    """Images of a part of a task, made or read on access.
-
-    Args:
-        task: The task.
-        split: ``train``, ``val`` or ``test``.
-        seed: Seed of the data.
-        length: Number of images, or all where there are fewer.
-        files: Those of a folder.
-    """
+    """Images of a part of a task, made or read on access."""
 
     def __init__(
         self, task: str, split: str, seed: int, length: int, files: folder.ImageFolder | None
@@ -86,9 +75,6 @@ class ImageData(SequenceData):
         folder_of: The folder of images; None for a task that needs none.
         n_train: Most training images.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
-
-    Raises:
-        ValueError: An unknown task, or a folder as :func:`benchmarks.images.folder.read` has it.
     """
 
     def __init__(
@@ -129,10 +115,6 @@ class ImageModel(TrainedModel):
         weight_decay: Likewise.
         warmup_steps: Likewise.
         min_lr_ratio: Likewise.
-
-    Raises:
-        ValueError: The side is no multiple of the patch's, or an argument is bad.
-        TypeError: The attention only looks back; the message names those that do not.
     """
 
     def __init__(
@@ -227,9 +209,4 @@ def image_model(data: Mapping[str, Any], **model: Any) -> ImageModel:
     return ImageModel(task.size, task.patch, task.channels, **model)
 
 
-def load_image(path: Path) -> ImageModel:
-    """Return the model of a checkpoint."""
-    return restored(ImageModel, read_checkpoint(path), path)
-
-
-LEARNER = Learner(image_model, ImageData, load_image)
+LEARNER = Learner(image_model, ImageData, loader(ImageModel))

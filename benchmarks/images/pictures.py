@@ -53,14 +53,7 @@ TASKS: Mapping[str, Callable[[Array], tuple[Array, Array]]] = {
 
 
 def examples(task: str, split: str, seed: int, indices: npt.ArrayLike) -> tuple[Array, Any]:
-    """Return pictures [N, S, S] and classes [N]; each is that of its own index.
-
-    Args:
-        task: A name of :data:`TASKS`.
-        split: ``train``, ``val`` or ``test``.
-        seed: The data's seed.
-        indices: Numbers of the pictures, [N].
-    """
+    """Return pictures [N, S, S] and classes [N]; each is that of its own index."""
     draws = list(generators(f"picture {task}", split, seed, indices))
     tracks, asked = TASKS[task](np.array([draw.random(5) for draw in draws]).reshape(-1, 5))
     noise = np.array([draw.normal(size=(SIZE, SIZE)) for draw in draws])
@@ -79,12 +72,6 @@ def best_answers(task: str, pictures: Array, n: int = 30_000, seed: int = 0) -> 
 
     The posterior is the mean over tracks that are drawn as those of the pictures are, weighted by
     the likelihood of the picture; more tracks come nearer to it.
-
-    Args:
-        task: A name of :data:`TASKS`.
-        pictures: [N, S, S].
-        n: Number of tracks.
-        seed: Of their draw.
     """
     draw = np.random.default_rng(seed)
     log_likelihood = np.empty((len(pictures), n), np.float32)

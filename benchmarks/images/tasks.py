@@ -43,10 +43,6 @@ TASKS = {
 
 
 def get(name: str) -> Task:
-    """Return a task.
-
-    Raises:
-        ValueError: There is none of this name.
-    """
+    """Return a task."""
     check_choice("task", name, TASKS)
     return TASKS[name]

@@ -33,16 +33,7 @@ Plain = dict[str, Any]
 def ask(
     question: Plain, worlds: Plain, pretrained: Path, fits: Path, folder: Path, progress: Progress
 ) -> list[Outcome]:
-    """Ask a world model with the prompts of all worlds.
-
-    Args:
-        question: Protocol, laws, shifts and number of the prompts.
-        worlds: The full configuration of the protocol under each law.
-        pretrained: The folder of the world model.
-        fits: The folder of :func:`controls` of its world.
-        folder: The cell's folder.
-        progress: Told how many prompts are done.
-    """
+    """Ask a world model with the prompts of all worlds."""
     model = trained(pretrained, NextTokenModel)
     believed = artefact.load_arrays(fits / FITS)[0]
     outcomes, shown = [], dict[str, npt.NDArray]()
@@ -107,11 +98,6 @@ def truths(question: Plain, worlds: Plain) -> list[Outcome]:
 def measured(prompts: Prompts, points: Array, fitted: Array | None = None) -> dict[str, Interval]:
     """Return what continuations [N, T, 2] in AU obey, and how far off they are.
 
-    Args:
-        prompts: The prompts.
-        points: Prompts and their continuations.
-        fitted: Those of the first of them by the orbits of the training's law.
-
     Returns:
         As :meth:`Prompts.measured`; ``exponent_near`` and ``exponent_far`` where there are two such
         sequences: a law that is no power of the distance has one exponent near and another far;
@@ -147,11 +133,7 @@ def _first(prompts: Prompts, n: int) -> Prompts:
 
 
 def _prompts(question: Mapping[str, Any], worlds: Mapping[str, Any]) -> Iterator[Prompts]:
-    """Yield the prompts of every law, then those outside the training box.
-
-    Raises:
-        ValueError: The protocol has changed since the cell's address was made.
-    """
+    """Yield the prompts of every law, then those outside the training box."""
     n, overrides = question["n_sequences"], question["protocol_args"]
     known = {law: protocols.get(question["protocol"], overrides[law]) for law in overrides}
     for law, protocol in known.items():

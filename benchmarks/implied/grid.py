@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.implied import cells as functions
 from benchmarks.implied.implied import Implied
-from benchmarks.newton import newton
 from benchmarks.newton.grid import Grid
+from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.newton.worlds import world, world_arguments
 from orbits.protocols import Protocol
 from orbits.runs.cell import Cell
@@ -21,19 +20,13 @@ NAME, KIND = "implied", "continuations"
 
 
 def cells(study: Study, settings: Implied) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, or a world has no such prompts.
-    """
-    grid = _grid(settings)
+    """Return every cell of a run, each after those it needs."""
+    first, *others = settings.worlds
+    grid = Grid(flagship(settings, law=first, elsewhere=tuple(others)))
     laws = tuple(dict.fromkeys((*settings.worlds, *settings.prompts)))
     protocols = {law: world(grid.settings, law) for law in laws}
     _check(protocols, settings)
-    trained = {
-        key: dataclasses.replace(cell, version=newton.STUDY.version)
-        for key, cell in grid.world_models.items()
-    }
+    trained = {key: as_flagship(cell) for key, cell in grid.world_models.items()}
     protocol = grid.settings.protocol
 
     def asked(outside: Sequence[str]) -> dict[str, Any]:
@@ -77,24 +70,6 @@ def cells(study: Study, settings: Implied) -> list[Cell]:
         for (law, variant, seed), cell in trained.items()
     ]
     return [*trained.values(), references, *controls.values(), *twins, *models]
-
-
-def _grid(settings: Implied) -> Grid:
-    """Return the flagship's grid of the world models, without what it does with them."""
-    first, *others = settings.worlds
-    return Grid(
-        newton.STUDY.settings(
-            settings.recipe,
-            law=first,
-            elsewhere=tuple(others),
-            attention=settings.attention,
-            exponents=settings.exponents,
-            seeds=settings.seeds,
-            baselines=(),
-            engine=("powerlaw",),  # always there; nothing is searched
-            shifts=(),
-        )
-    )
 
 
 def _check(protocols: dict[str, Protocol], settings: Implied) -> None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.implied.scores import Row, bins, laws_of, models
+from orbits.runs.result import grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
 from orbits.runs.table import Column, Table, Value
 from orbits.runs.verdict import box, signed
@@ -57,9 +58,7 @@ def sentences(found: Sequence[Row]) -> list[str]:
 
 def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
     """Return the pairs, and what of them is compared in each column by the number of the pair."""
-    worlds: dict[str | None, list[Row]] = {}
-    for row in itertools.chain(*models(found).values()):
-        worlds.setdefault(row.world, []).append(row)
+    worlds = grouped(itertools.chain(*models(found).values()), lambda row: row.world)
     pairs = [pair for rows in worlds.values() for pair in itertools.combinations(rows, 2)]
     families = {
         name: compare({at: (read(one), read(other)) for at, (one, other) in enumerate(pairs)})

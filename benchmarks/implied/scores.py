@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from orbits import laws
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
 from worldmodel.controls.names import IN_BINS, TABLE, TRUE
@@ -155,11 +155,7 @@ def _order(law: str) -> float:
 
 def models(found: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows of models, one per world, by their attention."""
-    named: dict[str, list[Row]] = {}
-    for row in found:
-        if row.arm == MODEL:
-            named.setdefault(row.variant, []).append(row)
-    return named
+    return grouped((row for row in found if row.arm == MODEL), lambda row: row.variant)
 
 
 def keeps(found: Sequence[Row], row: Row, place: Place) -> bool | None:

@@ -54,13 +54,6 @@ def carried(
 ) -> list[Outcome]:
     """Ask a world model for next points and for continuations.
 
-    Args:
-        data: The protocol and its overrides.
-        world: Its full configuration, which is part of the address.
-        n: Held-out sequences.
-        pretrained: The folder of the training.
-        job: For a model with random weights, what it would have been trained as.
-
     Returns:
         An outcome for each place where orbits are continued, the first with the next points too.
     """
@@ -97,17 +90,7 @@ def read_outs(
     pretrained: Path | None = None,
     job: Job | None = None,
 ) -> list[Outcome]:
-    """Read a model's states by ridge regression; an outcome for each layer.
-
-    Args:
-        data: As for :func:`carried`.
-        world: Likewise.
-        n: Held-out sequences.
-        labels: Labelled training sequences.
-        body: Whose rows are read.
-        pretrained: As for :func:`carried`.
-        job: Likewise.
-    """
+    """Read a model's states by ridge regression; an outcome for each layer."""
     features = hidden_states(training.trained_or_not(pretrained, job, NextTokenModel))
     return _read(features, _protocol(data, world), n, labels, body)
 
@@ -130,11 +113,7 @@ def _read(features: Features, protocol: Protocol, n: int, labels: int, body: str
 
 
 def _protocol(data: Plain, world: Mapping[str, Any]) -> Protocol:
-    """Return the world of a cell.
-
-    Raises:
-        ValueError: The protocol has changed since the cell's address was made.
-    """
+    """Return the world of a cell."""
     return protocols.get(data["protocol"], data["protocol_args"]).unchanged(world)
 
 

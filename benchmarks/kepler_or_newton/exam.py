@@ -10,6 +10,7 @@ from benchmarks.kepler_or_newton.points import ALL, Point
 from benchmarks.newton import exam_report, newton
 from benchmarks.newton.exam_rows import exam_rows
 from benchmarks.newton.grid import Grid
+from benchmarks.newton.recipe import as_flagship
 from benchmarks.training_options import Job
 from orbits.runs.cell import Cell
 from orbits.runs.page import Section
@@ -23,13 +24,7 @@ NOTE = (
 
 
 def cells(study: str, trained: Mapping[tuple[Point, int], Cell], grid: Grid) -> Iterator[Cell]:
-    """Yield a head on each world model and budget of labels, their exams, and those of controls.
-
-    Args:
-        study: The name of the study.
-        trained: The training of each point and seed.
-        grid: The flagship's, with the label budgets and the shifts.
-    """
+    """Yield a head on each world model and budget of labels, their exams, and those of controls."""
     like = {
         (cell.case.variant, cell.case.seed, cell.case.get("labels")): cell
         for cell in grid.models()
@@ -43,14 +38,14 @@ def cells(study: str, trained: Mapping[tuple[Point, int], Cell], grid: Grid) -> 
             heads.append((point, _head(head, point, own)))
     ceiling, *examined = grid.exams([*controls, *(cell for _, cell in heads)])
     yield from (cell for _, cell in heads)
-    yield _as_flagship(ceiling)
-    yield from map(_as_flagship, examined[: len(controls)])
+    yield as_flagship(ceiling)
+    yield from map(as_flagship, examined[: len(controls)])
     for (point, head), cell in zip(heads, examined[len(controls) :], strict=True):
         case = dataclasses.replace(
             cell.case, study=study, setting={**cell.case.setting, **point.setting}
         )
         yield dataclasses.replace(
-            cell, case=case, needs={"ceiling": _as_flagship(ceiling), "head": head}
+            cell, case=case, needs={"ceiling": as_flagship(ceiling), "head": head}
         )
 
 
@@ -75,12 +70,6 @@ def _head(head: Cell, point: Point, own: Cell) -> Cell:
         arguments={**head.arguments, "job": changed},
         needs={"pretrained": own},
     )
-
-
-def _as_flagship(cell: Cell) -> Cell:
-    """Return a cell of the flagship at the address that it has there."""
-    needs = {role: _as_flagship(needed) for role, needed in cell.needs.items()}
-    return dataclasses.replace(cell, version=newton.STUDY.version, needs=needs)
 
 
 def _named(result: Result) -> Result:

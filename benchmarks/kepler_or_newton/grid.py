@@ -18,7 +18,6 @@ from benchmarks.newton.grid import Grid
 from benchmarks.newton.settings import NewtonSettings
 from benchmarks.newton.worlds import world
 from benchmarks.training_options import Job
-from benchmarks.variants import Variant
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
@@ -30,12 +29,7 @@ NAME = "kepler_or_newton"
 
 
 def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, a model refuses a window, or its
-            world has no Kepler's ellipses, no closer orbits or several planets.
-    """
+    """Return every cell of a run, each after those it needs."""
     flagship = newton.STUDY.settings(
         settings.recipe,
         attention=settings.attention,
@@ -101,7 +95,7 @@ def _untold(point: Point, settings: KeplerOrNewton) -> Point:
 
 def _trained(point: Point, seed: int, grid: Grid) -> Cell:
     """Return the training of a point; that of the flagship's recipe is the flagship's own cell."""
-    variant = _variant(point, grid)
+    variant = next(each for each in grid.variants if each.label == point.attention)
     cell = grid.world_models[grid.settings.law, variant, seed]
     if point.input != "coordinates":
         return dataclasses.replace(cell, version=newton.STUDY.version)
@@ -116,10 +110,6 @@ def _trained(point: Point, seed: int, grid: Grid) -> Cell:
     learners.check(changed)  # refuses a window where there is none
     case = dataclasses.replace(_case(point, TRAINED, seed, cell.case), kind="training")
     return dataclasses.replace(cell, case=case, arguments={**cell.arguments, "job": changed})
-
-
-def _variant(point: Point, grid: Grid) -> Variant:
-    return next(variant for variant in grid.variants if variant.label == point.attention)
 
 
 def _asked(world: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

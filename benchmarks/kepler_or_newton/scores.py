@@ -88,13 +88,7 @@ def models(found: Iterable[Carried]) -> list[Carried]:
 
 
 def along(found: Sequence[Carried], knob: str, **changes: Any) -> dict[object, Carried]:
-    """Return the models that differ from the centre in one knob alone, by its value.
-
-    Args:
-        found: Of :func:`carried`.
-        knob: A field of :class:`Point`.
-        **changes: Of the centre.
-    """
+    """Return the models that differ from the centre in one knob alone, by its value."""
     trained = models(found)
     if not trained or trained[0].point is None:
         return {}

@@ -116,12 +116,7 @@ class EvaluatedText(LanguageModels):
     eval_column: str | None = None
 
     def eval_text(self) -> dict[str, str] | None:
-        """Return the text of the evaluation with its checksum; None for the models' own text.
-
-        Raises:
-            FileNotFoundError: There is no such text.
-            ValueError: It is out of reach, or there is none.
-        """
+        """Return the text of the evaluation with its checksum; None for the models' own text."""
         given = {"path": self.eval_path, "corpus": self.eval_corpus, "column": self.eval_column}
         text = {name: value for name, value in given.items() if value is not None}
         if not text:

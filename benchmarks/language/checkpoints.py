@@ -42,14 +42,7 @@ class TextCheckpoint:
 
     @classmethod
     def read(cls, path: Path) -> TextCheckpoint:
-        """Read a checkpoint.
-
-        Args:
-            path: The file, or the folder of the cell that trained it.
-
-        Raises:
-            ValueError: It holds no language model, or does not say how long its windows were.
-        """
+        """Read a checkpoint."""
         path = path / CHECKPOINT if path.is_dir() else path
         saved = read_checkpoint(path)
         if "tokenizer" not in saved["hyper_parameters"]:
@@ -90,13 +83,7 @@ class TextCheckpoint:
         return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
     def held_out(self, length: int, n_tokens: int) -> Tensor:
-        """Return windows of the held-out part of its own text, int64 [N, length + 1].
-
-        Raises:
-            FileNotFoundError: The text is no longer where it was.
-            ValueError: The checkpoint does not say which it was, or as for
-                :func:`benchmarks.language.texts.held_out`.
-        """
+        """Return windows of the held-out part of its own text, int64 [N, length + 1]."""
         if self.learner is None or self.corpus is None:
             raise ValueError(f"{self.path}: does not say what text it was trained on")
         fixed = {"tokenizer": self.hyper_parameters["tokenizer"], "num_workers": 0}
@@ -114,13 +101,7 @@ class TextCheckpoint:
         scored: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Outcome:
-        """Return the outcome of an evaluation of this model.
-
-        Args:
-            metrics: The numbers.
-            scored: The text that was scored, where it is not the one that it was trained on.
-            **more: Further fields of the outcome.
-        """
+        """Return the outcome of an evaluation of this model."""
         corpora = {"corpus": self.corpus, "asked_corpus": scored}
         on_gpu = torch.cuda.is_available()
         return Outcome(

@@ -24,12 +24,7 @@ CAPTION = (
 
 
 def differences(results: Sequence[Result], ntk: str) -> Table:
-    """Compare each variant with softmax, and one that was switched on late with itself throughout.
-
-    Args:
-        results: Measurements; the others are left out.
-        ntk: Dynamic NTK, ``on`` or ``off``.
-    """
+    """Compare each variant with softmax, and one switched on late with itself throughout."""
     pairs, families = _families(results, ntk)
     body = [
         [

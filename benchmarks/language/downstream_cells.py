@@ -37,18 +37,7 @@ def evaluate_task(
     include_path: Path | None = None,
     scrolls: Path | None = None,
 ) -> Outcome:
-    """Evaluate a language model on a zero-shot task.
-
-    Args:
-        task: A task or group of lm-evaluation-harness, or ``summscreen``.
-        limit: Most samples; None for all.
-        model: A checkpoint, or the folder of the cell that trained it.
-        include_path: A folder of further tasks of the harness.
-        scrolls: A ``validation.jsonl`` of SummScreen.
-
-    Raises:
-        Skipped: The task's data cannot be reached.
-    """
+    """Evaluate a language model on a zero-shot task."""
     checkpoint = TextCheckpoint.read(model)
     scorer = TextScorer(checkpoint.load(), checkpoint.context)
     try:

@@ -69,11 +69,7 @@ class Extrapolation(EvaluatedText):
             self.check_lengths(self.seq_len)
 
     def check_lengths(self, context: int) -> None:
-        """Refuse tails and texts that do not fit a training length.
-
-        Raises:
-            ValueError: The tail is longer, or the text is not whole windows of every length.
-        """
+        """Refuse tails and texts that do not fit a training length."""
         if not 1 <= self.tail <= context:
             raise ValueError(f"tail must be in [1, {context}], got {self.tail}")
         longest = context * max(self.multiples)

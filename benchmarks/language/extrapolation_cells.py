@@ -22,11 +22,7 @@ POSITIONS = "positions.npz"
 
 
 def cells(study: ExtrapolationStudy, settings: Extrapolation) -> list[Cell]:
-    """Return trainings, then an evaluation of each with dynamic NTK off and, if any, on.
-
-    Raises:
-        ValueError: There is not so much held-out text.
-    """
+    """Return trainings, then an evaluation of each with dynamic NTK off and, if any, on."""
     models, longest = models_of(settings), max(settings.multiples)
     arguments: dict[str, Any] = {
         "multiples": list(settings.multiples),

@@ -32,11 +32,7 @@ DIGITS = 5
 
 
 def cells(study: LearnedOffsetsStudy, settings: LearnedOffsets) -> list[Cell]:
-    """Return trainings and a reading of each.
-
-    Raises:
-        ValueError: An attention learns neither, or a model has too few layers or distances.
-    """
+    """Return trainings and a reading of each."""
     models = models_of(settings)
     for model in models:
         known = attention.names()
@@ -65,15 +61,8 @@ def cells(study: LearnedOffsetsStudy, settings: LearnedOffsets) -> list[Cell]:
 def read(label: str, model: Path) -> list[Outcome]:
     """Read offsets and biases of a language model.
 
-    Args:
-        label: The name of its row.
-        model: A checkpoint, or the folder of the cell that trained it.
-
     Returns:
         An outcome per layer, with all numbers, then per group of layers, then the start.
-
-    Raises:
-        ValueError: It has too few layers.
     """
     checkpoint = TextCheckpoint.read(model)
     gpt = checkpoint.load().gpt
@@ -108,12 +97,7 @@ def groups(n_layer: int) -> dict[str, range]:
 
 
 def summary(tau: Array | None = None, bias: Array | None = None) -> dict[str, Metric]:
-    """Return what is compared between groups of layers.
-
-    Args:
-        tau: Offsets of the heads of a layer, [H].
-        bias: Their penalties by distance, [H, distances].
-    """
+    """Return what is compared between groups of layers."""
     found = {}
     if tau is not None:
         found["tau"] = tau.mean()

@@ -18,12 +18,7 @@ COLUMNS = 4
 
 
 def figures(results: Sequence[Result], out: Path) -> list[Picture]:
-    """Draw what each model's layers learned.
-
-    Args:
-        results: Measurements; those of single layers have their numbers in ``details``.
-        out: Where the figures go.
-    """
+    """Draw what each model's layers learned."""
     pictures = []
     layers = [x for x in results if x.case.get("layer") is not None]
     for label in dict.fromkeys(x.case.variant for x in layers):

@@ -21,9 +21,6 @@ class MaskedTextData(TextData):
         mask_at: The place, from 0; in windows of the validation and the test too.
         seq_len: Tokens that a window predicts.
         **kwargs: As for :class:`worldmodel.data.text.TextData`.
-
-    Raises:
-        ValueError: The place is outside the window, or as for TextData.
     """
 
     def __init__(self, mask_at: int, seq_len: int = 128, **kwargs: Any) -> None:
@@ -39,13 +36,7 @@ class MaskedTextData(TextData):
 
 
 class MaskedWindows(TextWindows):
-    """Windows with one token replaced.
-
-    Args:
-        windows: The windows as they are.
-        mask_at: Which token.
-        mask: What replaces it.
-    """
+    """Windows with one token replaced."""
 
     def __init__(self, windows: TextWindows, mask_at: int, mask: int) -> None:
         super().__init__(windows.tokens, windows.seq_len, windows.length, windows.seed)

@@ -63,11 +63,7 @@ class EvaluatedModel:
     checkpoint: Path | None = None
 
     def check_length(self, length: int) -> None:
-        """Refuse more tokens than the model has learned positions.
-
-        Raises:
-            ValueError: It has learned positions, fewer than these.
-        """
+        """Refuse more tokens than the model has learned positions."""
         if self.n_positions is not None and length > self.n_positions:
             raise ValueError(
                 f"{self.label} has {self.n_positions} learned positions, fewer than {length} tokens"
@@ -101,12 +97,7 @@ class EvaluatedModel:
 
 
 def models_of(settings: LanguageModels) -> list[EvaluatedModel]:
-    """Return the models of a run.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint.
-        ValueError: A checkpoint holds no language model, or two have one name and seed.
-    """
+    """Return the models of a run."""
     if not settings.checkpoints:
         return [to_train(settings, variant, seed) for variant, seed in settings.trained()]
     models = [_given(each) for each in settings.checkpoints]
@@ -237,10 +228,6 @@ def check_text(
         multiple: The longest window, in training lengths.
         n_tokens: Tokens to predict in all.
         text: Another text than the models' own, with its checksum.
-
-    Raises:
-        FileNotFoundError: A text is no longer where it was.
-        ValueError: It is shorter, or another one now.
     """
     windows: dict[Any, Callable[[], Tensor]] = {}
     for model in models:

@@ -17,11 +17,7 @@ from worldmodel.text.tokenizers import load_tokenizer
 
 
 def cells(study: PasskeyStudy, settings: Passkeys) -> list[Cell]:
-    """Return trainings, and a cell of prompts per model.
-
-    Raises:
-        ValueError: A prompt is longer than its length, or than a model can read.
-    """
+    """Return trainings, and a cell of prompts per model."""
     models, evaluations = models_of(settings), []
     for model in models:
         tokenizer = load_tokenizer(model.tokenizer)
@@ -41,15 +37,7 @@ def cells(study: PasskeyStudy, settings: Passkeys) -> list[Cell]:
 def retrieve(
     multiples: Sequence[float], n_trials: int, seed: int, model: Path, progress: Progress
 ) -> Outcome:
-    """Let a language model continue prompts of exact lengths.
-
-    Args:
-        multiples: Lengths as multiples of the training length.
-        n_trials: Prompts at each length.
-        seed: Of the prompts.
-        model: A checkpoint, or the folder of the cell that trained it.
-        progress: Told how many lengths are done.
-    """
+    """Let a language model continue prompts of exact lengths."""
     checkpoint = TextCheckpoint.read(model)
     language_model, metrics = checkpoint.load(), {}
     for done, multiple in enumerate(multiples, 1):

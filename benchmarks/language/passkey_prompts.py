@@ -50,17 +50,12 @@ class Prompt:
 def prompt(key: int, before: int, after: int) -> str:
     """Return the five lines of the landmark prompt.
 
-        >>> print(prompt(key=71, before=25, after=9))  # doctest: +ELLIPSIS
-        There is an important info hidden inside a lot of irrelevant text. ...
-        The grass is green. The s
-        The pass key is 71. Remember it. 71 is the pass key.
-        The grass
-        What is the pass key? The pass key is
-
-    Args:
-        key: The number.
-        before: Characters of filler in front of it.
-        after: Characters of filler behind it.
+    >>> print(prompt(key=71, before=25, after=9))  # doctest: +ELLIPSIS
+    There is an important info hidden inside a lot of irrelevant text. ...
+    The grass is green. The s
+    The pass key is 71. Remember it. 71 is the pass key.
+    The grass
+    What is the pass key? The pass key is
     """
     information = f"The pass key is {key}. Remember it. {key} is the pass key."
     return "\n".join([TASK, filler(before), information, filler(after), QUESTION])
@@ -79,10 +74,6 @@ def prompts(
         n_tokens: Length of every prompt.
         n_trials: How many, at least 1.
         seed: 0 <= seed < 2^64.
-
-    Raises:
-        ValueError: The prompts without filler are longer, no filler gives the exact length, no
-            trial is asked for, or the seed is out of range.
     """
     if n_trials < 1:
         raise ValueError(f"n_trials must be at least 1, got {n_trials}")
@@ -121,11 +112,6 @@ def _exactly(n_tokens: int, tokenizer: Tokenizer, key: int, depth: float) -> str
 
 
 def is_right(answer: str, key: int) -> bool:
-    """Tell whether the first integer of an answer is the key.
-
-    Args:
-        answer: What a model says after the prompt, in ``MAX_NEW_TOKENS`` tokens.
-        key: The number of the prompt.
-    """
+    """Tell whether the first integer of an answer is the key."""
     number = re.search(r"\d+", answer)
     return number is not None and int(number.group()) == key

@@ -62,9 +62,6 @@ class TextScorer:
         max_length: Most tokens that the model reads at once when it scores.
         batch_size: Rows per forward pass.
         device: For example ``cuda:0``; None for a GPU if there is one.
-
-    Raises:
-        ValueError: A size below 1, or a length beyond the learned positions.
     """
 
     def __init__(
@@ -121,9 +118,6 @@ class TextScorer:
             use_cache: Keep what attention needs of earlier tokens instead of computing them anew
                 at every token. The texts are the same up to rounding; the specification is
                 without.
-
-        Raises:
-            ValueError: A prompt and its continuation exceed the learned positions.
         """
         given = [
             (prompt.tokens or (self.tokenizer.end_of_text,), prompt.max_new_tokens, prompt.until)
@@ -229,11 +223,6 @@ def windows(context: Ids, continuation: Ids, max_length: int) -> Iterator[tuple[
     before it as fits: the model reads at most ``max_length`` tokens, the last one excluded, since
     nothing follows it. With one token of context these are the windows of lm-evaluation-harness
     for perplexities.
-
-    Args:
-        context: At least one token.
-        continuation: The tokens to score.
-        max_length: Most tokens that the model reads.
     """
     tokens, scored = context + continuation, len(context)
     while scored < len(tokens):

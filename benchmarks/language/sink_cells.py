@@ -37,12 +37,7 @@ STATISTICS = "positions.npz"
 
 
 def cells(study: SinkStudy, settings: Sinks) -> list[Cell]:
-    """Return trainings and the measurements of each on every text.
-
-    Raises:
-        ValueError: There is no such attention, it has no weights, or there are not so many
-            held-out windows.
-    """
+    """Return trainings and the measurements of each on every text."""
     models: list[tuple[EvaluatedModel, int | None]]
     models = [(model, None) for model in models_of(settings)]
     if not settings.checkpoints:
@@ -80,16 +75,7 @@ def measure_attention(
     folder: Path,
     text: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Measure the attention of all layers of a language model on one text.
-
-    Args:
-        window_text: One of ``TEXTS``.
-        n_windows: Held-out windows.
-        mask_at: Place of the fixed token in every window; None for none.
-        model: A checkpoint, or the folder of the cell that trained it.
-        folder: Where the statistics by position go.
-        text: Another text than the model's own, with its checksum.
-    """
+    """Measure the attention of all layers of a language model on one text."""
     checkpoint = TextCheckpoint.read(model)
     language_model = checkpoint.load()
     with texts.skipping():

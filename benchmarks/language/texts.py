@@ -48,16 +48,7 @@ def shards_sha256(path: str, tokenizer: str) -> str:
 
 
 def corpus_data(learner: str, data: Mapping[str, Any], sha256: str) -> CorpusData:
-    """Return the data module of a text.
-
-    Args:
-        learner: A learner of text, see :data:`benchmarks.learners.LEARNERS`.
-        data: Arguments of its data.
-        sha256: The checksum of the text when the run began.
-
-    Raises:
-        ValueError: The text is another one now.
-    """
+    """Return the data module of a text."""
     module = learners.get(learner).data(**data)
     assert isinstance(module, CorpusData)
     record = module.corpus_record
@@ -75,16 +66,6 @@ def held_out(
     """Return windows of the held-out part of a training's text, int64 [N, length + 1].
 
     Windows of every length read the same tokens, as far as they are cut off at whole windows.
-
-    Args:
-        learner: As for :func:`corpus_data`.
-        data: Likewise.
-        sha256: Likewise.
-        length: Tokens that a window predicts.
-        n_tokens: Tokens to predict in all.
-
-    Raises:
-        ValueError: The text is shorter, or another one now.
     """
     n = n_tokens // length
     if learner == "text":  # what it was trained on need not be tokenised again
@@ -107,17 +88,7 @@ def held_out(
 def stream_of_test(
     tokenizer: Tokenizer, sha256: str, **text: str | None
 ) -> tuple[Tokens, dict[str, Any]]:
-    """Return the tokens of the test part of a text, and which text it is as plain data.
-
-    Args:
-        tokenizer: Of the model that is evaluated.
-        sha256: The text's checksum when the run began.
-        **text: Where it is, as for :func:`worldmodel.text.corpus.read_corpus`.
-
-    Raises:
-        Unreachable: The text is out of reach now.
-        ValueError: It has changed.
-    """
+    """Return the tokens of the test part of a text, and which text it is as plain data."""
     corpus = read_corpus(**text)
     if corpus.sha256() != sha256:
         raise ValueError(f"the corpus {corpus.name} has changed since its checksum was taken")
@@ -131,11 +102,7 @@ def stream_of_test(
 
 
 def cut(stream: Tokens, length: int, n_tokens: int) -> Tensor:
-    """Return the first windows of a stream, int64 [N, length + 1].
-
-    Raises:
-        ValueError: It is shorter than ``n_tokens``.
-    """
+    """Return the first windows of a stream, int64 [N, length + 1]."""
     windows = TextWindows(stream, length, max(0, len(stream) - 1) // length, None)
     return _first(windows, length, n_tokens // length)
 

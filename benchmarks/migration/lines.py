@@ -50,15 +50,6 @@ def migrate(source: Path, target: Path, find: Callable[[str], Study]) -> int:
         source: A results folder, kept or with its cells, which stays as it is.
         target: A folder that does not exist yet.
         find: Returns the study of a name, which says what units its metrics have.
-
-    Returns:
-        The number of results.
-
-    Raises:
-        FileNotFoundError: The source holds no finished results.
-        ValueError: It holds results of schema 2, or a line is not one of schema 1.
-        FileExistsError: The target exists.
-        CorruptArtefact: The lines were edited or damaged.
     """
     claim = _claim(source)
     if not (source / LINES).is_file():
@@ -95,13 +86,7 @@ def migrate(source: Path, target: Path, find: Callable[[str], Study]) -> int:
 
 
 def convert(line: Mapping[str, Any], study: str, names: Mapping[str, str]) -> list[Result]:
-    """Return the results of one line of schema 1.
-
-    Args:
-        line: The line.
-        study: Name of its study.
-        names: Controls that are called otherwise now.
-    """
+    """Return the results of one line of schema 1."""
     if line["schema"] != 1:
         raise ValueError(f"schema {line['schema']}")
     if line["kind"] == "probe":

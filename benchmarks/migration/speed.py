@@ -21,19 +21,7 @@ Line = Mapping[str, Any]
 
 
 def migrate(source: Path, target: Path) -> int:
-    """Write the results of a file of schema 1 into a new folder, with its report.
-
-    Args:
-        source: The file of JSON lines, which stays as it is.
-        target: A folder that does not exist yet.
-
-    Returns:
-        The number of results.
-
-    Raises:
-        FileExistsError: The folder exists.
-        ValueError: The lines are of no such measurement.
-    """
+    """Write the results of a file of schema 1 into a new folder, with its report."""
     lines = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
     kind = str(lines[0].get("benchmark")) if lines else "nothing"
     if kind not in CONVERSIONS:

@@ -140,18 +140,7 @@ def examine(
 
 
 def search(predictor: Path, law: str, engine: str, seed: int, config: Plain) -> Outcome:
-    """Search a formula for some points of a row's predictions and score it against the law.
-
-    Args:
-        predictor: The folder of the row's cell.
-        law: The law of the world.
-        engine: The engine's name.
-        seed: Draws the points and seeds the search.
-        config: All that determines the search, see :func:`symreg.measure.search_config`.
-
-    Raises:
-        ValueError: The engine is not that of the cell's address.
-    """
+    """Search a formula for some points of a row's predictions and score it against the law."""
     if _plain(measure.search_config(law, engine)) != _plain(config):
         raise ValueError(f"engine {engine} is not that of the cell's address")
     data = predictions.read(predictor / PREDICTIONS, law)
@@ -159,11 +148,7 @@ def search(predictor: Path, law: str, engine: str, seed: int, config: Plain) -> 
 
 
 def checked_orbits(data: World, world: World) -> OrbitData:
-    """Return the sequences of a cell.
-
-    Raises:
-        ValueError: The protocol has changed since the cell's address was made.
-    """
+    """Return the sequences of a cell."""
     orbits = OrbitData(**data)
     orbits.protocol.unchanged(world)
     return orbits

@@ -28,11 +28,7 @@ LEAST = {
 
 
 def check(settings: NewtonSettings) -> None:
-    """Refuse settings that ask for what cannot be.
-
-    Raises:
-        ValueError: The message names the setting and its value.
-    """
+    """Refuse settings that ask for what cannot be."""
     check_not_empty(settings, "labels", "seeds", "attention", "engine", "baseline_seeds")
     check_at_least(settings, LEAST)
     for name in ("lr", "finetune_lr"):

@@ -25,15 +25,7 @@ Plain = Mapping[str, Any]
 
 
 def ask(data: Plain, world: Plain, n: int, training: Plain, pretrained: Path) -> Outcome:
-    """Ask a world model; arguments as for :func:`benchmarks.newton.cells.next_point`.
-
-    Args:
-        data: The test sequences.
-        world: Their world.
-        n: Sequences.
-        training: How the models are trained: on what device the model answers.
-        pretrained: The folder of the world model.
-    """
+    """Ask a world model; arguments as for :func:`benchmarks.newton.cells.next_point`."""
     model = trained(pretrained, NextTokenModel)
     how = Training(**training)
     model.to(torch_device(how))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.newton.figures import ARMS
 from benchmarks.newton.worlds import as_number
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
 from orbits.runs.table import Column, Table, Value
 from orbits.runs.verdict import box, signed
@@ -104,10 +104,6 @@ def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differe
 
     Pairs of heads are a model's two arms at one budget, and two attentions that were trained
     alike. Each metric of a table is a family, all pairs of which count.
-
-    Args:
-        table: The leaderboard's rows of one world.
-        results: Results of the same world.
     """
     trained = [row for row in table if row.arm in ARMS]
     heads = [
@@ -215,10 +211,8 @@ def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int |
 
 
 def _world_models(results: Iterable[Result]) -> list[Trained]:
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        if result.case.kind == "next point" and result.case.seed is not None:
-            found.setdefault(result.case.variant, []).append(result)
+    asked = (x for x in results if x.case.kind == "next point" and x.case.seed is not None)
+    found = grouped(asked, lambda result: result.case.variant)
     return [
         Trained(model, "", "", sum(not x.ok for x in members), values_by_seed(members))
         for model, members in sorted(found.items())

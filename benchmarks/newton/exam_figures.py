@@ -15,6 +15,7 @@ from orbits.runs.figure import canvas, label_level, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, TRUTH, looks
+from orbits.runs.result import grouped
 from orbits.runs.statistics import Interval
 
 CAPTIONS = {
@@ -53,13 +54,7 @@ class Line:
 def pictures(
     rows: Sequence[ExamRow], baselines: tuple[list[ExamRow], list[ExamRow]], figures: Path
 ) -> list[Picture]:
-    """Draw the figures and return them with their captions; none without a model.
-
-    Args:
-        rows: The rows of the exam, best first.
-        baselines: Of them, what is told the true state, and what sees what models see.
-        figures: The folder of the figures.
-    """
+    """Draw the figures and return them with their captions; none without a model."""
     lines = _lines(rows, *baselines)
     if not lines or lines[0].is_control:
         return []
@@ -84,10 +79,8 @@ def _lines(
     rows: Sequence[ExamRow], told: Sequence[ExamRow], plain: Sequence[ExamRow]
 ) -> list[Line]:
     """Return the lines: models, best first, then of each kind of control the best."""
-    models: dict[tuple[str, str], list[ExamRow]] = {}
-    for row in rows:
-        if not row.is_control and row.times:
-            models.setdefault((row.variant, row.labels), []).append(row)
+    trained = (row for row in rows if not row.is_control and row.times)
+    models = grouped(trained, lambda row: (row.variant, row.labels))
     several = len({labels for _, labels in models}) > 1
     style = looks([variant for variant, _ in models])
 

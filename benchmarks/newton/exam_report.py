@@ -40,12 +40,7 @@ INTERVALS = (
 
 
 def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
-    """Return the exam's section, if there was an exam.
-
-    Args:
-        rows: Its rows, in order.
-        figures: The folder of the figures.
-    """
+    """Return the exam's section, if there was an exam."""
     if not rows:
         return []
     tables = [scores(rows), *medians(rows)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orbits import shifts as catalogue
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Interval
 from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds
 
@@ -96,14 +96,15 @@ class ExamRow:
         return f"{self.seeds or '-'}{failed}"
 
 
+def row_key(result: Result) -> tuple[str, str, str]:
+    """Return what results of one row share: variant, arm and label budget."""
+    return result.case.variant, result.case.arm, str(result.case.get("labels"))
+
+
 def exam_rows(results: Iterable[Result]) -> list[ExamRow]:
     """Return a row for each variant, arm and label budget, contestants first, best first."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        if result.case.kind == EXAM and result.case.variant != CAUSAL:
-            key = result.case.variant, result.case.arm, str(result.case.get("labels"))
-            groups.setdefault(key, []).append(result)
-    rows = [_row(*key, members) for key, members in groups.items()]
+    exams = (x for x in results if x.case.kind == EXAM and x.case.variant != CAUSAL)
+    rows = [_row(*key, members) for key, members in grouped(exams, row_key).items()]
     return sorted(rows, key=lambda row: (row.is_control, row.score[0] if row.score else math.inf))
 
 

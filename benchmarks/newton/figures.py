@@ -21,7 +21,7 @@ from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, LINES, PALE, SUN, TRUTH, looks
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from symreg import predictions
 from symreg.points import NAMES
 
@@ -47,13 +47,7 @@ CAPTIONS = {
 
 
 def pictures(results: Sequence[Result], out: Path, target: Path) -> list[Picture]:
-    """Draw every figure into a folder and return them with their captions, in reading order.
-
-    Args:
-        results: The results of one world.
-        out: The results folder, whose files they name.
-        target: The folder of the figures.
-    """
+    """Draw every figure into a folder and return them with their captions, in reading order."""
     forces = [result for result in results if result.case.kind == "forces" and result.ok]
     drawn: Mapping[str, Path | None] = {
         "force_vectors": force_vectors(forces, out, target / "force_vectors.png"),
@@ -183,9 +177,7 @@ def loss_curves(results: Sequence[Result], out: Path, path: Path) -> Path | None
     style = looks(list(dict.fromkeys(result.case.variant for result in trained)))
     with _grid(len(panels), 3, 8.2 / min(3, len(panels)), 3.1) as (figure, axes):
         for axis, (title, members) in zip(axes, panels.items(), strict=False):
-            groups: dict[tuple[str, str], list[Result]] = {}
-            for result in members:
-                groups.setdefault((result.case.variant, result.case.arm), []).append(result)
+            groups = grouped(members, lambda result: (result.case.variant, result.case.arm))
             _losses(axis, groups, out, style)
             nats = title == "pre-training"
             axis.set(title=title, xlabel="step", ylabel="nats per row" if nats else "loss")

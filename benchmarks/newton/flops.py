@@ -98,9 +98,6 @@ def table(grid: Iterable[Cell], tflops: float | None = None) -> str:
         grid: The cells; those that train nothing cost nothing.
         tflops: Assumed throughput of all devices together, in 10^12 FLOPs a second; with it, the
             table ends in an estimate of the time.
-
-    Raises:
-        ValueError: The throughput is not positive.
     """
     if tflops is not None and not tflops > 0:
         raise ValueError(f"the throughput must be positive, got {tflops}")

@@ -33,11 +33,7 @@ LEAKED = "leaked labels"
 
 
 class Grid:
-    """Build the cells of a run.
-
-    Raises:
-        ValueError: The settings ask for what cannot be.
-    """
+    """Build the cells of a run."""
 
     def __init__(self, settings: NewtonSettings) -> None:
         check(settings)

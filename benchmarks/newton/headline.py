@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from benchmarks.newton.exam_rows import KEPT, SUBMITTED, ExamRow
-from orbits.runs.result import Result
+from benchmarks.newton.exam_rows import KEPT, SUBMITTED, ExamRow, row_key
+from orbits.runs.result import Result, grouped
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 from symreg.leaderboard import Row
 from symreg.leaderboard.rate import STRICT, is_strict
@@ -22,12 +22,7 @@ FORMULAS = Column(
 
 
 def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
-    """Return the exam, the errors in the box and the formulas of every row, best first.
-
-    Args:
-        rows: The rows of the exam, in order.
-        results: All results, of whose searches the formulas are.
-    """
+    """Return the exam, the errors in the box and the formulas of every row, best first."""
     searches = _by_row(results)
     columns = [
         Column("model"),
@@ -104,12 +99,7 @@ def _kept(row: ExamRow) -> Value:
 
 
 def _by_row(results: Iterable[Result]) -> dict[tuple[str, str, str], list[Result]]:
-    found: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        if result.case.kind == "search":
-            key = result.case.variant, result.case.arm, str(result.case.get("labels"))
-            found.setdefault(key, []).append(result)
-    return found
+    return grouped((result for result in results if result.case.kind == "search"), row_key)
 
 
 def _formulas(searches: Sequence[Result]) -> Value:

@@ -44,9 +44,6 @@ def absolute_errors(sequence_id: npt.NDArray, predicted: Array, true: Array, n: 
 def median_metrics(found: Mapping[str, Array]) -> dict[str, Interval]:
     """Return the median error of the box and of each shift, and their geometric mean over shifts.
 
-    Args:
-        found: Of :func:`absolute_errors` in the box and in each shift, of the same sequences.
-
     Returns:
         Intervals resample the sequences, those of one index in all shifts together.
     """

@@ -6,16 +6,34 @@ cells of training are the flagship's, so that finished models serve both (``--re
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.newton import newton
+from benchmarks.newton.settings import NewtonSettings
 from benchmarks.study import refuse_unused
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred
 from orbits.runs.study import Study
 
 costs = deferred("benchmarks.newton.flops:table")
+
+
+def flagship(settings: Any, **changes: Any) -> NewtonSettings:
+    """Return the flagship's settings for the models of a study, which it neither fits nor searches.
+
+    Its engine is one that is always there.
+    """
+    own = {name: getattr(settings, name) for name in ("attention", "exponents", "seeds")}
+    less = {"baselines": (), "engine": ("powerlaw",), "shifts": ()}
+    return newton.STUDY.settings(settings.recipe, **{**own, **less, **changes})
+
+
+def as_flagship(cell: Cell) -> Cell:
+    """Return a cell of the flagship at the version, and so at the address, that it has there."""
+    needs = {role: as_flagship(needed) for role, needed in cell.needs.items()}
+    return dataclasses.replace(cell, version=newton.STUDY.version, needs=needs)
 
 
 class RecipeStudy(Study):

@@ -37,14 +37,7 @@ ALONG_NOTE = (
 
 
 def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
-    """Return the report of a run.
-
-    Args:
-        study: The flagship.
-        results: All results, failed ones included.
-        config: The settings of the run.
-        out: The results folder, in which figures are drawn.
-    """
+    """Return the report of a run."""
     law = config.get("law", NEWTON)  # results from before there were others
     here = [result for result in results if result.case.law == law]  # not of other worlds
     table = rows(here, law)

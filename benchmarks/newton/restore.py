@@ -39,13 +39,7 @@ READERS = frozenset(("pretrained", "head"))
 
 
 def restore(cell: Cell, kept: Kept) -> Adopted | None:
-    """Return a training with its checkpoint; see :meth:`orbits.runs.study.Study.restore`.
-
-    Raises:
-        FileNotFoundError: A file of an exported model is missing.
-        ValueError: One is damaged, two are of one cell, or weights or settings are not those of
-            the cell that they name.
-    """
+    """Return a training with its checkpoint; see :meth:`orbits.runs.study.Study.restore`."""
     if cell.function not in KINDS:
         return None
     models = _models(kept.folder / MODELS)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from orbits.runs.result import Metric, Result
+from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over_seeds
 from worldmodel.controls.names import IN_BINS, TABLE
 from worldmodel.probes.implied.words import together
@@ -78,11 +78,8 @@ def world_models(results: Iterable[Result]) -> Table:
 
 def continues(results: Iterable[Result]) -> list[str]:
     """Say by which law each world model continues orbits, and what does so without a model."""
-    found: dict[tuple[str, bool], list[Result]] = {}
-    for result in results:
-        if result.ok and result.case.kind == CONTINUED:
-            key = result.case.variant, result.case.seed is None
-            found.setdefault(key, []).append(result)
+    asked = (result for result in results if result.ok and result.case.kind == CONTINUED)
+    found = grouped(asked, lambda result: (result.case.variant, result.case.seed is None))
     bins = found.pop((IN_BINS, True), [])
     truth = f"; the truth in bins has {_exponent(bins)}" if bins else ""
     said = [

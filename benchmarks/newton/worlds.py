@@ -51,11 +51,7 @@ def world(
 
 
 def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
-    """Return the shifts of the exam as plain data, by name.
-
-    Raises:
-        ValueError: There is no such shift, or the protocol cannot make it.
-    """
+    """Return the shifts of the exam as plain data, by name."""
 
     def check(shift: Shift) -> None:
         arguments = world_arguments(settings, population="force")

@@ -86,9 +86,6 @@ def verdict(
         ours: Our values. Rows and seeds that are not there were not run.
         same_scale: Whether ours are runs of the paper's own setting. Then values are compared
             themselves, otherwise differences to the baseline.
-
-    Raises:
-        ValueError: The table has no such row, metric or number.
     """
     column = table.metric(metric)
     published = column.read(table.row(row).values)

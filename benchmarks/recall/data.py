@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.learners import Learner
+from benchmarks.learners import Learner, loader
 from benchmarks.recall import problem as problems
 from benchmarks.recall.measures import IGNORE
 from worldmodel.data.sequences import SequenceData, Sequences
-from worldmodel.models.base import GPTModel
 from worldmodel.models.text import TokenModel
 
 
 class ProblemExamples(Sequences):
-    """The first examples of a split, made on access.
-
-    Args:
-        problem: What makes them.
-        split: ``train``, ``val`` or ``test``.
-        seed: Seed of the data.
-        length: Number of examples.
-    """
+    """The first examples of a split, made on access."""
 
     def __init__(self, problem: problems.Problem, split: str, seed: int, length: int) -> None:
         super().__init__(length)
@@ -54,9 +46,6 @@ class ProblemData(SequenceData):
         problem_args: Its settings.
         n_train: Number of different training examples; None for new ones at every step.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
-
-    Raises:
-        ValueError: An unknown problem, a setting it refuses, or a size below 1.
     """
 
     def __init__(
@@ -76,9 +65,13 @@ class ProblemData(SequenceData):
         return ProblemExamples(self.problem, split, seed, length)
 
 
-def problem_model(data: Mapping[str, Any], **model: Any) -> GPTModel:
-    """Return a model with the vocabulary of the problem."""
-    return TokenModel(ProblemData(**data).problem.vocab_size, **model)
+def learner(kind: type[TokenModel]) -> Learner:
+    """Return the learner whose models are of a class and have the vocabulary of the problem."""
+
+    def model(data: Mapping[str, Any], **model: Any) -> TokenModel:
+        return kind(ProblemData(**data).problem.vocab_size, **model)
+
+    return Learner(model, ProblemData, loader(kind))
 
 
-LEARNER = Learner(problem_model, ProblemData)
+LEARNER = learner(TokenModel)

@@ -18,9 +18,6 @@ def right_by_row(answers: Integers, targets: Integers) -> Reals:
     Args:
         answers: Greedy answers, [N, L].
         targets: What was asked, [N, L], ``IGNORE`` where nothing is.
-
-    Raises:
-        ValueError: Shapes differ, or nothing is asked.
     """
     asked = _asked(answers, targets)
     right = ((answers == targets) & asked).sum(axis=1)

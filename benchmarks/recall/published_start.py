@@ -8,29 +8,19 @@ the head is the embedding, which is not scaled up. Its dropout is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.learners import Learner
-from benchmarks.recall.data import ProblemData
-from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.load import restored
+from benchmarks.recall.data import learner
 from worldmodel.models.text import TokenModel
 
 DEVIATION = 0.02
 
 
 class PublishedStart(TokenModel):
-    """A model of tokens with zoology's initial sizes and tied head.
-
-    Args:
-        vocab_size: Number of token ids.
-        **kwargs: As for :class:`worldmodel.models.text.TokenModel`.
-    """
+    """A model of tokens with zoology's initial sizes and tied head."""
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:
         super().__init__(vocab_size, **kwargs)
@@ -48,14 +38,4 @@ class PublishedStart(TokenModel):
         return x
 
 
-def published_model(data: Mapping[str, Any], **model: Any) -> PublishedStart:
-    """Return a model with the vocabulary of the problem."""
-    return PublishedStart(ProblemData(**data).problem.vocab_size, **model)
-
-
-def load_published(path: Path) -> PublishedStart:
-    """Return the model of a checkpoint."""
-    return restored(PublishedStart, read_checkpoint(path), path)
-
-
-LEARNER = Learner(published_model, ProblemData, load_published)
+LEARNER = learner(PublishedStart)

@@ -26,11 +26,7 @@ from worldmodel.training.callbacks import sharpened
 
 
 def cells(study: Study, settings: Sweep) -> list[Cell]:
-    """Return one cell per exercise, model, rate, decay and seed.
-
-    Raises:
-        ValueError: A model cannot be built.
-    """
+    """Return one cell per exercise, model, rate, decay and seed."""
     cells = []
     for exercise in settings.exercises():
         tests = {at: test.to_json() for at, test in exercise.tests.items()}
@@ -50,15 +46,7 @@ def train_and_test(
     scratch: Path,
     progress: Progress,
 ) -> Outcome:
-    """Train a model on its problem and test it.
-
-    Args:
-        job: The training.
-        tests: Problems with their settings, by the end of their metrics' names.
-        folder: The cell's folder.
-        scratch: Survives a kill.
-        progress: Told how far training is.
-    """
+    """Train a model on its problem and test it."""
     model = training.train(job, folder, scratch, progress)
     assert isinstance(model, GPTModel)
     steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]

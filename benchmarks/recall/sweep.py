@@ -151,12 +151,7 @@ class Sweep:
                             yield Trial(variant, warm, seed, lr, decay)
 
     def job(self, trial: Trial, exercise: Exercise) -> Job:
-        """Return how one model is trained on a problem.
-
-        Raises:
-            ValueError: Epochs are asked for of an endless stream of examples, or the published
-                start of a model that has none.
-        """
+        """Return how one model is trained on a problem."""
         learned, length = self.positions == "learned", exercise.problem.seq_len
         steps = self.steps
         if self.epochs is not None:

@@ -32,15 +32,7 @@ Plain = Mapping[str, Any]
 def measure(
     question: Plain, world: Plain, flops: float, pretrained: Path, training: Plain | None = None
 ) -> Outcome:
-    """Measure a world model one step ahead and by its own continuations.
-
-    Args:
-        question: Protocol, its overrides, seed and number of the sequences.
-        world: The protocol's full configuration, which is part of the cell's address.
-        flops: Of the training.
-        pretrained: The folder of the world model.
-        training: How it was trained, if not as usual: on what device it answers.
-    """
+    """Measure a world model one step ahead and by its own continuations."""
     model, how = trained(pretrained, NextTokenModel), Training(**(training or {}))
     model.to(torch_device(how))
     box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
@@ -90,11 +82,7 @@ def planned(flops: float, parameters: int) -> Outcome:
 
 
 def _prompts(question: Plain, world: Plain, shift: str | None) -> Prompts:
-    """Return the prompts of the test sequences, of the training box or shifted.
-
-    Raises:
-        ValueError: The protocol has changed since the cell's address was made.
-    """
+    """Return the prompts of the test sequences, of the training box or shifted."""
     protocol = protocols.get(question["protocol"], question["protocol_args"]).unchanged(world)
     population, there = "pretrain", protocol
     if shift is not None:
@@ -109,9 +97,5 @@ def _prompts(question: Plain, world: Plain, shift: str | None) -> Prompts:
 
 
 def check(protocol: Protocol) -> None:
-    """Refuse a protocol whose orbits cannot be closer.
-
-    Raises:
-        ValueError: It cannot be shifted, or has several planets.
-    """
+    """Refuse a protocol whose orbits cannot be closer."""
     protocols.get(protocol.name, {"shift": shifts.get(CLOSER).as_plain()})

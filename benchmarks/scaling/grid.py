@@ -10,9 +10,10 @@ from typing import Any
 import torch
 
 from benchmarks import learners
-from benchmarks.newton import flops, newton
+from benchmarks.newton import flops
 from benchmarks.newton import worlds as newton_worlds
 from benchmarks.newton.grid import Grid
+from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.scaling import cells as functions
 from benchmarks.scaling.curves import CURVE, PLAN
 from benchmarks.scaling.scaling import Scaling
@@ -24,11 +25,7 @@ NAME = "scaling"
 
 
 def cells(study: Study, settings: Scaling) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: The flagship refuses what it is asked for, or its world cannot be shifted.
-    """
+    """Return every cell of a run, each after those it needs."""
     found: list[Cell] = []
     for steps, heads, sequences in product(settings.steps, settings.heads, settings.sequences):
         grid = _grid(settings, steps, heads, sequences)
@@ -43,17 +40,12 @@ def cells(study: Study, settings: Scaling) -> list[Cell]:
 def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
     """Return the flagship's grid of one point."""
     return Grid(
-        newton.STUDY.settings(
-            settings.recipe,
-            attention=settings.attention,
-            exponents=settings.exponents,
-            seeds=settings.seeds,
+        flagship(
+            settings,
             pretrain_steps=steps,
             n_head=heads,
             n_pretrain=sequences or None,
             labels=settings.labels or (100,),  # without heads, none is asked for
-            baselines=(),
-            engine=("powerlaw",),  # always there; nothing is searched
             shifts=("all",) if settings.labels else (),
         )
     )
@@ -63,7 +55,7 @@ def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cel
     """Yield the world models of a point, what they are measured by, and their heads' exams."""
     asked = _asked(grid, settings)
     for (_, variant, seed), cell in grid.world_models.items():
-        model = _as_flagship(cell)
+        model = as_flagship(cell)
         yield model
         case = _case(grid, CURVE, variant.label, "pretraining", seed, point)
         arguments = {**asked, "flops": flops.of_cell(cell).flops, **grid.how()}
@@ -71,8 +63,8 @@ def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cel
     if not settings.labels:
         return
     heads = [cell for cell in grid.models() if cell.case.arm == "pretrained"]
-    ceiling, *exams = map(_as_flagship, grid.exams(heads))
-    yield from (*map(_as_flagship, heads), ceiling)
+    ceiling, *exams = map(as_flagship, grid.exams(heads))
+    yield from (*map(as_flagship, heads), ceiling)
     for cell in exams:
         # The flagship's cases do not say of which point they are.
         case = dataclasses.replace(cell.case, study=NAME, setting={**cell.case.setting, **point})
@@ -89,17 +81,8 @@ def _controls(grid: Grid, settings: Scaling) -> Cell:
 
 def _plan(settings: Scaling) -> Cell:
     """Return what the world model of the preset that is extrapolated to takes."""
-    grid = Grid(
-        newton.STUDY.settings(
-            settings.predict,
-            attention=settings.attention[:1],
-            exponents=(),
-            seeds=(0,),
-            baselines=(),
-            engine=("powerlaw",),
-            shifts=(),
-        )
-    )
+    one = {"attention": settings.attention[:1], "exponents": (), "seeds": (0,)}
+    grid = Grid(flagship(dataclasses.replace(settings, recipe=settings.predict), **one))
     ((_, variant, _), cell), *_ = grid.world_models.items()
     with torch.device("meta"):  # shapes alone
         model = learners.build(cell.arguments["job"])
@@ -121,12 +104,6 @@ def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:
         "n_test": settings.n_test,
     }
     return {"question": question, "world": world.config()}
-
-
-def _as_flagship(cell: Cell) -> Cell:
-    """Return a cell of the flagship at the version, and so at the address, that it has there."""
-    needs = {role: _as_flagship(needed) for role, needed in cell.needs.items()}
-    return dataclasses.replace(cell, version=newton.STUDY.version, needs=needs)
 
 
 def _case(

@@ -15,7 +15,7 @@ from benchmarks.scaling.curves import (
     frontier,
     points,
 )
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
 
@@ -78,10 +78,7 @@ def _points(found: Sequence[Point]) -> Table:
     names = ("who", "width", "steps", "sequences", "FLOPs", "missed", "nats", "r", "r, closer")
     has_exam = any("exam" in point.metrics for point in found)
     columns = [Column(x) for x in (*names, *(["exam"] if has_exam else []))]
-    groups: dict[tuple[Any, ...], list[Point]] = {}
-    for point in found:
-        key = point.variant, point.heads, point.steps, point.sequences
-        groups.setdefault(key, []).append(point)
+    groups = grouped(found, lambda x: (x.variant, x.heads, x.steps, x.sequences))
     metrics = ("missed", "nll", "exponent_within", "exponent_closer")
     rows = []
     for (variant, heads, steps, sequences), each in groups.items():

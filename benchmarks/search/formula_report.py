@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.search.formulas import BEYOND, LEVELS, SHARE_AGREED, STRICT, TOLERANCE
 from orbits.runs.page import Section
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import wilson
 from orbits.runs.table import Column, Table, Value, number
 from orbits.runs.untrusted import printable
@@ -69,10 +69,7 @@ def _rates(results: Sequence[Result]) -> Table:
         Column("in the range", "those that agree in the range that was searched"),
         Column("CPU s", "CPU seconds of a search and its scoring, median"),
     ]
-    groups: dict[tuple[str, float], list[Result]] = {}
-    for result in results:
-        key = str(result.case.get("engine")), _noise(result)
-        groups.setdefault(key, []).append(result)
+    groups = grouped(results, lambda result: (str(result.case.get("engine")), _noise(result)))
     body = []
     for (engine, noise), members in sorted(groups.items()):
         _, low, high = wilson(_found(members), len(members))

@@ -69,13 +69,7 @@ class Formula:
             return np.degrees(OUTER[self.outer](values)) if self.outer else values
 
     def points(self, n: int, rng: np.random.Generator, beyond: float = 1.0) -> tuple[Array, Array]:
-        """Return n points [n, d] and the truth there, positive everywhere.
-
-        Args:
-            n: Number of points.
-            rng: Draws them.
-            beyond: Factor by which ranges of log-uniform variables grow at both ends.
-        """
+        """Return n points [n, d] and the truth there, positive everywhere."""
         ends = {x: (low / beyond, high * beyond) for x, (low, high) in self.log.items()}
         columns = [
             np.exp(rng.uniform(np.log(low), np.log(high), 8 * n)) for low, high in ends.values()
@@ -108,9 +102,6 @@ def asked(names: Sequence[str]) -> list[Formula]:
     """Return formulas by their names: of one, of a domain, of a version (``v0``), or of ``all``.
 
     Those of which the truth is one number on its range are left out of groups.
-
-    Raises:
-        ValueError: There is no such formula, or it is flat.
     """
     found: dict[str, Formula] = {}
     known = catalogue()

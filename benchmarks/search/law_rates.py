@@ -41,14 +41,7 @@ RANGES = {"r": (0.3, 32.0), "m1": (1e-4, 1e-2), "m2": (1e-4, 1e-2)}
 
 
 def synthetic(law: str, noise: float, seed: int, control: str | None = None) -> Predictions:
-    """Return the true force of a law, or of a control, times 1 + noise * N(0, 1) at each point.
-
-    Args:
-        law: A name of :mod:`orbits.laws`.
-        noise: Standard deviation of the relative noise.
-        seed: Draws points and noise.
-        control: A wrong law of :mod:`symreg.controls` that makes the answers instead.
-    """
+    """Return the true force of a law, or of a control, times 1 + noise * N(0, 1) at each point."""
     rng, n = np.random.default_rng([seed, 1]), POINTS + HELD_OUT
     X = np.column_stack([rng.uniform(*RANGES[name], n) for name in NAMES])
     force = laws.get(law).magnitude(*X.T)

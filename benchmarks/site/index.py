@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.newton.exam_rows import SUBMITTED, ExamRow, exam_rows
 from benchmarks.newton.headline import headline
 from benchmarks.submissions.report import cards, checks, ranked, suspicions
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.words import Words
 
@@ -105,9 +105,7 @@ def _main(runs: Sequence[Run]) -> Run | None:
 def _studies(runs: Sequence[Run]) -> list[tuple[Study, list[Run]]]:
     """Return each study with its runs."""
     order = {name: place for place, name in enumerate(FIRST)}
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(run.study.name, []).append(run)
+    found = grouped(runs, lambda run: run.study.name)
     names = sorted(found, key=lambda name: (order.get(name, len(order)), name))
     return [(found[name][0].study, found[name]) for name in names]
 

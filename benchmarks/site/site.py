@@ -34,20 +34,7 @@ PICTURES = (".png", ".gif", ".svg")
 def build(
     out: Path, folders: Sequence[Path], packages: Iterable[ModuleType], kept: bool = True
 ) -> Path:
-    """Write the site; return the path of its index.
-
-    Args:
-        out: Its folder, which is new or was written by this command.
-        folders: Results folders, or folders of these.
-        packages: Packages of the studies.
-        kept: Whether the suite's own results are on it.
-
-    Raises:
-        ValueError: A folder holds no results, or they cannot be shown.
-        FileExistsError: ``out`` holds other files.
-        FileNotFoundError: A run is not finished.
-        CorruptArtefact: Results were edited or damaged.
-    """
+    """Write the site; return the path of its index."""
     sources = find([*([KEPT] if kept and KEPT.is_dir() else []), *folders])
     if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(f"{out} holds other files; choose another folder")
@@ -79,11 +66,7 @@ def build(
 
 
 def find(places: Sequence[Path]) -> dict[str, Path]:
-    """Return the results folders in some places by the name of their page.
-
-    Raises:
-        ValueError: There is none in a place, or nowhere.
-    """
+    """Return the results folders in some places by the name of their page."""
     found: dict[str, Path] = {}
     for place in places:
         runs = sorted(path.parent for path in place.rglob(folder.CLAIM))

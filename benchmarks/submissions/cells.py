@@ -56,15 +56,7 @@ def baseline(key: Path, ceiling: Path, name: str, labels: int) -> Outcome:
 def submitted(
     key: Path, ceiling: Path, folder_of_answers: Path, signature: str, about: Mapping[str, Any]
 ) -> Outcome:
-    """Examine the answers of a submission, after every check once more.
-
-    Args:
-        key: The key of the exam.
-        ceiling: The folder of :func:`ceiling`.
-        folder_of_answers: The submission.
-        signature: Of the exam.
-        about: What the card says, which goes into the result as it is.
-    """
+    """Examine the answers of a submission, after every check once more."""
     asked = sheet.read_key(key)
     found = submission.read(folder_of_answers, asked)
     submission.check_signature(found, asked, asked.signature)

@@ -17,11 +17,7 @@ from symreg.leaderboard.row import EXAM
 
 
 def cells(study: Study, settings: SubmissionSettings) -> list[Cell]:
-    """Return every cell of a run, after every submission was checked.
-
-    Raises:
-        ValueError: A submission is not as it must be, or two have one name.
-    """
+    """Return every cell of a run, after every submission was checked."""
     found, signature = checked(settings)
     asked = settings.exam
 

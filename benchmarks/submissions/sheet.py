@@ -110,12 +110,7 @@ class Exam:
 
 
 def read_key(path: Path) -> Exam:
-    """Read the key of an exam.
-
-    Raises:
-        ValueError: It is no key, or a value is impossible; the message names it.
-        FileNotFoundError: There is no such file.
-    """
+    """Read the key of an exam."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError
@@ -153,15 +148,7 @@ def new_key(path: Path) -> Exam:
 
 
 def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
-    """Write what an exam asks: the public one, or that of a key, which is made if it is not there.
-
-    Returns:
-        The signature, and what was written in words.
-
-    Raises:
-        FileExistsError: The folder has files.
-        ValueError: The key lies in the folder, which is given away, or is no key.
-    """
+    """Write what an exam asks: the public one, or that of a key, made if it is not there."""
     _refuse_files(out)
     if key is None:
         exam, which = read_key(PUBLIC), "the public exam"
@@ -182,9 +169,6 @@ def write_sheet(exam: Exam, out: Path) -> str:
     ``exam.json`` says what is there, and a file of each part has ``tokens`` uint16
     [N, 1 + n_points, 2], ``time_step`` [N] in years and ``places`` [N, steps, 2, 2] in AU: those of
     planet and star, x and y, the centres of their bins.
-
-    Raises:
-        FileExistsError: The folder has files.
     """
     _refuse_files(out)
     layout = exam.parts[BOX].tokens

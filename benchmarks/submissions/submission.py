@@ -71,12 +71,7 @@ class Submission:
 
 
 def read(folder: Path, exam: Exam) -> Submission:
-    """Return a submission, of which the card and the names of its files are read.
-
-    Raises:
-        ValueError: The card or a file is not as it must be; the message names both and the fix.
-        FileNotFoundError: There is no such folder, no card or no answer file.
-    """
+    """Return a submission, of which the card and the names of its files are read."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder; a submission is a folder with a card")
     card = read_card(folder)
@@ -92,11 +87,7 @@ def read(folder: Path, exam: Exam) -> Submission:
 
 
 def check_signature(submission: Submission, exam: Exam, signature: str) -> None:
-    """Refuse a submission that answers another exam.
-
-    Raises:
-        ValueError: The signature of its card is not that of the exam, as it is made here.
-    """
+    """Refuse a submission that answers another exam."""
     if submission.card.signature != signature:
         of = "the held-back exam of this key" if exam.held_back else "the public exam"
         raise ValueError(
@@ -119,12 +110,7 @@ def read_answers(submission: Submission, exam: Exam) -> dict[str, npt.NDArray[np
 
 
 def read_card(folder: Path) -> Card:
-    """Read the card of a submission.
-
-    Raises:
-        FileNotFoundError: There is none.
-        ValueError: It is no mapping of plain data, or a field is missing, unknown or impossible.
-    """
+    """Read the card of a submission."""
     path = next((folder / name for name in CARDS if (folder / name).is_file()), None)
     if path is None:
         raise FileNotFoundError(f"{folder}: no card; write one as {CARDS[0]}")

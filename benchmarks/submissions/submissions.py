@@ -20,11 +20,7 @@ from orbits.runs.study import Study
 
 
 def checked(settings: SubmissionSettings) -> tuple[list[Submission], str]:
-    """Return the submissions, every answer of which was read, and the signature of the exam.
-
-    Raises:
-        ValueError: One is not as it must be, or two have one name.
-    """
+    """Return the submissions, every answer of which was read, and the signature of the exam."""
     asked = settings.exam
     found = [submission.read(Path(folder), asked) for folder in settings.submissions]
     names: dict[str, Path] = {}

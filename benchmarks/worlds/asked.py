@@ -66,11 +66,7 @@ class Asked:
         prompts: Sequence[int],
         n_test: int,
     ) -> Asked:
-        """Read the arguments of a cell.
-
-        Raises:
-            ValueError: The protocol has changed since the cell's address was made.
-        """
+        """Read the arguments of a cell."""
         protocol = protocols.get(world["name"], {"n_bins": world["n_bins"]}).unchanged(world)
         powers = all("exponent" in each for each in tested)
         values = tuple(each["exponent" if powers else "parameter"] for each in tested)

@@ -35,15 +35,7 @@ def exchange(
     pretrained: Path | None = None,
     job: Job | None = None,
 ) -> list[Outcome]:
-    """Exchange residuals in a model; in one of random weights where there is a job.
-
-    Args:
-        world: The protocol's full configuration.
-        exponents: Of the distance: the own law, then those of donors.
-        n: Systems to choose pairs from.
-        pretrained: The folder of the training.
-        job: What the model would have been trained as.
-    """
+    """Exchange residuals in a model; in one of random weights where there is a job."""
     model = training.trained_or_not(pretrained, job, MixtureModel)
     only = ROWS if pretrained is not None else (LAST_STEP,)
     return [

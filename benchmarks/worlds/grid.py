@@ -42,12 +42,7 @@ _TRIED = 300
 
 
 def cells(study: Study, settings: Worlds) -> list[Cell]:
-    """Return every cell of a run, each after those it needs.
-
-    Raises:
-        ValueError: A law does not bind the sampled orbits, test worlds show no slope, or a model
-            cannot be built.
-    """
+    """Return every cell of a run, each after those it needs."""
     return list(_Grid(settings).cells())
 
 

@@ -15,24 +15,14 @@ CARDS = Path(__file__).parent / "cards"
 
 
 def card(path: str | Path) -> str:
-    """Return the card of a finished dataset as text.
-
-    Raises:
-        FileNotFoundError: No finished dataset there.
-        CorruptArtefact: Its index is damaged.
-    """
+    """Return the card of a finished dataset as text."""
     record = read_index(path)
     lines = [f"{name:11s} {value}" for name, value in facts(record, path).items()]
     return "\n".join([*lines, "", "Distributions", distributions(record)])
 
 
 def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
-    """Return what the index of a dataset says, in words.
-
-    Args:
-        record: The index.
-        name: How the dataset is called.
-    """
+    """Return what the index of a dataset says, in words."""
     config, manifest = record["config"], record["manifest"]
     protocol = config["protocol"]
     width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]

@@ -211,11 +211,7 @@ class OrbitDataset:
         ]
 
     def __getitem__(self, index: int) -> dict[str, npt.NDArray]:
-        """Return the arrays of one sequence, named as in ``Protocol.batch``.
-
-        Raises:
-            IndexError: There is no such sequence.
-        """
+        """Return the arrays of one sequence, named as in ``Protocol.batch``."""
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, npt.NDArray]]:
@@ -224,14 +220,7 @@ class OrbitDataset:
         return [{name: values[k] for name, values in batch.items()} for k in range(len(indices))]
 
     def batch(self, indices: npt.ArrayLike) -> dict[str, npt.NDArray]:
-        """Return what ``Protocol.batch`` returns for these indices, without ``coordinates``.
-
-        Args:
-            indices: Of sequences of this split, [N].
-
-        Raises:
-            IndexError: There is no such sequence.
-        """
+        """Return what ``Protocol.batch`` returns for these indices, without ``coordinates``."""
         index = np.asarray(indices, np.int64).reshape(-1)
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:

@@ -289,11 +289,7 @@ def _keywords(
 
 @contextlib.contextmanager
 def _scratch(cell: Cell, out: Path) -> Iterator[Path]:
-    """Yield the folder that survives a kill or a failure; it goes when the function returns.
-
-    Raises:
-        ValueError: There is a link in it, through which the function would write.
-    """
+    """Yield the folder that survives a kill or a failure; it goes when the function returns."""
     scratch = out / CELLS / f"{cell.key}.scratch"
     scratch.mkdir(exist_ok=True)
     for path in (scratch, *scratch.rglob("*")):

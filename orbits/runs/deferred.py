@@ -21,12 +21,9 @@ def load(path: str) -> Any:
 def deferred(path: str) -> Any:
     """Return a function that is imported when it is first called; in a class, it is a method.
 
-        >>> square_root = deferred("math:sqrt")
-        >>> square_root(4)
-        2.0
-
-    Args:
-        path: Its import path, ``module:name``.
+    >>> square_root = deferred("math:sqrt")
+    >>> square_root(4)
+    2.0
     """
     return _Deferred(path)
 

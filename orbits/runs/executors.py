@@ -48,9 +48,6 @@ class Execution:
         partition: Slurm partition.
         scheduler: Address of a Dask scheduler; None starts workers on this machine.
         minutes: No cell is started after as many; None for no end.
-
-    Raises:
-        ValueError: A field does not fit.
     """
 
     executor: str = "processes"
@@ -89,10 +86,6 @@ class Execution:
         Args:
             folder: Where the work writes. What workers were writing when they were stopped goes.
             jobs: Where Slurm's logs and pickles go; by default ``folder/slurm``.
-
-        Raises:
-            ValueError: Dask or submitit is asked for and not installed, or the address is none.
-            OSError: The Dask scheduler cannot be reached.
         """
         make = {"here": _Here, "processes": _Processes, "slurm": _Slurm, "dask": _Dask}
         executor: Any = make[self.executor](self, jobs or folder / "slurm")

@@ -65,19 +65,7 @@ def parse_study(
     check: Callable[[Any], None] = lambda settings: None,
     reports: bool = False,
 ) -> Chosen:
-    """Read the command line of a study.
-
-    Args:
-        study: The study.
-        arguments: The words after its name.
-        prog: How the command is typed up to there.
-        check: What refuses settings before the study imports anything for them.
-        reports: Whether the command prints the run's report.
-
-    Raises:
-        ValueError: A value does not fit.
-        SystemExit: A flag is unknown or of the wrong type (2), or help was asked for (0).
-    """
+    """Read the command line of a study, with the flags of a report if its command ``reports``."""
     known = presets.of(study)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--preset", default="small")
@@ -140,9 +128,6 @@ def execute(study: Study, chosen: Chosen) -> list[Result] | None:
 
     Returns:
         All results, failed ones included; None where the cells were listed alone.
-
-    Raises:
-        ValueError: The settings, the folder or a source cannot be used; nothing was computed.
     """
     if chosen.dry_run:
         _say_cost(study, chosen)

@@ -43,11 +43,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def cell_lock(out: Path, key: str) -> Iterator[None]:
-    """Keep other processes, on any machine that sees the folder, off one cell; wait for them.
-
-    Raises:
-        ValueError: The lock is a link.
-    """
+    """Keep other processes, on any machine that sees the folder, off one cell; wait for them."""
     (out / ".locks").mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # the run has warned of a disk without locks
@@ -59,9 +55,6 @@ def refuse_links(folder: str | Path) -> None:
     """Refuse a results folder in which a link stands for a folder: it may lead outside.
 
     The folder itself may be one.
-
-    Raises:
-        ValueError: There is such a link; the message names it.
     """
     for place, folders, _ in os.walk(folder):
         for name in folders:

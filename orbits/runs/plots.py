@@ -101,11 +101,6 @@ def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: floa
     """Fill a panel with a number for each row and column, on a ground that is the darker, the more.
 
     Numbers whose interval holds 0 are grey.
-
-    Args:
-        axis: The panel.
-        rows: By the name of each row its shares, 1 being all; None where none was measured.
-        size: Of the numbers, in points.
     """
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap

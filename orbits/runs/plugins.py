@@ -39,12 +39,7 @@ _PREFIX = "orrery_plugin_"
 
 
 class PluginFile(metadata.Distribution):
-    """A file as a distribution whose entry points are what the file defines.
-
-    Args:
-        path: The file.
-        defined: Names of :data:`GROUPS` that it defines.
-    """
+    """A file as a distribution whose entry points are what the file defines."""
 
     def __init__(self, path: Path, defined: Sequence[str]) -> None:
         self.path, self.defined = path, defined
@@ -84,13 +79,7 @@ _FINDER = _Finder()
 
 
 def add(path: str | Path) -> PluginFile:
-    """Add a file of plug-ins, before the catalogues that it adds to are first used.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It is not Python, defines nothing of :data:`GROUPS`, has the name of another
-            or comes too late.
-    """
+    """Add a file of plug-ins, before the catalogues that it adds to are first used."""
     path = Path(path).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --plugin names a file of Python")
@@ -155,12 +144,7 @@ def origin(point: metadata.EntryPoint) -> str:
 
 
 def objects(point: metadata.EntryPoint, kind: type | None = None) -> tuple[list[Any], str | None]:
-    """Return what an entry point defines, and its fault in one line; or nothing of it and None.
-
-    Args:
-        point: The entry point.
-        kind: The class of what it must define; None for any.
-    """
+    """Return what an entry point defines, and its fault in one line; or nothing of it and None."""
     try:
         found = point.load()
         several = list(found) if isinstance(found, list | tuple) else [found]
@@ -178,10 +162,6 @@ def take(arguments: Sequence[str]) -> list[str]:
     """Add the files that a command line names, and return the line without them.
 
     ``--plugin FILE`` goes; a law that is named by its file, ``--law FILE.py``, becomes its name.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: It defines no plug-in, or not one law.
     """
     rest: list[str] = []
     words = iter(arguments)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ import numpy.typing as npt
 SCHEMA = 2
 STATUSES = ("ok", "failed", "skipped")
 Direction = Literal["higher", "lower", "none"]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -189,11 +191,7 @@ class Result:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Result:
-        """Read a record.
-
-        Raises:
-            ValueError: It is not one of this schema; the message names the field.
-        """
+        """Read a record."""
         if not isinstance(record, Mapping):
             raise ValueError(f"a result is an object, got {type(record).__name__}")
         if record.get("schema") != SCHEMA:
@@ -223,6 +221,14 @@ _METRIC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("value", "low", "high", "n", "stderr"), _NUMBER),
     **dict.fromkeys(("unit", "direction"), (str,)),
 }
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return results, or rows made of them, in lists by a key, in the order of the first ones."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 def _metric(name: str, record: Any) -> Metric:

@@ -60,12 +60,7 @@ class Plan:
 
 
 def check(source: Path) -> None:
-    """Refuse a folder from which nothing can be taken.
-
-    Raises:
-        ValueError: It has neither cells nor result lines, or lines of an older schema.
-        CorruptArtefact: The lines were edited or damaged.
-    """
+    """Refuse a folder from which nothing can be taken."""
     if not (source / CELLS).is_dir() and not (source / LINES).is_file():
         raise ValueError(f"--reuse {source}: no results (no folder {CELLS}, no {LINES})")
     _kept(source)
@@ -86,9 +81,6 @@ def plan(
         out: The folder of the run.
         restore: Makes the files of a kept cell.
         fresh: Whether what is in ``out`` does not count.
-
-    Raises:
-        ValueError: What a cell's files are made of is damaged or is not of this cell.
     """
     all_kept = [_kept(source) for source in sources]
     taken: list[Callable[[], None]] = []

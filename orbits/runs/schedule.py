@@ -28,17 +28,7 @@ Records = dict[str, dict[str, Any]]
 def run(
     cells: Iterable[Cell], out: Path, execution: Execution, prepare: Callable[[], None] | None
 ) -> list[Result]:
-    """Compute what is not done yet and return all results in the order of ``cells``.
-
-    Args:
-        cells: The cells; those they need must be among them.
-        out: The results folder.
-        execution: Where they are computed.
-        prepare: Called in a worker before its first cell.
-
-    Raises:
-        ValueError: A cell needs one that is not among ``cells``.
-    """
+    """Compute what is not done yet and return all results in the order of ``cells``."""
     unique = list({cell.key: cell for cell in cells}.values())
     known = {cell.key for cell in unique}
     for cell in unique:

@@ -60,11 +60,7 @@ class Study(ABC):
 
     @abstractmethod
     def cells(self, settings: Any) -> Iterable[Cell]:
-        """Return every cell of a run, each after those it needs.
-
-        Raises:
-            ValueError: The settings ask for what cannot be.
-        """
+        """Return every cell of a run, each after those it needs."""
 
     def resolve(self, settings: Any) -> Any:
         """Return settings with values of lists once, and what only this machine can tell.
@@ -82,15 +78,7 @@ class Study(ABC):
         """
 
     def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:  # noqa: B027
-        """Refuse changes of a preset that would change nothing.
-
-        Args:
-            settings: The settings.
-            changes: Those that differ from their preset's, see :meth:`changes`.
-
-        Raises:
-            ValueError: One has no use beside the other settings; the message names its flag.
-        """
+        """Refuse changes of a preset that would change nothing."""
 
     def workers(self, settings: Any) -> int | None:
         """Return how many cells one machine computes at once, unless asked for; None: its cores."""
@@ -112,15 +100,8 @@ class Study(ABC):
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
         """Return a cell with files that are made of what kept results hold beside their lines.
 
-        Args:
-            cell: A cell of the run.
-            kept: The results; nothing is written to their folder.
-
         Returns:
             The cell; None where they hold nothing that its files are made of.
-
-        Raises:
-            ValueError: What they hold is damaged, or is not of this cell.
         """
         return None
 
@@ -141,13 +122,7 @@ class Study(ABC):
         return ()
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
-        """Return the report of a run.
-
-        Args:
-            results: All results, failed ones included.
-            config: The settings of the run, see :meth:`config`.
-            out: The results folder.
-        """
+        """Return the report of a run."""
         from orbits.runs.page import Report, Section
 
         sections = [Section(table.title, [table]) for table in self.tables(results)]
@@ -187,11 +162,7 @@ class Study(ABC):
         }
 
     def settings(self, preset: str = "small", **changes: Any) -> Any:
-        """Return the settings of a preset with changes.
-
-        Raises:
-            ValueError: There is no such preset, or a value does not fit.
-        """
+        """Return the settings of a preset with changes."""
         return build_settings(self.Settings, {**presets.get(self, preset).values, **changes})
 
     def seed_table(
@@ -203,11 +174,7 @@ class Study(ABC):
         return seed_table(title, results, keys, metrics, quantity=self.quantity)
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means.
-
-        Raises:
-            ValueError: The study does not declare it.
-        """
+        """Return what a metric means."""
         known = self.metrics.get(metric) or self.metrics.get(metric.partition("@")[0])
         if known is None:
             choices = ", ".join(self.metrics)
@@ -276,11 +243,7 @@ def checked_cells(
     existing: Existing,
     sources: Sequence[Path],
 ) -> list[Cell]:
-    """Return every cell of a run whose folders can be used; nothing is written.
-
-    Raises:
-        ValueError: The settings, the folder or a source cannot be used.
-    """
+    """Return every cell of a run whose folders can be used; nothing is written."""
     folder.check(out, study.config(settings, preset), existing)
     for source in sources:
         reuse.check(source)
@@ -296,9 +259,6 @@ def all_cells(study: Study, settings: Any) -> list[Cell]:
 
     The study's version is part of the address of its own cells. A cell that several studies
     share, whose case names another one, has a version of its own.
-
-    Raises:
-        ValueError: The settings ask for what cannot be.
     """
     made: dict[str, Cell] = {}
 

@@ -31,12 +31,6 @@ def against(rows: Mapping[str, Seeds], other: str) -> dict[str, Comparison]:
 def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit: str = "") -> str:
     """Say which rows differ from another one, and that of the rest no difference is shown.
 
-    Args:
-        found: Each row less the other one, of one family.
-        other: The name of the other one.
-        form: Format of the differences.
-        unit: What follows each of them.
-
     Returns:
         A clause without a full stop; empty where nothing was compared.
     """
@@ -56,13 +50,7 @@ def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit:
 
 
 def span(values: Mapping[str, float], form: str = ".2f", rows: str = "rows") -> str:
-    """Return a few values with their names, or of more the least and the largest: ``1 to 2 in 4``.
-
-    Args:
-        values: At least one, by name.
-        form: Format of each.
-        rows: What they are.
-    """
+    """Return a few values by name, or of more the least and the largest: ``1 to 2 in 4``."""
     if len(values) <= MOST_NAMED:
         return ", ".join(f"{name} {value:z{form}}" for name, value in values.items())
     least, most = min(values.values()), max(values.values())

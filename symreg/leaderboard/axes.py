@@ -89,15 +89,7 @@ def legend(figure: Figure, handles: Sequence[Any]) -> None:
 
 
 def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool = False) -> None:
-    """Draw a value and its interval, or an arrow where the value lies beyond the axis.
-
-    Args:
-        axis: Its limits stand.
-        place: The height of the row.
-        value: Value, low and high.
-        colour: Its colour.
-        told: Write the value beside the arrow.
-    """
+    """Draw a value and its interval, or an arrow where the value lies beyond the axis."""
     middle, low, high = value
     left, right = axis.get_xlim()
     axis.hlines(place, low, high, color=colour, lw=2)

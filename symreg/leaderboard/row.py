@@ -111,9 +111,6 @@ def rows(results: Iterable[Result], law: str = "newton") -> list[Row]:
         results: Results in any order; those of other kinds and other laws are left out. A cell
             that occurs twice counts once, the later one.
         law: The law of the world, a name of :mod:`orbits.laws`.
-
-    Raises:
-        ValueError: There is no such law, or a result lacks what a row is made of.
     """
     truth = laws.get(law).exponents or {}  # results without the law's own fit have the law's
     groups: dict[tuple[str, ...], list[Result]] = {}
@@ -134,11 +131,7 @@ def rows(results: Iterable[Result], law: str = "newton") -> list[Row]:
 
 
 def check(result: Result) -> None:
-    """Refuse a successful search without a verdict or a shape, and details of other types.
-
-    Raises:
-        ValueError: The message names the detail.
-    """
+    """Refuse a successful search without a verdict or a shape, and details of other types."""
     named = ("verdict", "shape") if result.ok and result.case.kind == SEARCH else ()
     for name in named:
         if not isinstance(value := result.details.get(name), str):

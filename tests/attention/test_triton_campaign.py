@@ -12,7 +12,6 @@ from tests.attention.fused import DEVICE, MARKS, errors, learned, run, specifica
 
 pytestmark = MARKS
 BFLOAT16, FLOAT16 = torch.bfloat16, torch.float16
-LARGEST = torch.finfo(FLOAT16).max
 
 
 @pytest.fixture(autouse=True)

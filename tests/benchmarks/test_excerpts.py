@@ -93,13 +93,11 @@ More, | not a table.
     assert excerpts.filled(without, kept) == after, "a marker alone gets its table"
 
 
-def test_the_command_writes_and_refuses_in_one_line(kept, tmp_path, capsys, monkeypatch):
+def test_the_command_writes_and_refuses_in_one_line(kept, tmp_path, refusal, monkeypatch):
     monkeypatch.setattr(excerpts.filled, "__defaults__", (kept,))
     document = tmp_path / "page.md"
     document.write_text("<!-- table: run: Controls: others | columns: name -->\n\n")
     excerpts.main([str(document)])
     assert document.read_text().endswith("| name |\n| --- |\n| d |\n\n")
     document.write_text("<!-- table: run: Controls -->\n")
-    with pytest.raises(SystemExit):
-        excerpts.main([str(document)])
-    assert capsys.readouterr().err.count("\n") == 1
+    refusal(excerpts.main, [str(document)])

@@ -72,13 +72,11 @@ def test_the_unit_of_the_constant_makes_a_force(name):
         ("_grammar", "unknown law '_grammar'"),
     ],
 )
-def test_a_name_that_is_no_law_says_how_it_is_written(name, message, capsys):
+def test_a_name_that_is_no_law_says_how_it_is_written(name, message, refusal):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         laws.get(name)
     assert len(str(error.value).splitlines()) == 1
-    with pytest.raises(SystemExit):
-        main(["generate", "--law", name, "--out", "nowhere"])
-    assert message in capsys.readouterr().err
+    assert message in refusal(main, ["generate", "--law", name, "--out", "nowhere"])
 
 
 def test_a_law_at_another_value_of_its_parameter_is_that_law_there():

@@ -164,12 +164,8 @@ def test_a_model_is_asked_under_a_shift(tmp_path):
         ),
     ],
 )
-def test_a_shift_that_cannot_be_is_one_line(tmp_path, capsys, command, config, argument, message):
-    with pytest.raises(SystemExit) as refused:
-        run(command, config, tmp_path / "out", argument)
-    assert refused.value.code == 2
-    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("error: ")]
-    assert message in line
+def test_a_shift_that_cannot_be_is_one_line(tmp_path, refusal, command, config, argument, message):
+    assert message in refusal(run, command, config, tmp_path / "out", argument, alone=False)
     assert not (tmp_path / "out").exists()
 
 

@@ -25,14 +25,7 @@ WIDTHS = (256, 256)
 
 
 class SteppedMLP(RegressorMixin, BaseEstimator):
-    """An MLP trained by a number of Adam steps on random rows.
-
-    Args:
-        steps: Number of steps.
-        rows: Rows of each.
-        lr: Their rate.
-        seed: Of weights and draws.
-    """
+    """An MLP trained by a number of Adam steps on random rows."""
 
     def __init__(self, steps: int, rows: int, lr: float, seed: int) -> None:
         self.steps, self.rows, self.lr, self.seed = steps, rows, lr, seed
@@ -72,9 +65,6 @@ def flat_mlp(
         rows: Labelled rows of a step, such as those of 64 sequences with 12 asked rows.
         lr: Its rate.
         seed: Of weights and draws.
-
-    Raises:
-        ValueError: ``steps`` or ``rows`` is below 1.
     """
     check_size("steps", steps)
     check_size("rows", rows)

@@ -28,9 +28,6 @@ def linear_filter(protocol: Protocol, logarithms: bool = False) -> ForceRegressi
         protocol: What observes.
         logarithms: Of the lengths of these vectors in place of the vectors, and of the time step:
             planet - last star, star - last star, and the planet's displacements.
-
-    Raises:
-        ValueError: Less than 12 steps are seen before a force is asked.
     """
     needs_past(protocol, STEPS)
     layout = protocol.tokens

@@ -18,12 +18,7 @@ from worldmodel.world_model import Forces, Prediction, Seen
 
 
 class Memory:
-    """What a GPT makes of sequences; it runs when an answer needs it.
-
-    Args:
-        model: The model, in evaluation mode.
-        seen: What it sees.
-    """
+    """What a GPT makes of sequences; it runs when an answer needs it."""
 
     def __init__(self, model: OrbitModel, seen: Seen) -> None:
         self.model, self.seen = model, seen
@@ -70,11 +65,7 @@ class GPTPrediction(Prediction):
 
 
 class GPTWorld:
-    """A GPT as a world model; what its class cannot answer, it lacks (:func:`gpt_world`).
-
-    Args:
-        model: The model, in evaluation mode.
-    """
+    """A GPT as a world model; what its class cannot answer, it lacks (:func:`gpt_world`)."""
 
     exact = True
     """Its embedding decides whether places or bins are read."""

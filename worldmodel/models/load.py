@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orbits.runs import artefact
 from worldmodel.models.base import GPTModel
@@ -14,15 +16,14 @@ from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
 
 
-def load_model(path: str | Path) -> GPTModel:
+def load_model(path: str | Path, checkpoint: Mapping[str, Any] | None = None) -> GPTModel:
     """Return the model of a checkpoint or of an exported model's folder.
 
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: As :func:`worldmodel.models.checkpoint.read_checkpoint`, or weights and settings
-            do not belong together.
+    Args:
+        path: The file or the folder.
+        checkpoint: Its content where it has been read already (:func:`read_model`).
     """
-    checkpoint = read_model(path)
+    checkpoint = read_model(path) if checkpoint is None else checkpoint
     kind: type[GPTModel]
     if "tokenizer" in checkpoint["hyper_parameters"]:
         kind = TextModel
@@ -44,11 +45,6 @@ def export_model(checkpoint: str | Path, folder: str | Path, about: str = "") ->
         checkpoint: The checkpoint.
         folder: The folder, which must not be there.
         about: One sentence for the card: what the model was trained on.
-
-    Raises:
-        FileNotFoundError: There is no such checkpoint.
-        FileExistsError: The folder exists.
-        ValueError: As :func:`load_model`.
     """
     origin = {"checkpoint": artefact.sha256(checkpoint)}
     return load_model(checkpoint).save_pretrained(folder, about, origin)

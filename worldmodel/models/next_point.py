@@ -30,11 +30,7 @@ HALVINGS = 50
 
 
 def next_point_head(predicts: str, width: int, layout: TokenLayout) -> NextPointHead:
-    """Return the head of a name of :data:`Predicts`.
-
-    Raises:
-        ValueError: There is no such head.
-    """
+    """Return the head of a name of :data:`Predicts`."""
     if predicts == "bins":
         return BinHead(width, layout)
     if predicts == "mixture":
@@ -57,11 +53,7 @@ class Row(NamedTuple):
 
 
 class NextPointHead(nn.Module, ABC):
-    """A distribution of the next row's place; ``output`` is what :meth:`forward` returns.
-
-    Args:
-        layout: The protocol's vocabulary.
-    """
+    """A distribution of the next row's place; ``output`` is what :meth:`forward` returns."""
 
     exact = False
     """Whether places are finer than bins."""

@@ -69,9 +69,6 @@ class TokenModel(GPTModel):
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the logits at each position.
 
-        Args:
-            batch: ``tokens``, int64 [B, T].
-
         Returns:
             [B, T, vocab_size].
         """
@@ -84,10 +81,6 @@ class TokenModel(GPTModel):
 
     def answers(self, batch: dict[str, Tensor], positions: Tensor) -> Tensor:
         """Return the logits at some positions alone: a vocabulary can be large.
-
-        Args:
-            batch: ``tokens``, int64 [B, T].
-            positions: Mask, [B, T].
 
         Returns:
             [n, vocab_size].

@@ -41,12 +41,7 @@ class Pieces:
     def arrays(
         self, config: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
-        """Return the arrays that ``compute`` returns, from disk if they were computed before.
-
-        Args:
-            config: What tells this piece from the others of the cell, plain data.
-            compute: Called where there is no such piece, or a damaged one.
-        """
+        """Return the arrays that ``compute`` returns, from disk if they were computed before."""
         path = self.scratch / f"{artefact.key(config)}.npz"
         if not artefact.is_intact(path):
             artefact.save_arrays(path, compute(), {"config": dict(config)})
@@ -134,6 +129,15 @@ class Probe(ABC):
     def draw(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
         """Draw figures of a run into ``out/figures``, from results and the files they name."""
         return ()
+
+
+def without_states(checkpoint: Checkpoint) -> str | None:
+    """Return why no true states of held-out two-body systems can be asked for, or None."""
+    if checkpoint.leaks:
+        return checkpoint.leaks
+    if "force" not in checkpoint.protocol.populations:
+        return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
+    return None
 
 
 def device(trains: bool) -> str:

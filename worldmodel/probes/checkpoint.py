@@ -65,13 +65,9 @@ class Checkpoint:
             path: Its file, or the folder of an exported model.
             law: The law of the world in which it is evaluated; None for its own.
             named: Its label and seed in tables; None for its own.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            ValueError: It is not a checkpoint of an orbit model, or there is no such law.
         """
         content = read_model(path)
-        model = load_model(path)
+        model = load_model(path, content)
         if not isinstance(model, OrbitModel):
             raise ValueError(f"{path}: a model of text; probes take models of orbits")
         if isinstance(model, MixtureModel):
@@ -81,6 +77,7 @@ class Checkpoint:
         data = content.get("datamodule_hyper_parameters", {})
         seed = data.get("seed", 0) if data.get("train_seed") is None else data["train_seed"]
         batch_size = data.get("batch_size")
+        parts = content.get("world_size", 1) * content.get("accumulate_grad_batches", 1)
         own = protocols.get(model.hparams["protocol"], model.hparams["protocol_args"])
         world = dataclasses.replace(own, law=law or own.law)  # refuses an unknown law
         world.systems(0, "test", range(300))  # and one that does not bind these orbits
@@ -89,7 +86,7 @@ class Checkpoint:
             model=model.eval(),
             seed=int(seed if named is None else named[1]),
             steps=content.get("global_step"),
-            batch_size=batch_size and batch_size * _batches_a_step(content),
+            batch_size=batch_size and batch_size * parts,
             law=world.law,
             named=named,
             labels=data.get("n_train") if isinstance(model, ForceModel) else None,
@@ -223,7 +220,3 @@ class Checkpoint:
         """Return its untrained control by its arm; none of a model from outside that has none."""
         twin = self.untrained(seed)
         return {} if twin is None else {"untrained": twin}
-
-
-def _batches_a_step(content: Mapping[str, Any]) -> int:
-    return content.get("world_size", 1) * content.get("accumulate_grad_batches", 1)

@@ -25,7 +25,7 @@ from orbits.runs.page import Picture
 from orbits.runs.palette import PALE, TRUTH
 from orbits.runs.result import Result
 from orbits.runs.statistics import r_squared
-from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.base import Pieces, Probe, without_states
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.looks import Looks, bars, together, world_of
 from worldmodel.probes.orbit_targets import Array, left_out, targets
@@ -86,11 +86,7 @@ class Linear(Probe):
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems."""
-        if checkpoint.leaks:
-            return checkpoint.leaks
-        if "force" not in checkpoint.protocol.populations:
-            return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
-        return None
+        return without_states(checkpoint)
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return R2 by layer of the checkpoint and of its controls."""

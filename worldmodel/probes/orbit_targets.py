@@ -97,10 +97,6 @@ def targets(law: str, state: Array) -> dict[str, Array]:
     """Return the quantities to read out, by the names of ``READ_OUTS``, each [..., 1] or [..., 2].
 
     What :func:`left_out` names is missing.
-
-    Args:
-        law: Name of the force law.
-        state: As for :class:`State`.
     """
     states, missing = State(laws.get(law), state), left_out(law)
     return {name: target(states) for name, target in TARGETS.items() if name not in missing}

@@ -13,6 +13,7 @@ from orbits import protocols
 from worldmodel import outside
 from worldmodel.outside import Outside, Source
 from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
+from worldmodel.world_model import can
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,7 @@ class OutsideModel(Checkpoint):
     def of(
         cls, source: Source, law: str | None = None, named: tuple[str, int] | None = None
     ) -> OutsideModel:
-        """Return a model that the user named.
-
-        Args:
-            source: Where it is.
-            law: The law of the world in which it is evaluated; None for its own.
-            named: Its label and seed in tables; None for its own.
-
-        Raises:
-            ValueError: It is no world model; one line names the file and says why.
-        """
+        """Return a model that the user named."""
         model = outside.tried(source)
         world = dataclasses.replace(model.trained_on, law=law or model.trained_on.law)
         world.systems(0, "test", range(300))  # refuses a law that does not bind these orbits
@@ -50,7 +42,7 @@ class OutsideModel(Checkpoint):
             steps=None,
             law=world.law,
             named=named,
-            labels=getattr(model, "labels", None) if model_has_force(model) else None,
+            labels=getattr(model, "labels", None) if can(model, "force") else None,
             source=source,
         )
 
@@ -98,11 +90,6 @@ class OutsideModel(Checkpoint):
     @property
     def _outside(self) -> Outside:
         return self.model  # type: ignore[return-value]
-
-
-def model_has_force(model: Outside) -> bool:
-    """Tell whether a model predicts forces."""
-    return outside.can(model, "force")
 
 
 def load(

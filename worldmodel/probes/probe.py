@@ -51,12 +51,7 @@ class Subject(NamedTuple):
 
 
 def subject(text: str) -> Subject:
-    """Read ``PATH``, ``path/to/file.py:Class`` or ``package.module:Class``, each after LABEL:SEED=.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: There is no such class in it.
-    """
+    """Read ``PATH``, ``file.py:Class`` or ``package.module:Class``, each after LABEL:SEED=."""
     match = NAMED.fullmatch(text)
     named = (match["label"], int(match["seed"])) if match else None
     rest = match["path"] if match else text
@@ -123,10 +118,6 @@ class Probing(Study):
 
         A probe that cannot be used on a checkpoint is an error if it was named, and left out with
         its reason otherwise.
-
-        Raises:
-            FileNotFoundError: There is no such checkpoint.
-            ValueError: A checkpoint, a probe or a setting cannot be used.
         """
         from worldmodel.probes.outside import load
 

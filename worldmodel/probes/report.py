@@ -40,14 +40,7 @@ READING = (
 
 
 def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Report:
-    """Return the report of a run.
-
-    Args:
-        results: All results, those of trainings that probes share and failed ones included.
-        title: The question of the study.
-        setting: The settings of the run, in a sentence.
-        out: The results folder, which gets the figures.
-    """
+    """Return the report of a run."""
     names = probes.names()
     shown = [result for result in results if result.ok and result.case.kind in names]
     sections: list[Section] = []
@@ -69,13 +62,7 @@ def report(results: Sequence[Result], title: str, setting: str, out: Path) -> Re
 
 
 def table(results: Sequence[Result], title: str = "", front: Sequence[Result] = ()) -> Table:
-    """Return the table of one probe's results, seeds of one model together.
-
-    Args:
-        results: Of one probe.
-        title: Its heading.
-        front: Of the rows of these results a page's first screen is made.
-    """
+    """Return the table of one probe's results, seeds of one model together."""
     settings = list(dict.fromkeys(key for result in results for key in own_setting(result)))
     facts = [k for k in TOLD_APART if len({r.details["checkpoint"][k] for r in results}) > 1]
     metrics = list(dict.fromkeys(key for result in results for key in result.metrics))

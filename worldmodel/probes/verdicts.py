@@ -128,12 +128,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
 
 
 def verdict(name: str, results: Sequence[Result]) -> list[str]:
-    """Return the verdict of a probe in a sentence for each thing asked; none for other probes.
-
-    Args:
-        name: The probe.
-        results: Its results, of trained models, random weights, controls and oracles.
-    """
+    """Return the verdict of a probe in a sentence for each thing asked; none for other probes."""
     if name == "implied_law":
         return _implied(results)
     return [said for asked in ASKED.get(name, ()) for said in _sentences(asked, results)]

@@ -115,16 +115,6 @@ def open_corpus(
     """Return a corpus as streams that can be resumed; nothing is read yet.
 
     Text files are read at once: their names decide their splits.
-
-    Args:
-        path: As for :func:`read_corpus`.
-        corpus: As for :func:`read_corpus`.
-        column: As for :func:`read_corpus`.
-        revision: A commit of the published corpus; None for the newest.
-
-    Raises:
-        FileNotFoundError: There is no such file or folder.
-        ValueError: As for :func:`read_corpus`.
     """
     if _has_rows(path, corpus, column):
         return documents.source(path, corpus, column, revision)

@@ -104,19 +104,7 @@ def source(
     column: str | None = None,
     revision: str | None = None,
 ) -> Source:
-    """Return a published corpus from the hub, or the documents of local files.
-
-    Args:
-        path: None for the hub, else as for :func:`tables`.
-        corpus: A name of ``worldmodel.text.corpora.names()``; None for other local files.
-        column: As for :func:`tables`.
-        revision: As for :func:`hub`.
-
-    Raises:
-        FileNotFoundError: There is no such file or folder.
-        ValueError: Neither a corpus nor files are named, or as for :func:`hub` and
-            :func:`tables`.
-    """
+    """Return a published corpus from the hub, or the documents of local files."""
     published = None if corpus is None else corpora.get(corpus)
     if path is not None:
         return tables(path, published, column)
@@ -126,16 +114,7 @@ def source(
 
 
 def hub(corpus: PublishedCorpus, revision: str | None = None) -> Source:
-    """Return a corpus as it is on the hub; only its description is fetched.
-
-    Args:
-        corpus: The corpus.
-        revision: A commit of its repository; None for the newest, which the record then names.
-
-    Raises:
-        Unreachable: There is no network, or no such repository or revision.
-        ValueError: The package ``datasets`` is missing.
-    """
+    """Return a corpus as it is on the hub; only its description is fetched."""
     datasets = _datasets()
     from huggingface_hub import HfApi  # comes with datasets, an extra
 
@@ -168,10 +147,6 @@ def tables(path: str, corpus: PublishedCorpus | None = None, column: str | None 
             files (``train-*``, ``validation-*``, ``test-*``), or its README, say their splits.
         corpus: The published corpus whose files these are; None for others.
         column: The column that holds the text; None for the corpus's own or ``text``.
-
-    Raises:
-        FileNotFoundError: There is no such file or folder.
-        ValueError: They are no such files, or the package ``datasets`` is missing.
     """
     datasets, place = _datasets(), Path(path).resolve()
     splits = SPLITS if corpus is None else corpus.splits

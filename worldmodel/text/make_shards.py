@@ -37,15 +37,7 @@ DOCUMENTS = 256
 
 
 class TokenStream:
-    """The tokens of documents, each behind an end-of-text token.
-
-    Args:
-        documents: The documents.
-        end_of_text: The token in front of each.
-        encode: Tokenises several texts.
-        dtype: Type of the tokens.
-        position: The :meth:`position` of another stream, to resume there.
-    """
+    """The tokens of documents, each behind an end-of-text token."""
 
     def __init__(
         self,
@@ -119,9 +111,6 @@ def make_shards(
         workers: Threads that tokenise.
         overwrite: Delete the shards of a record that is there, and begin anew.
         progress: Show a progress bar.
-
-    Returns:
-        The record in ``shards.json``.
 
     Raises:
         ValueError: Bad input, the folder holds something else, or the corpus has no training

@@ -27,10 +27,6 @@ def train(texts: Iterable[str], vocab_size: int) -> str:
     """Return the ``tokenizer.json`` of a byte-level BPE (Sennrich et al. 2016; GPT-2's variant).
 
     The same texts in the same order give the same tokeniser.
-
-    Args:
-        texts: What to learn the merges from.
-        vocab_size: Number of token ids: the 256 bytes, end-of-text and the merges.
     """
     check(vocab_size)
     library = tokenizers_library(USE)

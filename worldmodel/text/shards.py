@@ -49,17 +49,8 @@ def format_of(vocab_size: int) -> Format:
 def write_shard(path: str | Path, tokens: npt.NDArray, vocab_size: int) -> dict[str, Any]:
     """Write a file of tokens in one step.
 
-    Args:
-        path: The file.
-        tokens: Token ids, [N].
-        vocab_size: Their vocabulary, which decides the format.
-
     Returns:
         ``n_tokens``, ``bytes`` and ``sha256`` of the file.
-
-    Raises:
-        ValueError: A token is not of the vocabulary, or they are more than ``MOST_TOKENS``.
-        OSError: The disk is full or the folder cannot be written.
     """
     if len(tokens) > MOST_TOKENS:
         raise ValueError(f"{path}: {len(tokens)} tokens, but a file holds at most {MOST_TOKENS}")
@@ -146,11 +137,6 @@ def read_folder(folder: str | Path) -> dict[str, Any]:
     """Return the record of a finished folder whose files have the recorded sizes.
 
     The files are not hashed, which would take seconds per gigabyte; :func:`verify` does that.
-
-    Raises:
-        FileNotFoundError: There is no record.
-        CorruptArtefact: A file is missing, or of another size than was written.
-        ValueError: The folder is unfinished.
     """
     record = load_record(folder)
     if not record["complete"]:
@@ -196,11 +182,6 @@ def adopt(folder: str | Path, tokenizer: Tokenizer, progress: bool = True) -> di
     """Record files of tokens that were made elsewhere, and return the record.
 
     Files with ``val`` in their name are for validation, as those of llm.c and modded-nanogpt are.
-
-    Raises:
-        FileExistsError: The folder has a record.
-        FileNotFoundError: The folder has no ``.bin`` files for training, or none for validation.
-        ValueError: A file is no file of tokens, or of another vocabulary than the tokeniser's.
     """
     folder = Path(folder)
     if (folder / RECORD).exists():

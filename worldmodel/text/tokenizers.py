@@ -71,11 +71,7 @@ class ByteTokenizer:
 
 
 def tokenizers_library(use: str) -> Any:
-    """Return the package ``tokenizers`` of Hugging Face, which is optional.
-
-    Raises:
-        ValueError: It is not installed; the message says that ``use`` needs it.
-    """
+    """Return the package ``tokenizers`` of Hugging Face, which is optional."""
     try:
         import tokenizers  # an extra
     except ModuleNotFoundError:
@@ -85,9 +81,6 @@ def tokenizers_library(use: str) -> Any:
 
 class JsonTokenizer:
     """A tokeniser of the Hugging Face library ``tokenizers``.
-
-    Args:
-        definition: The content of a ``tokenizer.json``.
 
     Raises:
         ValueError: The library is missing, the content is no tokeniser, or it has no end-of-text

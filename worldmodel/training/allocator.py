@@ -15,9 +15,6 @@ def keep_freed_memory() -> bool:
 
     By default glibc gives large blocks back to the system, which clears each of their pages when
     they are asked for again. Values do not change, and what a process holds is its peak.
-
-    Returns:
-        Whether the C library was told; others than glibc are left as they are.
     """
     try:
         mallopt = ctypes.CDLL("libc.so.6").mallopt

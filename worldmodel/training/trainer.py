@@ -8,12 +8,7 @@ import lightning
 
 
 def quiet_trainer(steps: int = 1, **settings: Any) -> lightning.Trainer:
-    """Return a trainer on one device that validates, prints and writes nothing.
-
-    Args:
-        steps: Training steps.
-        **settings: More arguments of :class:`lightning.Trainer`.
-    """
+    """Return a trainer on one device that validates, prints and writes nothing."""
     return lightning.Trainer(
         devices=1,
         max_steps=steps,

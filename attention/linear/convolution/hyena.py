@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -12,7 +11,6 @@ from attention.linear._convolution import ShortConvolution
 from attention.linear._fft import convolved, with_past
 from attention.linear.convolution._filter import ImplicitFilter
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
-from attention.scalars import check_size
 
 
 class Hyena(Mixer):
@@ -47,13 +45,6 @@ class Hyena(Mixer):
         self.taps = ImplicitFilter(channels, self.args["length"])
         self.skip = nn.Parameter(torch.randn(channels))
         self.project = nn.Linear(self.width, self.width)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size(f"length of {cls.name}", values["length"])
-        return values
 
     def _filters(self) -> int:
         """Return the number of filters."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +12,6 @@ from torch.nn import functional
 
 from attention.linear._fft import convolved, with_past
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
-from attention.scalars import check_size
 
 EXPAND = 3
 """Channels of the gate and of the operator per channel of the model."""
@@ -55,13 +53,6 @@ class ToeplitzNetwork(Mixer):
         self.coefficients = RelativePositionEncoder(wide)
         self.project = nn.Linear(wide, self.width)
 
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size("state of tnn", values["state"])
-        return values
-
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         v = functional.silu(self.inputs(x)).to(torch.promote_types(x.dtype, torch.float32))
         with full_precision(x):
@@ -77,9 +68,6 @@ class RelativePositionEncoder(nn.Module):
     """A network of a number: a linear layer, six of norm, ReLU and a linear layer, and the last.
 
     The norm divides by the root of the mean square and has no weights.
-
-    Args:
-        channels: Numbers that it makes.
     """
 
     def __init__(self, channels: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -17,7 +16,6 @@ from attention.linear._segments import Segmented
 from attention.linear.fast_weights._memory import Rates, chunked, recurrent
 from attention.linear.mixer import RecurrentState, full_precision
 from attention.positions import rope
-from attention.scalars import check_size
 
 FORGET = 0.01
 """alpha at the start."""
@@ -71,13 +69,6 @@ class Titans(Segmented):
         self.persistent = nn.Parameter(0.02 * torch.randn(self.args["persistent"], width))
         self.memory = nn.Parameter(0.02 * torch.randn(n_head, head_dim, head_dim))
         self.norm, self.memory_norm = (nn.RMSNorm(width, eps=1e-6) for _ in range(2))
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size("persistent of titans", values["persistent"])
-        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         heads = [self._split(layer(x)) for layer in (self.query, self.key, self.value, self.ask)]

@@ -29,10 +29,6 @@ class Synthesizer(Bounded):
     def _scores(self, x: Tensor, first: int) -> Tensor:
         """Return B at the places from ``first`` on, -inf where j > t.
 
-        Args:
-            x: Their inputs, [B, L, width].
-            first: The first one's place.
-
         Returns:
             [B or 1, H, L, first + L], in at least float32.
         """

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
-from attention.scalars import check_size
 
 
 class StateSpace(Mixer):
@@ -36,7 +35,6 @@ class StateSpace(Mixer):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments, as in :meth:`Mixer.checked`."""
         values = super().checked(args)
-        check_size(f"state of {cls.name}", values["state"])
         if cls.paired and values["state"] % 2:
             raise ValueError(f"state of {cls.name} must be even, got {values['state']}")
         return values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +12,6 @@ from attention.linear._norm import normalised
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.linear.state_space._diagonal import diagonal_system, expm1
 from attention.linear.state_space._layer import as_complex, complex_parameter
-from attention.scalars import check_size
 
 EXPAND, SHRINK = 4, 4
 """Channels of the gate, and of the system, per channel of the model, as published."""
@@ -56,13 +54,6 @@ class GSS(Mixer):
         self.skip = nn.Parameter(torch.randn(narrow))
         self.widen = nn.Linear(narrow, wide, bias=False)
         self.project = nn.Linear(wide, self.width)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size("state of gss", values["state"])
-        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         u = functional.gelu(self.inputs(x))

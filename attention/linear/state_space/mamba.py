@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -13,7 +12,6 @@ from torch.nn import functional
 from attention.linear._convolution import ShortConvolution
 from attention.linear._scan import scanned
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
-from attention.scalars import check_size
 
 EXPAND, CHANNELS_PER_RANK = 2, 16
 """Inner channels per channel of the model; channels of the model per rank of the steps."""
@@ -55,13 +53,6 @@ class Mamba(Mixer):
         self.log_rate = nn.Parameter(rates.log().repeat(inner, 1))
         self.skip = nn.Parameter(torch.ones(inner))
         self.project = nn.Linear(inner, self.width, bias=False)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_size("state of mamba", values["state"])
-        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         inputs = self.recent(self.inputs(x), cache)

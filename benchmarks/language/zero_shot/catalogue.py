@@ -97,9 +97,6 @@ def baseline_accuracy(
         kind: A ``chance`` guess among the answers, or always the ``majority`` class.
         n_choices: Number of answers of each question.
         answers: The right answer's number in each question.
-
-    Raises:
-        ValueError: There is no question.
     """
     if not n_choices:
         raise ValueError("a baseline needs at least one question, got none")
@@ -116,13 +113,6 @@ def chance_adjusted(accuracy: float, baseline: float) -> float:
     no formula; this is the usual one, (acc - chance) / (1 - chance). Its printed columns "acc_n"
     cannot be this: 26.9 for ARC-c would need an accuracy of 45 per cent from a model of 340M
     parameters. They look like ``acc_norm``, so compare them with both.
-
-    Args:
-        accuracy: A share.
-        baseline: A share below 1.
-
-    Raises:
-        ValueError: The baseline is 1, so that nothing can be better.
     """
     if not 0 <= baseline < 1:
         raise ValueError(f"the baseline must be in [0, 1), got {baseline}")

@@ -31,15 +31,6 @@ def check(
     """Refuse what :func:`evaluate` would refuse, without a model and without a task's data.
 
     The papers' tasks are known to be in the harness, whose index takes ten seconds to read.
-
-    Args:
-        tasks: Names of tasks or groups of lm-evaluation-harness, or ``summscreen``.
-        include_path: As for :func:`evaluate`.
-        scrolls: As for :func:`evaluate`.
-
-    Raises:
-        FileNotFoundError: There is no such file or folder.
-        ValueError: An unknown task, no episodes, or a package is missing.
     """
     _check_packages(tasks)
     if scrolls is not None and catalogue.SUMMSCREEN in tasks:

@@ -29,16 +29,7 @@ MAX_GEN_TOKS = 256
 
 
 def index(names: Sequence[str], include_path: str | Path | None = None) -> TaskManager:
-    """Return an index of tasks that has all names; no task's data is read.
-
-    Args:
-        names: Names of tasks or groups.
-        include_path: A folder of further tasks, as YAML files.
-
-    Raises:
-        FileNotFoundError: There is no such folder.
-        ValueError: A name is unknown.
-    """
+    """Return an index of tasks that has all names; no task's data is read."""
     manager = None
     if include_path is not None:
         if not Path(include_path).is_dir():
@@ -55,17 +46,7 @@ def index(names: Sequence[str], include_path: str | Path | None = None) -> TaskM
 
 
 def evaluate(scorer: TextScorer, name: str, manager: TaskManager, limit: int | None) -> Scores:
-    """Return the scores of a model on a task, or on a group with the sums over its tasks.
-
-    Args:
-        scorer: The model.
-        name: A task or group.
-        manager: An index that has it.
-        limit: Most samples per task; None for all.
-
-    Raises:
-        ConnectionError: The task's data cannot be reached.
-    """
+    """Return the scores of a model on a task, or on a group with the sums over its tasks."""
     try:
         tree = manager.load(name)
     except OSError as error:
@@ -90,9 +71,6 @@ class OrreryLM(LM):
     belong to the continuation, and the continuation's tokens are those of the joint text that
     follow the tokens of the context. No token is put in front, unless there is no context: then
     it is end-of-text.
-
-    Args:
-        scorer: The model, with its largest length, batch size and device.
 
     Attributes:
         requests: Number of requests answered, by task.

@@ -63,11 +63,6 @@ def read_episodes(path: str | Path | None = None) -> list[Episode]:
 
     Args:
         path: A ``.jsonl`` file with the columns id, pid, input and output; None for the hub's.
-
-    Raises:
-        ConnectionError: The hub cannot be reached and nothing is cached.
-        FileNotFoundError: There is no such file.
-        ValueError: A line is no JSON object with these columns, or there is none.
     """
     if path is not None:
         return _episodes(Path(path).read_text(encoding="utf-8"), str(path))
@@ -95,9 +90,6 @@ def summarise(scorer: TextScorer, episodes: Sequence[Episode]) -> Summaries:
         scorer: The model. It reads up to ``MAX_LENGTH`` tokens, or its learned positions if they
             are fewer, whatever its ``max_length``.
         episodes: From :func:`read_episodes`.
-
-    Raises:
-        ValueError: The learned positions leave no room for a transcript.
     """
     max_length = min(MAX_LENGTH, scorer.n_positions or MAX_LENGTH)
     question = scorer.tokenizer.encode(QUESTION)

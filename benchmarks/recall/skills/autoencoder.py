@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
 from attention.positions import sinusoidal
-from benchmarks.learners import Learner
-from benchmarks.recall.data import ProblemData
-from worldmodel.models.base import GPTModel
-from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.restored import restored
+from benchmarks.recall.data import learner
 from worldmodel.models.text import TokenModel
 
 
@@ -23,10 +17,6 @@ class CompressionModel(TokenModel):
     Poli et al. (2024), Sect. 3.1; mad/model/auto_encoder.py of athms/mad-lab at 0f49a45: the
     last hidden state plus a sine-cosine code of the position goes through an MLP of two hidden
     layers.
-
-    Args:
-        vocab_size: Number of token ids.
-        **kwargs: As for :class:`worldmodel.models.text.TokenModel`.
     """
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:
@@ -51,14 +41,4 @@ class CompressionModel(TokenModel):
         return self(batch)[asked]
 
 
-def compression_model(data: Mapping[str, Any], **model: Any) -> GPTModel:
-    """Return an autoencoder with the vocabulary of the problem."""
-    return CompressionModel(ProblemData(**data).problem.vocab_size, **model)
-
-
-def load_compression(path: Path) -> GPTModel:
-    """Return the autoencoder of a checkpoint."""
-    return restored(CompressionModel, read_checkpoint(path), path)
-
-
-LEARNER = Learner(compression_model, ProblemData, load_compression)
+LEARNER = learner(CompressionModel)

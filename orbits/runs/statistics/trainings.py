@@ -15,11 +15,7 @@ MINIMUM_SEEDS = 3
 
 
 def over_seeds(values: Sequence[float]) -> Interval:
-    """Return the mean of trainings and its interval by Student's t, on their one test set.
-
-    Raises:
-        ValueError: There are fewer than :data:`MINIMUM_SEEDS` values.
-    """
+    """Return the mean of trainings and its interval by Student's t, on their one test set."""
     if len(values) < MINIMUM_SEEDS:
         raise ValueError(f"an interval over seeds needs at least {MINIMUM_SEEDS}: {len(values)}")
     from scipy.stats import t  # half a second that --help does not need
@@ -52,9 +48,6 @@ def over_seeds_and_groups(
 
     Returns:
         Of one training the bootstrap over groups.
-
-    Raises:
-        ValueError: ``sums`` has another shape, or there are two trainings.
     """
     table = np.asarray(sums, np.float64)
     if table.ndim != 3:

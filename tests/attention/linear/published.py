@@ -46,6 +46,13 @@ def short_convolution(layer, inputs):
     return torch.stack(rows)
 
 
+def turned(x, n):
+    """Rotate a vector of 4 channels, the pairs (0, 2) and (1, 3), by its position."""
+    angles = n * torch.tensor([1.0, 0.01], dtype=x.dtype)
+    pairs = torch.complex(x[:2], x[2:]) * torch.exp(1j * angles)
+    return torch.cat([pairs.real, pairs.imag])
+
+
 def with_gradients(found, leaves):
     """Return an output and a state, and the gradients of random sums of both."""
     generator = torch.Generator().manual_seed(1)

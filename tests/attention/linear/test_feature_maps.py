@@ -5,17 +5,10 @@ import torch
 
 from attention import linear
 from attention.linear.performer import orthogonal_normal
-from tests.attention.linear.published import built, check
+from tests.attention.linear.published import built, check, turned
 
 CASES = [(4, 2), *(pytest.param(*c, marks=pytest.mark.full) for c in ((1, 0), (33, 9)))]
 """New positions, and positions before them."""
-
-
-def turned(x, n):
-    """Rotate a vector of 4 channels, the pairs (0, 2) and (1, 3), by its position."""
-    angles = n * torch.tensor([1.0, 0.01], dtype=x.dtype)
-    pairs = torch.complex(x[:2], x[2:]) * torch.exp(1j * angles)
-    return torch.cat([pairs.real, pairs.imag])
 
 
 def published(weight):

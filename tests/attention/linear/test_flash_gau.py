@@ -5,16 +5,9 @@ import torch
 from torch.nn.functional import silu
 
 from attention import linear
-from tests.attention.linear.published import built, check, few_cases
+from tests.attention.linear.published import built, check, few_cases, turned
 
 STATE, SEGMENT = 4, 5
-
-
-def turned(x, n):
-    """Rotate a vector of 4 channels, the pairs (0, 2) and (1, 3), by its position."""
-    angles = n * torch.tensor([1.0, 0.01], dtype=x.dtype)
-    pairs = torch.complex(x[:2], x[2:]) * torch.exp(1j * angles)
-    return torch.cat([pairs.real, pairs.imag])
 
 
 def published(mixer, x):

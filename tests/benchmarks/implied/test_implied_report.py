@@ -14,7 +14,6 @@ TRUTH = {"power_1_5": -1.5, "newton": -2.0, "power_2_5": -2.5, "softened": -1.65
 IN_BINS = {"power_1_5": -1.48, "newton": -1.96, "power_2_5": -2.44, "softened": -1.53}
 NEAR, FAR = "exponent_near", "exponent_far"
 WORLDS = ("power_1_5", "newton", "softened")
-WORDS = {"power_1_5": "r^-1.5", "newton": "r^-2", "power_2_5": "r^-2.5", "softened": "softened"}
 
 
 def made(variant, arm, law, prompt, value, seed=None, **more):

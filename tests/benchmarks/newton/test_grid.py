@@ -305,14 +305,9 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--tflops", "0", "--dry-run"], "positive, got 0"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, capsys, arguments, message):
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, refusal, arguments, message):
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as refused:
-        main(["run", *arguments, "--out", str(out)])
-    assert refused.value.code == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert message in error
+    assert message in refusal(main, ["run", *arguments, "--out", str(out)])
     assert not out.exists()
 
 

@@ -84,15 +84,11 @@ def test_paper_is_the_published_recipe():
 @pytest.mark.parametrize("preset", ["gpu", "paper"])
 @pytest.mark.skipif(torch.cuda.device_count() > 0, reason="refused for want of CUDA devices")
 def test_a_preset_that_cannot_run_here_is_refused_before_any_work(
-    tmp_path, capsys, monkeypatch, preset
+    tmp_path, refusal, monkeypatch, preset
 ):
     monkeypatch.setattr(study, "run_cells", lambda *_: pytest.fail("it has begun to train"))
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as refused:
-        main(["run", "newton", "--preset", preset, "--out", str(out)])
-    assert refused.value.code == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
+    error = refusal(main, ["run", "newton", "--preset", preset, "--out", str(out)])
     assert f"needs {settings(preset).training.devices} CUDA device" in error
     assert "found 0" in error
     assert "--dry-run" in error

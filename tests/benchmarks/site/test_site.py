@@ -46,11 +46,10 @@ def test_nested_results_are_found_once_and_named_by_their_place(tmp_path):
         site.find([tmp_path / "a" / "rates" / "none"])
 
 
-def test_other_files_are_left_alone(tmp_path, capsys):
+def test_other_files_are_left_alone(tmp_path, refusal):
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(SystemExit):
-        main(["site", str(tmp_path), str(KEPT / "search_speed"), "--only"])
-    assert "other files" in capsys.readouterr().err
+    made = ["site", str(tmp_path), str(KEPT / "search_speed"), "--only"]
+    assert "other files" in refusal(main, made)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -139,11 +139,10 @@ def test_what_is_wrong_with_a_card_is_one_line(key, tmp_path, changes, words):
         submission.check_signature(submission.read(folder, exam), exam, exam.signature)
 
 
-def test_a_key_that_is_given_away_is_refused(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["questions", str(tmp_path / "asked"), "--key", str(tmp_path / "asked" / "key.json")])
-    assert "give away" in capsys.readouterr().err
-    assert not (tmp_path / "asked").exists()
+def test_a_key_that_is_given_away_is_refused(tmp_path, refusal):
+    out = tmp_path / "asked"
+    assert "give away" in refusal(main, ["questions", str(out), "--key", str(out / "key.json")])
+    assert not out.exists()
 
 
 def test_the_old_name_of_the_questions_names_the_new_one(tmp_path, refusal):

@@ -48,10 +48,6 @@ def coefficients(states: Array, values: Array, counts: npt.NDArray[np.bool_]) ->
 def by_component(true: Array, found: Array) -> dict[str, dict[str, Interval]]:
     """Compare coefficients of outputs with those of the targets, component by component.
 
-    Args:
-        true: Of the targets, [D, 6].
-        found: Of the outputs, [D, 6].
-
     Returns:
         For each of :data:`PARTS` ``slope``, that of the outputs' on the targets' coefficients
         through zero, and ``r2``, 1 - SSE / SST about zero: 1 and 1 for a model that carries the

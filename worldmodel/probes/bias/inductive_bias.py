@@ -33,7 +33,7 @@ from orbits.runs.cell import Cell, Outcome, Progress
 from orbits.runs.page import Picture
 from orbits.runs.result import Case, Result
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
-from worldmodel.probes.base import Pieces, Probe, device
+from worldmodel.probes.base import Pieces, Probe, device, without_states
 from worldmodel.probes.bias.components import TOGETHER, by_component, coefficients
 from worldmodel.probes.bias.figures import calibration, carried, state_bias_dots
 from worldmodel.probes.bias.histories import Array, Histories, histories
@@ -100,11 +100,7 @@ class InductiveBias(Probe):
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems, and labels of the same sequences."""
-        if checkpoint.leaks:
-            return checkpoint.leaks
-        if "force" not in checkpoint.protocol.populations:
-            return f"protocol {checkpoint.protocol.name!r} has no two-body states; take fixed"
-        return None
+        return without_states(checkpoint)
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
         """Return the datasets and the untrained twin's outputs on them."""
@@ -241,15 +237,7 @@ def untrained(architecture: Mapping[str, Any], seed: int) -> OrbitModel:
 def tuned(
     starts: Sequence[OrbitModel], systems: Histories, labels: Array, steps: int, pieces: Pieces
 ) -> Array:
-    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns.
-
-    Args:
-        starts: The models to start from.
-        systems: The sequences.
-        labels: Of each dataset, NaN where there is none, [D, N, K].
-        steps: Fine-tuning steps.
-        pieces: Where the outputs on each dataset are kept.
-    """
+    """Return outputs [D, M, K] after fine-tuning on each dataset; starts take turns."""
 
     def tune(number: int) -> dict[str, Array]:
         start = starts[number % len(starts)]

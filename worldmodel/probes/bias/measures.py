@@ -61,9 +61,6 @@ class Calibration:
     between the smallest and the largest oracle distance; a calibrated model has the oracle's mean
     in every bin, and the error is the mean absolute difference over the bins (the code's MAE; it
     once took the model's distances from the last dataset alone).
-
-    Args:
-        oracle: The oracle's outputs, one array of points per dataset, the same points in each.
     """
 
     def __init__(self, oracle: Sequence[Array]) -> None:
@@ -80,9 +77,6 @@ class Calibration:
 
     def of(self, outputs: Sequence[Array]) -> tuple[Interval, dict[str, list[float]]]:
         """Return a model's error [value, low, high] and its curve.
-
-        Args:
-            outputs: The model's, as the oracle's.
 
         Returns:
             The mean absolute error, and lists over the bins: ``oracle`` and ``model`` (mean

@@ -154,10 +154,6 @@ class WhiteNoiseModel(OrbitModel):
     Optimised as published: AdamW at a constant 6e-4 with betas 0.9 and 0.95, weight decay 0.1 on
     matrices. Their loader casts targets to integers and takes -1 for "no label"; here they are
     what they are.
-
-    Args:
-        start: The embedding and backbone to start from.
-        seed: Seed of the head.
     """
 
     def __init__(self, start: OrbitModel, seed: int) -> None:

@@ -15,7 +15,7 @@ from orbits.runs import artefact, folder
 from orbits.runs.figure import WIDTH, canvas, headline, label_level, save_figure
 from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.solar_system import PLANETS
 from worldmodel.probes.looks import Array, Looks, bars, interval, is_control, together, world_of
 
@@ -112,16 +112,12 @@ def angles(results: Sequence[Result], path: Path) -> Path:
     """Draw the angle to the Sun: a row per model and control, single planets as small dots."""
     shown = [result for result in results if result.case.variant != "towards the Sun"]
     looks = Looks(shown)
-    rows: dict[str, list[Result]] = {}
-    for result in sorted(shown, key=_order):
-        rows.setdefault(looks.name(result), []).append(result)
+    rows = grouped(sorted(shown, key=_order), looks.name)
     with canvas(WIDTH, 1.5 + 0.36 * len(rows)) as (figure, axis):
         headline(figure, "How far do fine-tuned force arrows miss the direction to the Sun?")
         for place, mine in enumerate(rows.values()):
             look = {**looks.style(mine[0]), "linestyle": "none"}
-            of_planet: dict[str, list[Result]] = {}
-            for result in mine:
-                of_planet.setdefault(result.case.setting["planet"], []).append(result)
+            of_planet = grouped(mine, lambda result: result.case.setting["planet"])
             for planet, each in of_planet.items():
                 span = np.array([together(each, "angle_deg")])
                 if planet == ALL:

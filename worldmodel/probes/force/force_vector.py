@@ -90,14 +90,7 @@ class SolarForces:
 
 
 def tuned_vectors(checkpoint: Checkpoint, steps: int, seed: int, arm: str) -> dict[str, Array]:
-    """Fine-tune on the labelled vectors and return those at every row, scaled, [8, T, 2].
-
-    Args:
-        checkpoint: The checkpoint.
-        steps: Fine-tuning steps.
-        seed: Seed of the head, of the drawn batches, and of an untrained model's weights.
-        arm: One of :data:`ARMS`.
-    """
+    """Fine-tune on the labelled vectors and return those at every row, scaled, [8, T, 2]."""
     # Heads on all checkpoints start alike, their untrained twins each from weights of its own.
     start = seed if arm == "pretrained" else checkpoint.control_seed(seed)
     lightning.seed_everything(start, verbose=False)

@@ -69,10 +69,6 @@ class HeldOut(Dataset):
 
     That is at the planet's rows of the second half, and at leaked labels wherever they are.
     Sequences are fresh from the data's ``n_test`` on: of these no label can have leaked.
-
-    Args:
-        data: The labelled data; its protocol says whether labels leak.
-        n: Number of test sequences, at most; ``n_test`` if that is less.
     """
 
     def __init__(self, data: OrbitData, n: int) -> None:
@@ -242,9 +238,6 @@ class VectorModel(ForceModel):
 
     The loss is the mean squared error of both components, in that scale. One batch holds all
     labelled sequences once; ``draws`` says how often each of them was drawn.
-
-    Args:
-        **kwargs: As for :class:`worldmodel.models.orbit.OrbitModel`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -270,10 +263,6 @@ class Draws(IterableDataset):
 
     A batch of 64 of eight sequences holds each eight times: this is that batch at an eighth of
     the cost.
-
-    Args:
-        batch: The sequences, each once.
-        seed: Seed of the draws.
     """
 
     def __init__(self, batch: dict[str, Tensor], seed: int) -> None:

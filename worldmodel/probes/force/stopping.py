@@ -19,12 +19,7 @@ CHECKS = 20
 
 
 def held_out(data: OrbitData, labels: int) -> dict[str, Tensor]:
-    """Take the last of the labelled sequences away from training and return them as a batch.
-
-    Args:
-        data: The labelled data, which then trains on the others alone.
-        labels: Their number.
-    """
+    """Take the last of the labelled sequences away from training and return them as a batch."""
     data.n_train = labels - max(1, labels // SHARE)
     return data.sequences("train", labels).__getitems__(list(range(data.n_train, labels)))
 

@@ -114,25 +114,14 @@ class Prompts:
 
 
 def own_prompts(protocol: Protocol, law: str, seed: int, n: int) -> Prompts:
-    """Return prompts of the world of a law, as it observes them.
-
-    Args:
-        protocol: What observes.
-        law: The law of the orbits.
-        seed: Seed of the data; the first test sequences are taken.
-        n: Sequences.
-    """
+    """Return prompts of the world of a law, as it observes them."""
     world = dataclasses.replace(protocol, law=law)
     systems = world.systems(seed, "test", np.arange(n))
     return Prompts(law, law, law, HeldOutSystems(world, systems), systems.dt_index)
 
 
 def shifted_prompts(protocol: Protocol, shift: str, seed: int, n: int) -> Prompts:
-    """Return prompts of a protocol's own law outside the training box.
-
-    Raises:
-        ValueError: The law does not bind such orbits.
-    """
+    """Return prompts of a protocol's own law outside the training box."""
     shifted = dataclasses.replace(protocol, shift=shifts.get(shift))
     systems = shifted.systems(seed, "test", np.arange(n), "force")
     law, test = protocol.law, HeldOutSystems(shifted, systems)
@@ -140,14 +129,7 @@ def shifted_prompts(protocol: Protocol, shift: str, seed: int, n: int) -> Prompt
 
 
 def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) -> Iterator[Prompts]:
-    """Yield the prompts of all worlds: as observed, at others' time steps, and shifted.
-
-    Args:
-        protocol: The world of the training, which is shifted.
-        others: Further laws of prompts.
-        seed: Seed of the data; the first test sequences are taken.
-        n: Sequences of each world.
-    """
+    """Yield the prompts of all worlds: as observed, at others' time steps, and shifted."""
     names = tuple(dict.fromkeys((*WORLDS, *others)))
     own = {name: own_prompts(protocol, name, seed, n) for name in names}
     yield from own.values()

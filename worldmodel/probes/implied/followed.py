@@ -14,10 +14,6 @@ def followed(found: Mapping[str, float], truth: Mapping[str, float]) -> float | 
 
     0 imposes one law on every prompt, 1 goes on by each prompt's.
 
-    Args:
-        found: Exponents of continuations, by the law of the prompt.
-        truth: Those of the truth in bins.
-
     Returns:
         None with fewer than two prompts of pure powers of the distance, between which there is no
         slope. Prompts of other laws do not count.

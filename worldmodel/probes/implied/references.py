@@ -62,12 +62,7 @@ def cubic(test: HeldOutSystems) -> Array:
 
 
 def next_points(test: HeldOutSystems, fitted: HeldOutSystems) -> Iterator[Named]:
-    """Yield next places after what was observed before, of systems of the training world.
-
-    Args:
-        test: The systems.
-        fitted: The first of them, whose orbits are fitted.
-    """
+    """Yield next places after what was observed before, of systems of the training world."""
     yield FIT, "ceiling", fitted_next(fitted)
     yield CUBIC, "control", _cubic(test.observed, None)
     if refusal(test.protocol) is None:

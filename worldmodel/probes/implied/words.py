@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from orbits import laws, shifts
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 from worldmodel.controls.names import IN_BINS, TABLE
 from worldmodel.probes.implied.followed import followed
@@ -65,10 +65,7 @@ def is_own(result: Result) -> bool:
 
 def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Return results by the law of their prompts."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(result.case.setting["prompt"], []).append(result)
-    return found
+    return grouped(results, lambda result: result.case.setting["prompt"])
 
 
 def together(results: Sequence[Result], metric: str = EXPONENT) -> Interval:

@@ -87,11 +87,6 @@ def arms(model: NextTokenModel, n_prompt: int) -> Iterator[tuple[str, str]]:
 def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Outcome]:
     """Return what a model goes on by: shown each partner, and given its residual.
 
-    Args:
-        model: The model.
-        pair: The pairs.
-        only: Names of rows that are exchanged; none for all.
-
     Returns:
         Outcomes whose settings have what was exchanged; metrics are those of :class:`Change`.
     """
@@ -118,13 +113,7 @@ def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Ou
 
 
 def whole(pair: Pairs, answer: Ask, change: Change | None = None) -> list[Outcome]:
-    """Return what goes on as it is, and what it does when it is shown each partner itself.
-
-    Args:
-        pair: The pairs.
-        answer: What continues prompts: a model, a control, or the truth.
-        change: Of the same pairs; made where it is not given.
-    """
+    """Return what goes on as it is, and what it does when it is shown each partner itself."""
     change = Change(pair) if change is None else change
     before = answer(pair.own)
     shown = {OTHER_LAW: answer(pair.other), SAME_LAW: answer(pair.heavier)}
@@ -147,14 +136,7 @@ class Change:
     def outcomes(
         self, stage: str, rows: str, before: Array, after: Mapping[str, Array]
     ) -> list[Outcome]:
-        """Return an outcome for each donor, from what it makes of a continuation.
-
-        Args:
-            stage: Where it was put in.
-            rows: At which rows.
-            before: Rows as they are continued without it, [N, T, 2] in AU.
-            after: The same after each exchange, by donor.
-        """
+        """Return an outcome for each donor, from what it makes of a continuation."""
         made = []
         for donor, found in after.items():
             beside = after[SAME_LAW] if donor == OTHER_LAW else None
@@ -166,11 +148,6 @@ class Change:
         self, before: Array, after: Array, beside: Array | None = None
     ) -> dict[str, Interval]:
         """Return how a continuation changes, in units of the world's own change.
-
-        Args:
-            before: Rows as they are continued, [N, T, 2] in AU.
-            after: The same after an exchange.
-            beside: The same after an exchange that changes no law.
 
         Returns:
             ``share_path``, the slope of the change of planet - star over :data:`AHEAD` steps

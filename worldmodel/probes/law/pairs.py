@@ -55,16 +55,6 @@ def pairs(protocol: Protocol, law: str, other: str, seed: int, n: int) -> Pairs:
     A system is left out if one of its two partners is not bound, turns nearer or farther than any
     system of the law does, is observed more or less often per turn of the angle than all of them
     are, or has masses beyond theirs.
-
-    Args:
-        protocol: What observes.
-        law: The law of the systems: a power of the distance times m1 m2.
-        other: Another such law.
-        seed: Seed of the data.
-        n: Systems to choose from.
-
-    Raises:
-        ValueError: Fewer than :data:`LEAST` systems have pairs.
     """
     there = dataclasses.replace(protocol, law=law)
     world = there.systems(seed, "test", np.arange(n))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.implied.words import together
@@ -55,10 +55,7 @@ def is_past(result: Result) -> bool:
 
 def _by_law(results: Sequence[Result]) -> dict[str, list[Result]]:
     """Return results by the law of the past."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(str(own_setting(result)["law"]), []).append(result)
-    return found
+    return grouped(results, lambda result: str(own_setting(result)["law"]))
 
 
 def of_model(name: str, results: Sequence[Result]) -> list[str]:
@@ -79,12 +76,10 @@ def of_model(name: str, results: Sequence[Result]) -> list[str]:
 
 def _of(results: Sequence[Result], stage: str, rows: str) -> dict[str, list[Result]]:
     """Return the results of a place by donor."""
-    found: dict[str, list[Result]] = {}
-    for result in results:
-        setting = own_setting(result)
-        if (setting["after"], setting["rows"]) == (stage, rows):
-            found.setdefault(setting["donor"], []).append(result)
-    return found
+    there = [
+        x for x in results if (own_setting(x)["after"], own_setting(x)["rows"]) == (stage, rows)
+    ]
+    return grouped(there, lambda result: own_setting(result)["donor"])
 
 
 def _shares(found: dict[str, list[Result]]) -> str:

@@ -200,10 +200,6 @@ class _Tally:
 
         Where the truth itself, once it is in bins, agrees with the true change less than no change
         at all, nothing can be measured: the oracle's outcomes alone remain and say so.
-
-        Args:
-            own: Name of the model, whose outcomes name the files.
-            files: Files by role.
         """
         outcomes: list[Outcome] = []
         for (name, changed, of), table in self.sums.items():

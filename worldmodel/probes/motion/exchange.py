@@ -133,15 +133,7 @@ def _asked(
     arms: Sequence[tuple[str, str]],
     changed: HeldOutSystems,
 ) -> Answers:
-    """Return a model's predictions on the factual world after each exchange.
-
-    Args:
-        model: The model.
-        quantity: What it predicts.
-        factual: The world that it reads.
-        arms: Rows and donors of the exchanges.
-        changed: The world of the other mass.
-    """
+    """Return a model's predictions on the factual world after each exchange."""
     generator = torch.Generator().manual_seed(0)
     parts: dict[Exchange, list[Predictions]] = {}
     for rows in batches(factual):

@@ -76,9 +76,6 @@ class HeldOutSystems:
     def errors(self, points: Array) -> dict[str, Array]:
         """Return the distance in AU of each predicted row from the truth, NaN elsewhere.
 
-        Args:
-            points: Predicted places in AU, [N, T, 2].
-
         Returns:
             ``planet`` and ``star``, each [N, T].
         """
@@ -114,10 +111,6 @@ def seen_by(model: Any, batch: Mapping[str, npt.NDArray]) -> tuple[Any, Seen]:
 
 def next_points(model: Any, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
     """Return a model's predictions of each row from the true rows before it.
-
-    Args:
-        model: A GPT or a model from outside.
-        batch: An observation.
 
     Returns:
         ``nll`` float32 [B, T], nats of the row's two bins together
@@ -157,13 +150,7 @@ def rolled_out(
 def continued(
     model: Any, test: HeldOutSystems, batch: Mapping[str, npt.NDArray] | None = None
 ) -> Array:
-    """Return prompts and a model's likeliest continuations of all sequences, [N, T, 2] in AU.
-
-    Args:
-        model: The model.
-        test: The systems.
-        batch: Their rows, if others than theirs are shown.
-    """
+    """Return prompts and a model's likeliest continuations of all sequences, [N, T, 2] in AU."""
     shown = test.batch if batch is None else batch
     parts = [
         rolled_out(model, {k: v[rows] for k, v in shown.items()}, test.n_prompt)
@@ -190,10 +177,6 @@ def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Arra
     """Return where the orbit that fits the points before each one best puts it, [N, T, 2].
 
     The ceiling of next points, for systems of one planet; the observed points in the prompt.
-
-    Args:
-        test: The observed systems.
-        population: As for :func:`orbits.ceiling.fit`.
     """
     points = test.observed.copy()
     for row in range(test.n_prompt, points.shape[1]):

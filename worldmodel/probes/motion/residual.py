@@ -45,11 +45,6 @@ def donors(
 ) -> dict[str, dict[str, Tensor]]:
     """Return what is put in after each stage, each [B, T, width].
 
-    Args:
-        model: The model.
-        batches: Its inputs: ``own``, and those of the donors ``CHANGED`` and ``OTHER``.
-        generator: What random directions are drawn from.
-
     Returns:
         Tensors by stage and donor.
     """

@@ -17,14 +17,7 @@ from orbits.runs.statistics import Interval, bootstrap
 
 
 def sums(predicted: Array, own: Array, place: Array, mass: Array) -> Array:
-    """Return sums of products over each sequence, [N, 11], of changes [N, ...].
-
-    Args:
-        predicted: Of the output after the exchange.
-        own: Of the output when the model is shown the other system itself.
-        place: Part of the true change.
-        mass: The other part.
-    """
+    """Return sums of products over each sequence, [N, 11], of changes [N, ...]."""
     true = place + mass
     products = (
         (predicted - true) ** 2,

@@ -109,11 +109,6 @@ class Rollout(Probe):
 def next_point(model: OrbitModel, protocol: Protocol, world: Systems) -> dict[str, Interval]:
     """Return how well a model predicts the next points of systems, each [value, low, high].
 
-    Args:
-        model: A model of next points.
-        protocol: What observes the systems.
-        world: The systems, N. The second half of each sequence is predicted.
-
     Returns:
         ``nll``, nats of a row's two bins together; ``planet_error`` and ``star_error``, AU, of the
         mean of the predicted distribution, with ``_mode`` of its likeliest bins. Means over rows,

@@ -9,17 +9,10 @@ from torch.nn.functional import rms_norm, silu
 
 from attention import linear
 from attention.linear.fast_weights._memory import Rates, chunked, coefficients, recurrent
-from tests.attention.linear.published import check, few_cases
+from tests.attention.linear.published import check, few_cases, turned
 from worldmodel.models.backbone import GPT
 
 SEGMENT, PERSISTENT = 5, 3
-
-
-def turned(x, n):
-    """Rotate a vector of 4 channels, the pairs (0, 2) and (1, 3), by its position."""
-    angles = n * torch.tensor([1.0, 0.01], dtype=x.dtype)
-    pairs = torch.complex(x[:2], x[2:]) * torch.exp(1j * angles)
-    return torch.cat([pairs.real, pairs.imag])
 
 
 def unit(x):
