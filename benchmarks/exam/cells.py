@@ -74,8 +74,6 @@ def examine(
 def _check(models: list[OutsideModel]) -> None:
     first, names = models[0], set[tuple[str, int]]()
     for model in models:
-        if not model.can("force"):
-            raise ValueError(f"{model.path}: {model.own_name} has no force; add the method")
         if model.protocol != first.protocol:
             raise ValueError(
                 f"{first.path} and {model.path} are of different worlds, which never share a "

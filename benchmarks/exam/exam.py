@@ -24,6 +24,7 @@ from orbits.runs.study import Study
 from worldmodel.controls.baselines import BASELINES
 from worldmodel.outside import Source, tried
 from worldmodel.probes.probe import Subject, subject
+from worldmodel.world_model import can
 
 EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
 
@@ -72,7 +73,9 @@ class ExamStudy(Study):
     def check(self, settings: ExamSettings) -> None:
         """Refuse models and names that cannot be, before torch is imported."""
         for each in subjects(settings):
-            tried(Source(each.path, each.model or ""))
+            model = tried(Source(each.path, each.model or ""))
+            if not can(model, "force"):
+                raise ValueError(f"{each.path}: {model.own_name} has no force; add the method")
         if settings.law is not None:
             laws.get(settings.law)
         for name in settings.baselines:

@@ -111,19 +111,23 @@ def _names(sentence: str, subject: str) -> bool:
 def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
     """Return a table with at most ``most`` columns; what is left out is named in its caption.
 
-    Columns that say the same in every row go first, into the caption; then those that a terminal
-    leaves out too; then the last ones.
+    Names that are the same in every row go into the caption, if others tell the rows apart. Where
+    that is not enough the other columns that say the same in every row follow; then those go that
+    a terminal leaves out too; then the last ones.
     """
     places = list(range(len(table.columns)))
-    if len(places) <= most:
-        return table
     alike = {
         place
         for place in places
         if len(table.rows) > 1
         and len({(row[place].text, row[place].detail) for row in table.rows}) == 1
     }
+    names = {place for place in places if all(row[place].kind == "name" for row in table.rows)}
+    if len(places) - len(alike & names) <= most:
+        alike &= names if names - alike else set()
     kept = [place for place in places if place not in alike]
+    if len(kept) == len(places) <= most:
+        return table
     narrow = [place for place in kept if not table.columns[place].wide]
     chosen = (kept if len(kept) <= most else narrow)[:most]
     everywhere = [

@@ -45,6 +45,14 @@ from symreg.engines import powerlaw
 
 ENGINE = replace(powerlaw.ENGINE, name="mine")
 """
+STILL = """
+class Still:
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        return places
+"""
 FILES = {"law": LAW, "attention": ATTENTION, "corpus": CORPUS, "engine": ENGINE}
 
 
@@ -84,6 +92,13 @@ def test_a_catalogue_lists_what_a_file_adds(stranger, line, name):
 def test_a_corpus_is_known_by_name(stranger):
     line = "shards --corpus leters --out shards --plugin my_corpus.py"
     assert "did you mean letters" in stranger(line, 2)
+
+
+def test_a_model_without_a_force_takes_no_exam(stranger):
+    (stranger.folder / "still.py").write_text(STILL, "utf-8")
+    said = stranger("bench run exam --model still.py:Still --out examined", 2)
+    assert said.endswith("still.py: Still has no force; add the method\n")
+    assert not (stranger.folder / "examined").exists()
 
 
 def test_a_file_that_fails_takes_nothing_else_down(stranger):

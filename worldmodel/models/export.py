@@ -185,6 +185,9 @@ def read_export(folder: str | Path) -> dict[str, Any]:
         weights = load(saved)
     except SafetensorError as error:
         raise ValueError(f"{folder / WEIGHTS}: {error}") from None
+    for name, values in weights.items():
+        if not torch.isfinite(values).all():
+            raise ValueError(f"{folder / WEIGHTS}: {name} is not finite; train the model again")
     return {
         "hyper_parameters": config["settings"],
         "datamodule_hyper_parameters": _data(config["provenance"]),

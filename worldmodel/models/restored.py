@@ -28,6 +28,8 @@ def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path
         model.load_state_dict(checkpoint["state_dict"])
     except (TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, LookupError) as e:
         reason = " ".join(str(e).split()) or type(e).__name__
+        if reason.startswith("unknown attention"):  # the settings name it, no flag of the user
+            reason += "; if a plug-in defines it, add its --plugin"
         raise ValueError(f"{path}: not a checkpoint of a {kind.__name__}: {reason}") from None
     return model
 

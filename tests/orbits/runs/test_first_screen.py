@@ -9,7 +9,7 @@ from orbits.runs.first_screen import (
     shortened,
 )
 from orbits.runs.page import Picture, Report, Section
-from orbits.runs.table import Column, Table, Value
+from orbits.runs.table import Column, Table, Value, number
 
 
 def table(columns, rows=2, title="T", **more):
@@ -54,6 +54,19 @@ def test_columns_that_are_alike_go_into_the_caption_before_any_other_goes():
     assert shown.rows[1] == body[1][2:9]
     assert shown.caption == "In every row here: seeds 3. The other columns are below."
     assert narrowed(table(7, rows=1)) == table(7, rows=1)
+
+
+def test_a_name_that_all_rows_have_goes_into_the_caption_if_others_tell_rows_apart():
+    heads = [Column("model"), Column("mode"), Column("ms")]
+    body = [
+        [Value(f"m{row}", kind="name"), Value("training", kind="name"), number(1)]
+        for row in range(2)
+    ]
+    shown = narrowed(Table("T", heads, body))
+    assert [x.heading for x in shown.columns] == ["model", "ms"], "a number stays"
+    assert shown.caption == "In every row here: mode training."
+    alone = Table("T", heads[1:], [row[1:] for row in body])
+    assert narrowed(alone) == alone
 
 
 def models(*names, **more):

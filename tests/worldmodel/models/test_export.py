@@ -6,6 +6,8 @@ import json
 import pytest
 import torch
 import yaml
+from safetensors.torch import load
+from safetensors.torch import save as saved
 
 from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
@@ -159,6 +161,12 @@ def signed(folder, weights):
     (folder / CONFIG).write_text(json.dumps(config))
 
 
+def without_a_number(folder):
+    weights = load((folder / WEIGHTS).read_bytes())
+    weights[min(weights)].view(-1)[0] = float("nan")
+    signed(folder, saved(weights))
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -170,6 +178,8 @@ def signed(folder, weights):
         (lambda f: (f / CONFIG).write_text("[" * 10**5), "not the settings"),
         (lambda f: (f / WEIGHTS).write_bytes(b"nothing"), "model.safetensors: damaged"),
         (lambda f: signed(f, b"nothing"), "model.safetensors"),
+        (without_a_number, "is not finite"),
+        (lambda f: edited(f, attention="theirs"), "if a plug-in defines it, add its --plugin"),
         (lambda f: edited(f, n_layer=2), "n_layer is 2, its weights are of 1 blocks"),
         (lambda f: edited(f, head_dim=16), "has shape"),
         (without_attention, "settings name no attention"),
