@@ -33,8 +33,8 @@ from worldmodel.probes.quantities import READ_OUTS
 from worldmodel.probes.read_out import hidden_states, read, recent_name, recent_places
 from worldmodel.probes.settings import Settings
 
-RECENT = 8
-"""Rows whose exact places are read as a control: four steps of both bodies."""
+RECENT = 24
+"""Rows whose exact places are read as a control: twelve steps of both bodies."""
 NO_LAYER = "-"
 LAYERLESS = (NO_LAYER, recent_name(RECENT))
 FLAT = {"ceiling": ":", "control": "--"}

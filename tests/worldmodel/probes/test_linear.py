@@ -127,7 +127,7 @@ def test_results_controls_and_figure(path, tmp_path):
         ("softmax", "pretrained"),
         ("softmax", "untrained"),
         ("shuffled labels, softmax", "control"),
-        ("last 8 places", "control"),
+        ("last 24 places", "control"),
         ("best observer", "ceiling"),
     ]
     assert set(results[-1].metrics) == {"r2_log_m1", "r2_log_m2", "r2_log_force"}
