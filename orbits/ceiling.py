@@ -137,8 +137,7 @@ def fit(
     # The population's own spread is the only prior; it matters where a mass is invisible.
     prior = typical.mean(axis=0), typical.var(axis=0) / noise
     if start is not None:  # a like law need not bind the orbit that another one's fit ended at
-        bound = np.isfinite(seen.observe(start)[0]).all(axis=(1, 2))
-        theta = np.where(bound[:, None], start, theta)
+        theta = np.where(np.isfinite(seen.observe(start)[0][:, 0, :1]), start, theta)
     theta, converged = _minimum(seen, observed, theta, *prior, noise, iterations)
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T

@@ -189,7 +189,7 @@ def _shape(a: npt.ArrayLike, e: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayL
 
 
 def _expand(
-    law: Law, a: Array, e: Array, m1: Array, m2: Array, refuse: bool = True
+    law: Law, a: Array, e: Array, m1: Array, m2: Array, *, refuse: bool = True
 ) -> list[tuple[Rows, Series]]:
     """Return (rows, their series) for each number of nodes; refuse or leave out unbound orbits."""
     left = np.arange(len(a))
