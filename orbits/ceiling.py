@@ -136,7 +136,8 @@ def fit(
     noise = protocol.tokens.width**2 / 12
     # The population's own spread is the only prior; it matters where a mass is invisible.
     prior = typical.mean(axis=0), typical.var(axis=0) / noise
-    theta = theta if start is None else start
+    if start is not None:  # a like law need not bind the orbit that another one's fit ended at
+        theta = np.where(np.isfinite(seen.observe(start)[0][:, 0, :1]), start, theta)
     theta, converged = _minimum(seen, observed, theta, *prior, noise, iterations)
     points, relative = whole.observe(theta)
     m1, m2 = np.exp(theta[:, :2]).T
@@ -172,8 +173,9 @@ def _minimum(
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Return the parameters [N, 8] that fit best, and whether they are at a minimum [N].
 
-    A step that would raise the cost is not taken and is damped ten times more (Marquardt 1963);
-    undamped, the method is Gauss and Newton's. Variances are in units of the noise.
+    A step that would raise the cost, or leave the bound orbits, is not taken and is damped ten
+    times more (Marquardt 1963); undamped, the method is Gauss and Newton's. Variances are in units
+    of the noise.
     """
     theta, damping = theta.copy(), np.zeros(len(theta))
     converged = np.zeros(len(theta), np.bool_)
@@ -246,14 +248,19 @@ class _Orbits:
         )
 
     def observe(self, theta: Array) -> tuple[Array, Array]:
-        """Return the observed points [N, n_points, 2] and planet - star [N, steps, 2]."""
+        """Return the observed points [N, n_points, 2] and planet - star [N, steps, 2].
+
+        Orbits that the law does not bind are NaN; so are those of a size at which it has no stable
+        circular orbit, where parameters have no meaning.
+        """
         m1, m2, a = np.exp(theta[:, :3]).T
         anomaly = np.arctan2(theta[:, 4], theta[:, 3])
         anomaly = self.anomaly + (anomaly - self.anomaly + PI) % TURN - PI
         periapsis = theta[:, 5] - _advance(self.law, a, m1, m2) * anomaly
         eccentricity = np.hypot(theta[:, 3], theta[:, 4])
-        orbits = Elements(a, eccentricity, periapsis, anomaly, m1, m2)
-        relative, _ = motion.relative_orbit(self.law.name, orbits, self.times)
+        orbits = Elements(a, eccentricity, np.nan_to_num(periapsis), anomaly, m1, m2)
+        relative, _ = motion.relative_orbit(self.law.name, orbits, self.times, refuse=False)
+        relative[np.isnan(periapsis)] = np.nan
         planet = (m2 / (m1 + m2))[:, None, None] * relative
         both = np.stack([planet, planet - relative], axis=2) + theta[:, None, None, 6:8]
         points = both.reshape(len(theta), -1, 2)[:, : self.n_points]
@@ -266,13 +273,16 @@ class _Orbits:
     def jacobian(self, theta: Array, step: float = 1e-6) -> Array:
         """Return the derivatives of the points by the parameters, [N, 2 n_points, parameters]."""
         columns = []
+        points, _ = self.observe(theta)
         for k in range(5):
             shift = np.zeros(theta.shape[1])
             shift[k] = step
             above, _ = self.observe(_inside(theta + shift))
             below, _ = self.observe(_inside(theta - shift))
-            columns.append((above - below) / (2 * step))
-        points, _ = self.observe(theta)
+            # Beside the last bound orbit there is a difference to one side alone, or to none.
+            above = np.where(np.isnan(above), 2 * points - below, above)
+            below = np.where(np.isnan(below), 2 * points - above, below)
+            columns.append(np.nan_to_num((above - below) / (2 * step)))
         x, y = np.moveaxis(points - theta[:, None, 6:8], -1, 0)
         columns.append(np.stack([-y, x], axis=-1))  # the angle turns all points about the centre
         columns += [np.broadcast_to(axis, points.shape) for axis in np.eye(2)]
@@ -283,9 +293,10 @@ def _advance(law: laws.Law, a: Array, m1: Array, m2: Array) -> Array:
     """Return the turns of the angle per radial turn of a nearly circular orbit, [N].
 
     The distance swings sqrt(3 + d ln F / d ln r) times per turn (Binney & Tremaine 2008, Galactic
-    Dynamics, equation 3.80).
+    Dynamics, equation 3.80); NaN where no such orbit is stable.
     """
-    return 1 / np.sqrt(3 + a * law.slope(a, m1, m2) / law.magnitude(a, m1, m2))
+    square = 3 + a * law.slope(a, m1, m2) / law.magnitude(a, m1, m2)
+    return 1 / np.sqrt(np.where(square > 0, square, np.nan))
 
 
 def _turning_alike(true: laws.Law, other: laws.Law, world: Systems, middle: Array) -> Systems:

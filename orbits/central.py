@@ -73,13 +73,16 @@ class Series:
     angle: Array
 
 
-def relative_orbit(law: Law, orbits: Elements, times: npt.ArrayLike) -> tuple[Array, Array]:
+def relative_orbit(
+    law: Law, orbits: Elements, times: npt.ArrayLike, refuse: bool = True
+) -> tuple[Array, Array]:
     """Return the planet's motion relative to its star; prograde.
 
     Args:
         law: The force law.
         orbits: N orbits.
         times: Times in years, shape [N, T].
+        refuse: Whether an orbit that is not bound is an error; else it is all NaN.
 
     Returns:
         Position in AU and velocity in AU / year, each of shape [N, T, 2]. An orbit's bytes do
@@ -97,8 +100,8 @@ def relative_orbit(law: Law, orbits: Elements, times: npt.ArrayLike) -> tuple[Ar
         for name in ("periapsis", "mean_anomaly")
     )
     times = output_times(times, n)
-    position, velocity = np.empty((2, *times.shape, 2))
-    for rows, series in _expand(law, *shape):
+    position, velocity = np.full((2, *times.shape, 2), np.nan)
+    for rows, series in _expand(law, *shape, refuse=refuse):
         position[rows], velocity[rows] = evaluate(
             times[rows],
             phase[rows],
@@ -175,8 +178,10 @@ def _shape(a: npt.ArrayLike, e: npt.ArrayLike, m1: npt.ArrayLike, m2: npt.ArrayL
     return [np.ascontiguousarray(x) for x in np.broadcast_arrays(*np.atleast_1d(*checked))]
 
 
-def _expand(law: Law, a: Array, e: Array, m1: Array, m2: Array) -> list[tuple[Rows, Series]]:
-    """Return (rows, their series) for each number of nodes; refuse an unbound orbit."""
+def _expand(
+    law: Law, a: Array, e: Array, m1: Array, m2: Array, *, refuse: bool = True
+) -> list[tuple[Rows, Series]]:
+    """Return (rows, their series) for each number of nodes; refuse or leave out unbound orbits."""
     left = np.arange(len(a))
     found = []
     for n_nodes in NODES:
@@ -188,7 +193,7 @@ def _expand(law: Law, a: Array, e: Array, m1: Array, m2: Array) -> list[tuple[Ro
         chosen = Series(**{k: np.ascontiguousarray(v[done]) for k, v in vars(series).items()})
         found.append((left[done], chosen))
         left = left[~done]
-    if left.size:
+    if left.size and refuse:
         i = left[0]
         raise ValueError(
             f"law {law.name!r} does not bind trajectory {i}: no stable orbit that "

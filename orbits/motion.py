@@ -17,17 +17,20 @@ from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 NEWTON = "newton"
 
 
-def relative_orbit(law: str, orbits: Elements, times: npt.ArrayLike) -> tuple[Array, Array]:
+def relative_orbit(
+    law: str, orbits: Elements, times: npt.ArrayLike, refuse: bool = True
+) -> tuple[Array, Array]:
     """Return position [N, T, 2] (AU) and velocity (AU / year) of the planet relative to its star.
 
     Args:
         law: Its name.
         orbits: N orbits.
         times: Times in years, [N, T].
+        refuse: Whether an orbit that is not bound is an error; else it is all NaN.
     """
     if law == NEWTON:
         return kepler.relative_orbit(*orbits[:4], np.add(orbits.m1, orbits.m2), times)
-    return central.relative_orbit(laws.get(law), orbits, times)
+    return central.relative_orbit(laws.get(law), orbits, times, refuse)
 
 
 def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2: Array) -> Array:

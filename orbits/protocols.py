@@ -12,6 +12,7 @@ fixed          The same distributions without the defects: independent draws of 
 identifiable   Binaries whose two masses can be read from what is observed.
 free_step      The same binaries with a time step that is drawn apart from the period.
 neutral_step   The same binaries with a time step that does not tell the law.
+without_corner The same binaries without those in a corner of the box: eccentric and heavy.
 nbody          Hill-stable systems whose planets pull on each other; no labels.
 drag, changing_g, hidden_body, kinds
                The binaries of ``identifiable``, moved by more than their attraction
@@ -59,6 +60,7 @@ _SAMPLERS: dict[str, Callable[..., Systems]] = {
     "identifiable": systems.identifiable,
     "free_step": systems.free_step,
     "neutral_step": systems.neutral_step,
+    "without_corner": systems.without_corner,
     "exoplanets": systems.exoplanets,
     "published": paper.published,
     "hill_stable": _hill_stable,
@@ -72,8 +74,7 @@ class Protocol:
 
     Attributes:
         name: The name used in configs and result rows.
-        sampler: identifiable, free_step, neutral_step, exoplanets, published, hill_stable or
-            disturbed.
+        sampler: What draws its systems, a key of ``_SAMPLERS``.
         max_planets: Most planets of a system in the population ``pretrain``.
         n_points: Observed points per sequence, after the time-step row.
         low: Left edge of the box in AU.
@@ -305,7 +306,6 @@ class Protocol:
         return sampler(seed, stream, indices, self.dts, max_planets, self.law)
 
 
-_WEEK, _HALF_YEAR = 7 * 0.0027, 180 * 0.0027
 _EXOPLANETS = Protocol(
     name="fixed",
     sampler="exoplanets",
@@ -314,7 +314,7 @@ _EXOPLANETS = Protocol(
     low=-50.0,
     high=50.0,
     n_bins=7000,
-    dts=(_WEEK, _HALF_YEAR),
+    dts=(7 * 0.0027, 180 * 0.0027),  # a week, half a year
 )
 
 _BINARIES = Protocol(
@@ -367,6 +367,7 @@ _CATALOGUE = {
                 "kinds": Disturbance(couplings=(1.0, 0.5, 0.5, 2.0)),
             }.items()
         ),
+        dataclasses.replace(_BINARIES, name="without_corner", sampler="without_corner"),
     )
 }
 OVERRIDES = ("n_points", "n_bins", "target", "law", "label_leak", "shift")

@@ -39,6 +39,7 @@ def _drawn(seed: int, stream: int, indices: npt.ArrayLike) -> Array:
 _SAMPLERS: dict[str, tuple[Callable[..., Systems], Callable[..., Array]]] = {
     "identifiable": (systems.identifiable, _twelve),
     "free_step": (systems.free_step, _drawn),
+    "without_corner": (systems.without_corner, _twelve),
 }
 
 

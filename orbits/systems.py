@@ -28,6 +28,8 @@ STAR_MASS_LOGNORMAL = (0.20045013044608198, -0.6793606241621234, 1.6271508907813
 SAMPLES_PER_ORBIT = 4
 """An orbit observed more rarely than this is aliased: its direction and shape become ambiguous."""
 
+CORNER = {"planet_mass": 0.4, "eccentricity": 0.4}
+"""What :func:`without_corner` has no system above, of both at once."""
 POINTS_PER_TURN = 12.0
 """How often :func:`identifiable` samples an orbit at least."""
 
@@ -208,6 +210,39 @@ def neutral_step(
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
     return _binaries(u, POINTS_PER_TURN, dts, law, motion.angular_period)
+
+
+def without_corner(
+    seed: int,
+    stream: int,
+    indices: npt.ArrayLike,
+    dts: tuple[float, ...],
+    max_planets: int = 1,
+    law: str = motion.NEWTON,
+) -> Systems:
+    """Sample the binaries of :func:`identifiable` that are not in a corner of their box.
+
+    Those above both values of :data:`CORNER`, one in seven, have masses, axis and eccentricity
+    drawn again, with draws of their own, until they are outside: a large eccentricity and a heavy
+    planet are each met, and never together. All others keep their bits.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
+    """
+    index = np.asarray(indices).reshape(-1)
+    u, end = np.ascontiguousarray(uniforms(seed, stream, index, 8).T), 8
+    left = np.flatnonzero(_is_in_corner(u))
+    while left.size:
+        end += 4
+        u[:4, left] = uniforms(seed, stream, index[left], end)[:, end - 4 :].T
+        left = left[_is_in_corner(u[:, left])]
+    return _binaries(u, POINTS_PER_TURN, dts, law)
+
+
+def _is_in_corner(u: Array) -> npt.NDArray[np.bool_]:
+    """Tell which draws [4 or more, N] are of a system in the corner, [N]."""
+    planet, _, _, eccentricity = binary(u[0], u[1], u[2], u[3])
+    return (planet > CORNER["planet_mass"]) & (eccentricity > CORNER["eccentricity"])
 
 
 def coarsest_step(

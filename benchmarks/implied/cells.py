@@ -11,7 +11,7 @@ import lightning
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.implied.names import BELIEVER, FITTED, MIDDLE
+from benchmarks.implied.names import FITTED, MIDDLE
 from benchmarks.training import trained
 from orbits import protocols
 from orbits.arithmetic import Array
@@ -20,6 +20,7 @@ from orbits.implied.within import within
 from orbits.runs import artefact
 from orbits.runs.cell import Outcome, Progress
 from orbits.runs.statistics import Interval
+from worldmodel.controls.names import BELIEVER
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompts

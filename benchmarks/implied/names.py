@@ -1,6 +1,5 @@
-"""A name and two sizes that cells and reports share; they need no torch."""
+"""Two sizes that cells and reports share; they need no torch."""
 
-BELIEVER = "orbit fit by the training's law"
 FITTED = 150
 """Sequences at most to which orbits of another law are fitted, which takes long."""
 MIDDLE = 1.0

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.implied import pairs
-from benchmarks.implied.names import BELIEVER, FITTED, MIDDLE
+from benchmarks.implied.names import FITTED, MIDDLE
 from benchmarks.implied.scores import MODEL, TWIN, Row, bins, laws_of, places, rows
 from orbits import laws
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds, seed_table
+from worldmodel.controls.names import BELIEVER
 from worldmodel.probes.implied.names import in_words
 
 MATRIX = "By which power of the distance orbits go on"

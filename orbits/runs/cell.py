@@ -101,7 +101,7 @@ class Cell:
         inputs: Files and folders of files that it reads, by parameter; their contents are part of
             the address, where they lie is not.
         version: Of the function; raised whenever the same arguments would give other numbers. The
-            cells of a study's own have that of the study.
+            cells of a study's own have at least that of the study.
     """
 
     function: Function

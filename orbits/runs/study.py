@@ -257,8 +257,8 @@ def checked_cells(
 def all_cells(study: Study, settings: Any) -> list[Cell]:
     """Return every cell of a run, each after those it needs.
 
-    The study's version is part of the address of its own cells. A cell that several studies
-    share, whose case names another one, has a version of its own.
+    The study's version is part of the address of its own cells, or their own where it is later. A
+    cell that several studies share, whose case names another one, has a version of its own.
     """
     made: dict[str, Cell] = {}
 
@@ -267,7 +267,7 @@ def all_cells(study: Study, settings: Any) -> list[Cell]:
             own = cell.case.study == study.name
             made[cell.key] = dataclasses.replace(
                 cell,
-                version=study.version if own else cell.version,
+                version=max(study.version, cell.version) if own else cell.version,
                 needs={role: versioned(need) for role, need in cell.needs.items()},
             )
         return made[cell.key]

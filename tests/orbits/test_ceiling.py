@@ -165,3 +165,36 @@ def test_a_belief_that_binds_no_such_orbit_is_refused():
     world = protocol.systems(0, "test", np.arange(40))
     with pytest.raises(ValueError, match="'inverse_cube' does not bind"):
         fit(protocol, world, 24, believed="inverse_cube")
+
+
+def test_neither_starts_nor_steps_leave_the_bound_orbits():
+    # No circular orbit beyond (1 + sqrt 5) / 2 lengths, here 2.4 AU, is stable.
+    protocol = protocols.get("neutral_step", {"law": "yukawa_length_2"})
+    world = protocol.systems(0, "test", [15, 31, 85])  # whose fits would step beyond
+    typical = typical_systems(protocol)
+
+    def fitted(start=None):
+        return fit(protocol, world, 8, typical, 20, believed="yukawa_length_1.5", start=start)
+
+    found = fitted()
+    assert np.isfinite(found.points).all()
+    assert np.isfinite(found.log_volume).all()
+    again = fitted(start=found.theta + 3 * np.eye(8)[2])
+    np.testing.assert_array_equal(again.points, found.points)
+
+
+def test_derivatives_beside_the_last_bound_orbit_are_to_one_side():
+    protocol = protocols.get("neutral_step", {"law": "yukawa_length_1.5"})
+    world = protocol.systems(0, "test", range(3))
+    when = times(world, protocol.dts, 48, n_planets=1)
+    orbits = _Orbits(laws.get(protocol.law), when, 48, world.mean_anomaly[:, 0])
+    theta = orbits.parameters(world)
+    low, high = theta.copy(), theta + 3 * np.eye(8)[2]
+    for _ in range(60):
+        middle = (low + high) / 2
+        bound = np.isfinite(orbits.observe(middle)[0]).all(axis=(1, 2))[:, None]
+        low, high = np.where(bound, middle, low), np.where(bound, high, middle)
+    assert np.isnan(orbits.observe(high)[0]).all()
+    jacobian = orbits.jacobian(low)
+    assert np.isfinite(jacobian).all()
+    assert (np.abs(jacobian[:, :, 2]).max(axis=1) > 1).all()

@@ -205,6 +205,9 @@ def test_an_unbound_orbit_is_named_among_bound_ones():
     assert np.all(central.radial_period(law, a[[0, 1, 3]], 0, 0.3, 1.1) > 0)
     with pytest.raises(ValueError, match=r"'yukawa' does not bind trajectory 2: .*32\.4"):
         central.radial_period(law, a, 0, 0.3, 1.1)
+    orbits = Elements(a, 0 * a, 0 * a, 0 * a, 0.3 + 0 * a, 1.1 + 0 * a)
+    position, _ = central.relative_orbit(law, orbits, np.ones((4, 2)), refuse=False)
+    np.testing.assert_array_equal(np.isnan(position).all(axis=(1, 2)), [False, False, True, False])
 
 
 @pytest.mark.parametrize(

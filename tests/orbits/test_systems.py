@@ -222,3 +222,23 @@ def test_a_turn_of_the_angle_is_what_a_path_shows():
     path, _ = motion.relative_orbit(law, world.orbits(0), times)
     angle = np.unwrap(np.arctan2(path[..., 1], path[..., 0]), axis=1)
     assert (angle[:, -1] - angle[:, 0]) / (2 * np.pi) == pytest.approx(turns, abs=0.5)
+
+
+def test_without_a_corner_both_elements_are_met_and_never_together(binaries):
+    part = systems.without_corner(0, 3, np.arange(N), DTS)
+
+    def above(world, name):
+        return getattr(world, name)[:, 0] > systems.CORNER[name]
+
+    corner = above(binaries, "planet_mass") & above(binaries, "eccentricity")
+    assert 0.13 < corner.mean() < 0.16
+    assert not (above(part, "planet_mass") & above(part, "eccentricity")).any()
+    for field, before, after in zip(part._fields, binaries, part, strict=True):
+        np.testing.assert_array_equal(before[~corner], after[~corner], err_msg=field)
+    assert (binaries.semi_major_axis[corner] != part.semi_major_axis[corner]).all()
+    # Drawn again or not, what is outside is as it is in the whole box.
+    for name in ("planet_mass", "star_mass", "semi_major_axis", "eccentricity"):
+        again, kept = (np.ravel(getattr(part, name)[rows]) for rows in (corner, ~corner))
+        assert stats.ks_2samp(again, kept).pvalue > 1e-3
+    alone = systems.without_corner(0, 3, np.flatnonzero(corner)[:5], DTS)
+    np.testing.assert_array_equal(alone.star_mass, part.star_mass[corner][:5])

@@ -2,5 +2,6 @@
 
 TRUE, IN_BINS = "true orbit", "true orbit in bins"
 FIT, CUBIC = "orbit fit", "cubic extrapolation"
+BELIEVER = "orbit fit by the training's law"
 FILTER = "linear autoregression"
 TABLE = "nearest training orbit"

@@ -57,6 +57,10 @@ class GPTPrediction(Prediction):
         """Return the places of the likeliest bins, or the medians of a density."""
         return self.head.likeliest(self.output).place.cpu().numpy()
 
+    def drawn(self, generator: torch.Generator) -> npt.NDArray:
+        """Return places drawn from the distribution, [B, T, 2] in AU."""
+        return self.head.sample(self.output, generator).place.cpu().numpy()
+
     def nats(self, seen: Seen) -> npt.NDArray:
         """Return nats of the bins of rows 1 to T - 1, [B, T - 1, 2]."""
         tokens = torch.from_numpy(seen.tokens[:, 1:]).to(self.output.device)
@@ -95,9 +99,15 @@ class NextTokenWorld(GPTWorld):
         """Return the distributions of next rows."""
         return GPTPrediction(self.model.head, self.model.head(memory.hidden))
 
-    def rolled_out(self, seen: Seen, n_rows: int) -> Array:
-        """Return the prompt as the model reads it and its continuation, with a cache."""
-        _, places = rollout_with_places(self.model, Memory(self.model, seen).batch, n_rows)
+    def rolled_out(
+        self, seen: Seen, n_rows: int, generator: torch.Generator | None = None
+    ) -> Array:
+        """Return the prompt as the model reads it and its continuation, with a cache.
+
+        Rows are the likeliest, or drawn where there is a generator.
+        """
+        batch = Memory(self.model, seen).batch
+        _, places = rollout_with_places(self.model, batch, n_rows, generator)
         read = np.zeros(seen.places.shape)
         is_exact = self.model.head.exact and self.model.hparams["input"] == "coordinates"
         read[:, 1:] = seen.places[:, 1:] if is_exact else seen.layout.decode(seen.tokens[:, 1:])

@@ -66,6 +66,8 @@ class Probe(ABC):
         name: The name on the command line and in results; that of its file.
         about: One line on what it evaluates.
         uses: The settings that its results depend on.
+        options: Further ones, which are part of an address only where they differ from their
+            default, so that what was computed before they came is found.
         trains: Whether it trains anything, which a GPU does where there is one.
         asks: Abilities of which a model from outside needs one; none for a probe that needs the
             weights of a model of this package.
@@ -74,6 +76,7 @@ class Probe(ABC):
     name: ClassVar[str]
     about: ClassVar[str]
     uses: ClassVar[Sequence[str]]
+    options: ClassVar[Sequence[str]] = ()
     trains: ClassVar[bool] = False
     asks: ClassVar[Sequence[str]] = ()
 
@@ -89,6 +92,10 @@ class Probe(ABC):
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, and the fix; None if it can."""
         return None
+
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return the version of what is measured on a checkpoint, a part of the address."""
+        return 1
 
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> Mapping[str, Cell]:
         """Return the trainings whose files :meth:`measure` reads, by role; others may share them.

@@ -190,16 +190,19 @@ def measure(
 
 
 def _cell(checkpoint: Checkpoint, probe: Probe, settings: ProbeSettings) -> Cell:
+    default = ProbeSettings()
+    changed = [x for x in probe.options if getattr(settings, x) != getattr(default, x)]
     return Cell(
         measure,
         checkpoint.case(probe.name),
         {
             "probe": probe.name,
             **checkpoint.arguments,
-            "settings": {name: getattr(settings, name) for name in probe.uses},
+            "settings": {name: getattr(settings, name) for name in (*probe.uses, *changed)},
         },
         needs=probe.needs(checkpoint, settings),
         inputs=checkpoint.inputs,
+        version=probe.version(checkpoint),
     )
 
 

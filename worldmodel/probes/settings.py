@@ -33,8 +33,11 @@ class Settings:
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: Force law of the world in which checkpoints are evaluated; none for their own.
+            implied_law then asks single steps in all worlds of its prompts, their own among them.
         cells: Cells of like r, m1 and m2 of which implied_law writes the median implied force as a
             prediction file, 25 or more; 0 writes none.
+        draws: Continuations of each prompt that implied_law draws from the predicted distribution,
+            beside the likeliest one; 0 draws none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
             the checkpoint's pre-training and fine-tuning together.
         stop_heads: Stop force heads, the control from scratch too, where a fifth of the labelled
@@ -52,12 +55,14 @@ class Settings:
     data_seed: int = 0
     law: str | None = None
     cells: int = 0
+    draws: int = 0
     scratch: bool = True
     stop_heads: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(
-            self, {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0}
+            self,
+            {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0, "draws": 0},
         )
         check_not_empty(self, "probes")
         if 0 < self.cells < LEAST_CELLS:

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 from benchmarks.implied.implied import STUDY
-from benchmarks.implied.names import BELIEVER
 from benchmarks.implied.scores import keeps, models, one, rows
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units
+from worldmodel.controls.names import BELIEVER
 
 TRUTH = {"power_1_5": -1.5, "newton": -2.0, "power_2_5": -2.5, "softened": -1.65}
 IN_BINS = {"power_1_5": -1.48, "newton": -1.96, "power_2_5": -2.44, "softened": -1.53}

@@ -8,9 +8,9 @@ from PIL import Image
 
 from benchmarks.__main__ import main
 from benchmarks.implied.cells import measured
-from benchmarks.implied.names import BELIEVER
 from orbits import protocols
 from orbits.runs import folder
+from worldmodel.controls.names import BELIEVER
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import own_prompts
 

@@ -1,6 +1,7 @@
 """The implied-law probe: what is asked, medians, sentences, refusals, a whole measurement."""
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -12,6 +13,7 @@ from orbits import protocols
 from orbits.implied.one_step import OneStep
 from orbits.runs import folder
 from orbits.runs.schedule import run
+from orbits.runs.study import all_cells
 from symreg.predictions import read
 from tests.worldmodel.probes.evaluation import HERE, evaluate, find, result
 from worldmodel import probes
@@ -21,8 +23,8 @@ from worldmodel.models.next_point import BinHead
 from worldmodel.models.orbit import ForceModel
 from worldmodel.probes import command
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.implied import words
-from worldmodel.probes.implied.asked import all_prompts, refusal
+from worldmodel.probes.implied import further, words
+from worldmodel.probes.implied.asked import all_prompts, own_prompts, refusal
 from worldmodel.probes.implied.figures import CAPTIONS
 from worldmodel.probes.implied.medians import medians
 from worldmodel.probes.implied.names import WORLDS, in_words
@@ -146,6 +148,67 @@ def test_the_first_sentence_says_by_which_law_orbits_go_on():
     assert "of r^-1.5 by r^-1.80 (-1.85, -1.75), of" in first, "two stand one by one"
 
 
+def test_further_sentences_say_what_steps_elsewhere_and_draws_show():
+    assert further.answers([rollout("softmax", "pretrained", "newton", -1.9)]) == []
+    results = []
+    for seed in range(3):
+        results.append(rollout("softmax", "pretrained", "newton", -1.9, seed))
+        for given, value in (({}, -1.7 - seed / 100), ({"given": "true places"}, -1.8)):
+            draws = {"draws": 4, **given}
+            results.append(rollout("softmax", "pretrained", "newton", value, seed, **draws))
+        for law, value in (("newton", -2.1), ("power_1_5", -2.3)):
+            results.append(rollout("softmax", "pretrained", law, value, seed, asked="one step"))
+    for who, value in (("true orbit in bins", -1.5), ("orbit fit by the training's law", -1.6)):
+        results.append(rollout(who, "control", "power_1_5", value, asked="one step"))
+    steps, drawn = further.answers(results)
+    assert "an exponent along orbits of -2.30" in steps
+    assert "orbit fit by the training's law -1.60 [-1.61, -1.58]" in steps
+    assert "names no law" in steps
+    assert "of r^-2 by r^-1.71 [-1.73, -1.69] (likeliest rows -1.90; true orbits" in drawn
+    assert drawn.endswith("Less the likeliest in its own world: 0.19 [0.17, 0.21], flatter.")
+    results[-1] = rollout(
+        "orbit fit by the training's law", "control", "power_1_5", -2.05, asked="one step"
+    )
+    assert "may name a law" in further.answers(results)[0]
+
+
+def test_draws_are_reproducible_and_average_exponents(untrained):
+    checkpoint = Checkpoint.load(untrained(protocol_args={"n_points": 24, "n_bins": 64}))
+    model, prompts = checkpoint.model, own_prompts(checkpoint.trained_on, "power_1_5", 0, 6)
+    end = prompts.test.n_prompt
+    for draw in (prompts.drawn, prompts.drawn_next):
+        one, again, other = draw(model, 2, 0), draw(model, 2, 0), draw(model, 2, 1)
+        np.testing.assert_array_equal(one, again)
+        assert (one[0][:, end:] != one[1][:, end:]).any()
+        assert (one[0][:, end:] != other[0][:, end:]).any()
+        np.testing.assert_allclose(one[0][:, 1:end], prompts.test.observed[:, 1:end], atol=1e-6)
+    alone = [prompts.measured(points) for points in one]
+    both = prompts.measured_together(one)
+    for name, value in both.items():
+        assert value.value == pytest.approx(np.mean([x[name].value for x in alone]))
+
+
+def test_draws_of_a_sure_model_are_what_it_is_sure_of(monkeypatch):
+    prompts = own_prompts(PROTOCOL, "newton", 0, 20)
+    model = Spread(prompts.test, 0.0)
+    model.device = "cpu"
+    (points,) = prompts.drawn_next(model, 1, 0)
+    np.testing.assert_allclose(points, prompts.test.observed, atol=1e-6)
+
+
+def test_only_what_is_asked_for_moves_an_address(untrained):
+    def cell(**changes):
+        settings = {"checkpoints": (str(untrained()),), "probes": ("implied_law",), **changes}
+        (found,) = all_cells(STUDY, Settings(**settings))
+        return found
+
+    own, elsewhere = cell(), cell(law="power_1_5")
+    assert set(own.arguments["settings"]) == {"n_sequences", "seeds", "data_seed", "cells"}
+    assert cell(draws=0).key == own.key
+    assert cell(draws=2).arguments["settings"]["draws"] == 2
+    assert (own.version, elsewhere.version) == (1, 2)
+
+
 def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
     def refusal(*options, **changes):
         return PROBE.refusal(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
@@ -211,10 +274,30 @@ def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
     with pytest.raises(ValueError, match="probe them apart, or both in one: --law power_1_5"):
         list(STUDY.cells(Settings(checkpoints=tuple(map(str, paths)), probes=("implied_law",))))
     settings = dataclasses.replace(
-        SETTINGS, checkpoints=tuple(map(str, paths)), probes=("implied_law",), law="newton", cells=0
+        SETTINGS, checkpoints=tuple(map(str, paths)), probes=("implied_law",), law="newton", draws=1
     )
     results = run(STUDY.cells(settings), tmp_path, HERE, None)
     assert all(x.ok for x in results)
+    steps = [x for x in results if x.case.setting["asked"] == "one step"]
+    assert {x.case.setting["prompt"] for x in steps if "predictions" in x.files} == {
+        x.details["checkpoint"]["trained_on"] for x in steps if words.is_home(x) and x.files
+    }
+    for own, there in itertools.product(WORLDS, WORLDS):
+        alike = {
+            x.case.variant: x
+            for x in steps
+            if (x.details["checkpoint"]["trained_on"], x.case.setting["prompt"]) == (own, there)
+        }
+        # Newton's models are in their own world.
+        assert bool(alike) == (own != "newton" or there == "newton")
+        assert ("orbit fit by the training's law" in alike) == (bool(alike) and own != there)
+        if alike:
+            assert alike["true orbit"].value("missed") == pytest.approx(0, abs=1e-9)
+        if alike and own != there:
+            believer = alike["orbit fit by the training's law"].value("missed")
+            assert believer > 2 * alike["orbit fit"].value("missed")
+    drawn = [x for x in results if "draws" in x.case.setting]
+    assert len(drawn) == 3 * 3 * 2
     pictures = {p.caption: p.images for p in PROBE.draw(results, tmp_path)}
     assert list(pictures) == list(CAPTIONS.values())
     for images in pictures.values():

@@ -17,17 +17,26 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from orbits import motion, shifts
 from orbits.arithmetic import Array
 from orbits.implied.pulls import Pulls, of_path
-from orbits.implied.within import within
+from orbits.implied.within import within, within_resampled
 from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
+from orbits.runs.statistics.bootstrap import percentiles
 from orbits.systems import is_aliased
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.implied.names import ROLLOUT, SHIFT, STEPS_OF, TOKEN_OF, WORLDS
-from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
+from worldmodel.probes.motion.held_out import (
+    HeldOutSystems,
+    batches,
+    continued,
+    first_and_last,
+    seen_by,
+)
+from worldmodel.world_model import predicted
 
 SHOWN = 6
 """Sequences that are drawn: the first ones, whatever they look like."""
@@ -88,6 +97,25 @@ class Prompts:
         """Return the prompts and a model's likeliest continuations, [N, T, 2] in AU."""
         return continued(model, self.test, self.batch)
 
+    def drawn(self, model: OrbitModel, draws: int, seed: int) -> list[Array]:
+        """Return continuations whose rows are drawn from a model's distribution, [N, T, 2] each."""
+        return [
+            continued(model, self.test, self.batch, generator)
+            for generator in _generators(model, draws, seed)
+        ]
+
+    def drawn_next(self, model: OrbitModel, draws: int, seed: int) -> list[Array]:
+        """Return true paths with the errors of a draw: each row is drawn given the true ones."""
+        found = [self.test.observed.copy() for _ in range(draws)]
+        generators = _generators(model, draws, seed)
+        for rows in batches(self.test):
+            some = {name: value[rows] for name, value in self.batch.items()}
+            prediction = predicted(*seen_by(model, some))
+            for points, generator in zip(found, generators, strict=True):
+                places = prediction.drawn(generator)  # type: ignore[attr-defined]
+                points[rows, self.test.n_prompt :] = places[:, self.test.n_prompt - 1 : -1]
+        return found
+
     def shown(self, points: Array) -> dict[str, npt.NDArray]:
         """Return the first sequences and their continuations [N, T, 2], as figures need them."""
         return {
@@ -111,6 +139,19 @@ class Prompts:
         """
         own = {"exponent_within": within(self.pulls(points))}
         return own | first_and_last(self.test, points)
+
+    def measured_together(self, draws: Sequence[Array]) -> dict[str, Interval]:
+        """Return the same of several continuations of each prompt, means over them."""
+        found = [within_resampled(self.pulls(points)) for points in draws]
+        value, resampled = (np.mean(each, axis=0) for each in zip(*found, strict=True))
+        own = {"exponent_within": percentiles(float(value), resampled)}
+        return own | first_and_last(self.test, *draws)
+
+
+def _generators(model: OrbitModel, draws: int, seed: int) -> list[torch.Generator]:
+    """Return a generator for each draw, on the model's device."""
+    seeds = np.random.SeedSequence(seed).generate_state(draws)
+    return [torch.Generator(model.device).manual_seed(int(each)) for each in seeds]
 
 
 def own_prompts(protocol: Protocol, law: str, seed: int, n: int) -> Prompts:

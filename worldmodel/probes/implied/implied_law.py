@@ -8,6 +8,12 @@ is missed, and the ratio of action to reaction. Time steps are those of other wo
 an answer cannot come from them; and orbits of its world that are closer or more eccentric than any
 in its training ask whether the law goes further than the training did.
 
+Two further questions have to be asked for. If ``--law`` names another world, single steps are asked
+in all worlds of the prompts, beside an observer who believes the law of the training and fits all
+that he saw: his kick holds the misfit of his orbit, and an exponent there may name nobody's law.
+With ``--draws`` rows are drawn from the distribution, too, of continuations, and of true paths one
+step at a time, which tell what the noise of a draw alone does.
+
 A continuation that obeys a law is no proof that its maker holds the law. The nearest training
 orbit, pasted to a prompt of another world, obeys the law of the training exactly: the exponent
 alone does not tell a law from a table of orbits. The exponents of the masses tell nothing at all:
@@ -31,13 +37,13 @@ from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from worldmodel.models.orbit import OrbitModel
+from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.implied import asked, figures, references, words
+from worldmodel.probes.implied import asked, figures, further, references, words
 from worldmodel.probes.implied.asked import Prompts, all_prompts
 from worldmodel.probes.implied.medians import medians
-from worldmodel.probes.implied.names import ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
+from worldmodel.probes.implied.names import DRAWS, GIVEN, ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
 
@@ -56,6 +62,7 @@ class ImpliedLaw(Probe):
         "and the kicks behind its next places (one step). Exponents of masses are no evidence."
     )
     uses = ("n_sequences", "seeds", "data_seed", "cells")
+    options = ("draws",)
     asks = ("predict_next",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
@@ -63,9 +70,15 @@ class ImpliedLaw(Probe):
         if not checkpoint.can("predict_next"):
             name = type(checkpoint.model).__name__
             return f"a {name} continues no orbits; take a NextTokenModel"
+        if settings.draws and not isinstance(checkpoint.model, NextTokenModel):
+            return "it has no distribution to draw from; take a NextTokenModel or draws 0"
         worlds = (checkpoint.trained_on, checkpoint.protocol)
         reasons = (asked.refusal(dataclasses.replace(x, label_leak=0)) for x in worlds)
         return next(filter(None, reasons), None)
+
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return 2 in another world, where version 1 asked single steps of the own one alone."""
+        return 1 if checkpoint.law == checkpoint.trained_on.law else 2
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""
@@ -80,9 +93,13 @@ class ImpliedLaw(Probe):
             if each.is_own:
                 shown |= each.shown(rolled)
             outcomes += _asked(each, checkpoint, rolled, twins)
+            if each.is_own and settings.draws:
+                outcomes += _drawn(each, checkpoint.model, settings)
         artefact.save_arrays(pieces.folder / "orbits.npz", shown, {})
-        own = next(x for x in prompts if x.is_own and x.law == checkpoint.trained_on.law)
-        outcomes += _one_step(own.test, checkpoint, twins, settings, pieces)
+        own = {each.law: each.test for each in prompts if each.is_own}
+        home = checkpoint.trained_on.law
+        for law in (home,) if checkpoint.law == home else dict.fromkeys((home, *own)):
+            outcomes += _one_step(own[law], checkpoint, twins, settings, pieces)
         return outcomes
 
     def parts(self, results: Sequence[Result]) -> dict[str, list[Result]]:
@@ -90,16 +107,20 @@ class ImpliedLaw(Probe):
         own = [result for result in results if words.is_own(result)]
         steps = [result for result in results if result.case.setting["asked"] == ONE_STEP]
         moved = [x for x in results if {STEPS_OF, TOKEN_OF} & set(x.case.setting)]
+        home = [x for x in steps if words.is_home(x)]
+        drawn = [x for x in results if DRAWS in x.case.setting]
         return {
             "Continued orbits: the law of the path": own,
             "The same outside the training box": [x for x in results if SHIFT in x.case.setting],
             "The same at time steps of other worlds": moved,
-            "One predicted step in the world of the training": steps,
+            "Drawn from the predicted distribution": drawn,
+            "One predicted step in the world of the training": home,
+            "One predicted step in another world": [x for x in steps if not words.is_home(x)],
         }
 
     def answers(self, results: Sequence[Result]) -> list[str]:
         """Return by which law each model continues orbits, and what a table of orbits does."""
-        return words.answers(results)
+        return [*words.answers(results), *further.answers(results)]
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw exponents by prompt, and prompts as they are continued."""
@@ -127,6 +148,17 @@ def _asked(
     ]
 
 
+def _drawn(prompts: Prompts, model: OrbitModel, settings: Settings) -> list[Outcome]:
+    """Return the exponents of draws: of the model's own paths, and of true ones with its errors."""
+    asked = settings.draws, settings.data_seed
+    setting = {**prompts.setting, DRAWS: settings.draws}
+    own, given = prompts.drawn(model, *asked), prompts.drawn_next(model, *asked)
+    return [
+        Outcome(prompts.measured_together(own), setting=setting),
+        Outcome(prompts.measured_together(given), setting={**setting, GIVEN: "true places"}),
+    ]
+
+
 def _one_step(
     test: HeldOutSystems,
     checkpoint: Checkpoint,
@@ -134,14 +166,15 @@ def _one_step(
     settings: Settings,
     pieces: Pieces,
 ) -> list[Outcome]:
-    """Return the laws of single steps in the training world, and leave implied forces if asked."""
+    """Return the laws of single steps; in the training world leave implied forces if asked."""
+    is_home = test.protocol.law == checkpoint.trained_on.law
     setting = {"asked": ONE_STEP, "prompt": test.protocol.law}
     steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
     true = test.batch["coordinates"]
 
     def outcome(asked: OneStep, points: Array, name: str | None, arm: str | None) -> Outcome:
         files = {}
-        if settings.cells:
+        if settings.cells and is_home:
             row = {"arm": f"implied, {arm}" if arm else "implied"}  # no head was trained
             if name:
                 row["model"] = name
@@ -155,7 +188,8 @@ def _one_step(
     outcomes += [outcome(steps, medians(twin, test), None, arm) for arm, twin in twins.items()]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
     some = OneStep(test.protocol, fitted.world, steps.first)
-    for name, arm, points in (*references.truths(test), *references.next_points(test, fitted)):
+    others = references.next_points(test, fitted, checkpoint.trained_on)
+    for name, arm, points in (*references.truths(test), *others):
         outcomes.append(outcome(steps if len(points) == len(true) else some, points, name, arm))
     return outcomes
 

@@ -7,6 +7,8 @@ WORLDS = ("power_1_5", "newton", "power_2_5")
 ROLLOUT, ONE_STEP = "rollout", "one step"
 STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
 """Where prompts have the time steps of another world, are told its token alone, or are shifted."""
+DRAWS, GIVEN = "draws", "given"
+"""Where rows are drawn from a model's distribution, so often; and given what, if not each other."""
 
 
 def in_words(law: str) -> str:

@@ -11,7 +11,7 @@ from orbits.ceiling import fit
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
-from worldmodel.controls.names import CUBIC, FILTER, FIT, IN_BINS, TABLE, TRUE
+from worldmodel.controls.names import BELIEVER, CUBIC, FILTER, FIT, IN_BINS, TABLE, TRUE
 from worldmodel.controls.orbit_table import orbit_table
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next
 
@@ -61,14 +61,25 @@ def cubic(test: HeldOutSystems) -> Array:
     return _cubic(test.observed, test.n_prompt)
 
 
-def next_points(test: HeldOutSystems, fitted: HeldOutSystems) -> Iterator[Named]:
-    """Yield next places after what was observed before, of systems of the training world."""
+def next_points(
+    test: HeldOutSystems, fitted: HeldOutSystems, trained_on: Protocol | None = None
+) -> Iterator[Named]:
+    """Yield next places after what was observed before.
+
+    Args:
+        test: The systems.
+        fitted: The first of them, whose orbits are fitted.
+        trained_on: The world of the training, if they are of another one: its law is what one who
+            fits orbits believes.
+    """
+    own = trained_on or test.protocol
     yield FIT, "ceiling", fitted_next(fitted)
+    if own.law != test.protocol.law:
+        yield BELIEVER, "control", fitted_next(fitted, believed=own.law)
     yield CUBIC, "control", _cubic(test.observed, None)
-    if refusal(test.protocol) is None:
-        linear = linear_autoregression(test.protocol)
-        yield FILTER, "control", linear.next_points(test.observed)
-        yield TABLE, "control", orbit_table(test.protocol).next_points(test.observed)
+    if refusal(own) is None:
+        yield FILTER, "control", linear_autoregression(own).next_points(test.observed)
+        yield TABLE, "control", orbit_table(own).next_points(test.observed)
 
 
 def _cubic(points: Array, n_prompt: int | None) -> Array:

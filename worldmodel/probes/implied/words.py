@@ -63,6 +63,11 @@ def is_own(result: Result) -> bool:
     return setting["asked"] == ROLLOUT and set(setting) == {"asked", "prompt"}
 
 
+def is_home(result: Result) -> bool:
+    """Return whether prompts are of the world of the training."""
+    return bool(result.case.setting["prompt"] == result.details["checkpoint"]["trained_on"])
+
+
 def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
     """Return results by the law of their prompts."""
     return grouped(results, lambda result: result.case.setting["prompt"])
@@ -79,7 +84,7 @@ def together(results: Sequence[Result], metric: str = EXPONENT) -> Interval:
     return Interval(*(metrics[0].interval or (values[0],) * 3))
 
 
-def _shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
+def shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
     """Return a metric with its interval; two trainings stand one by one."""
     value, low, high = together(results, metric)
     two = len({result.metrics[metric].value for result in results}) == 2
@@ -89,7 +94,7 @@ def _shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
 def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence[Result]]) -> str:
     law, n = results[0].details["checkpoint"]["trained_on"], len({x.case.seed for x in results})
     found = by_prompt(results)
-    parts = [f"of {in_words(prompt)} by r^{_shown(mine)}" for prompt, mine in found.items()]
+    parts = [f"of {in_words(prompt)} by r^{shown(mine)}" for prompt, mine in found.items()]
     truth = [f"{together(bins[prompt]).value:.2f}" for prompt in found]
     trainings = f"{n} training{'s' if n > 1 else ''} in the world of {in_words(law)}"
     return (
@@ -112,7 +117,7 @@ def _outside(name: str, mine: Sequence[Result], results: Sequence[Result]) -> li
         pasted = f", nearest training orbit {together(table).value:.2f}" if table else ""
         about = shifts.get(shift).about
         parts.append(
-            f"by r^{_shown(of(shift, mine))} ({about}; truth in bins {together(bins).value:.2f}"
+            f"by r^{shown(of(shift, mine))} ({about}; truth in bins {together(bins).value:.2f}"
             f"{pasted})"
         )
     return [f"{name} outside its training box: {', '.join(parts)}."] if parts else []
@@ -133,10 +138,10 @@ def _follows(
     share = followed(values, truth)
     assert share is not None  # the prompts of a probe are of several worlds
     words = f"{name} follows {share:.2f} of the difference between the laws of prompts."
-    steps = [x for x in results if x.case.setting["asked"] == ONE_STEP]
+    steps = [x for x in results if x.case.setting["asked"] == ONE_STEP and is_home(x)]
     return (
-        f"{words} {_off(mine, own)}One step at a time it misses {_shown(steps, 'missed')} of the "
-        f"kick in its own world, with an exponent along orbits of {_shown(steps)}."
+        f"{words} {_off(mine, own)}One step at a time it misses {shown(steps, 'missed')} of the "
+        f"kick in its own world, with an exponent along orbits of {shown(steps)}."
     )
 
 

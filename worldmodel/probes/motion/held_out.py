@@ -23,6 +23,8 @@ from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.motion import references
 from worldmodel.world_model import Seen, is_exact, predicted, rollout, seen
 
+BELIEVED_STEPS = 30
+"""Most steps of a fit under a law that is not that of the world."""
 _LARGEST_BATCH = 250
 _MOST_LOGITS = 2**27
 
@@ -135,54 +137,73 @@ def next_points(model: Any, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.N
 
 
 def rolled_out(
-    model: Any, batch: Mapping[str, npt.NDArray], n_prompt: int
+    model: Any,
+    batch: Mapping[str, npt.NDArray],
+    n_prompt: int,
+    generator: torch.Generator | None = None,
 ) -> npt.NDArray[np.float64]:
     """Return a prompt as the model reads it, and its continuation, [B, T, 2] in AU; zero in row 0.
 
-    The prompt is exact where the model's input is, and else the centres of its bins.
+    The prompt is exact where the model's input is, and else the centres of its bins. With a
+    generator a model of this package draws each row from its distribution.
     """
     world, read = seen_by(model, batch)
-    points = rollout(world, read.rows(n_prompt), read.tokens.shape[1] - n_prompt)
+    prompt, n_rows = read.rows(n_prompt), read.tokens.shape[1] - n_prompt
+    points: npt.NDArray[np.float64] = (
+        rollout(world, prompt, n_rows)
+        if generator is None
+        else world.rolled_out(prompt, n_rows, generator)
+    )
     points[:, 0] = 0
     return points
 
 
 def continued(
-    model: Any, test: HeldOutSystems, batch: Mapping[str, npt.NDArray] | None = None
+    model: Any,
+    test: HeldOutSystems,
+    batch: Mapping[str, npt.NDArray] | None = None,
+    generator: torch.Generator | None = None,
 ) -> Array:
-    """Return prompts and a model's likeliest continuations of all sequences, [N, T, 2] in AU."""
+    """Return prompts and a model's continuations of all sequences, [N, T, 2] in AU."""
     shown = test.batch if batch is None else batch
     parts = [
-        rolled_out(model, {k: v[rows] for k, v in shown.items()}, test.n_prompt)
+        rolled_out(model, {k: v[rows] for k, v in shown.items()}, test.n_prompt, generator)
         for rows in batches(test)
     ]
     return np.concatenate(parts)
 
 
-def first_and_last(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
+def first_and_last(test: HeldOutSystems, *points: Array) -> dict[str, Interval]:
     """Return the errors of continuations [N, T, 2] a step after the prompt and at the end, in AU.
 
-    They are distances of planet and star from the truth.
+    They are distances of planet and star from the truth, of several continuations their means.
     """
     first, places = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
-    errors = test.errors(points)
-    off = np.fmax(errors["planet"], errors["star"])  # one of them is NaN in each row
+    errors = [test.errors(each) for each in points]
+    # Of planet and star one is NaN in each row.
+    off = np.mean([np.fmax(each["planet"], each["star"]) for each in errors], axis=0)
     return {
         "first_error": mean_of(off[:, 1 + 2 * first : 3 + 2 * first]),
         "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
     }
 
 
-def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Array:
+def fitted_next(
+    test: HeldOutSystems, population: Systems | None = None, believed: str | None = None
+) -> Array:
     """Return where the orbit that fits the points before each one best puts it, [N, T, 2].
 
     The ceiling of next points, for systems of one planet; the observed points in the prompt.
     """
-    points = test.observed.copy()
+    points, start = test.observed.copy(), None
+    # From the truth three steps have converged to 1e-7 AU.
+    most = 3 if believed is None else BELIEVED_STEPS
     for row in range(test.n_prompt, points.shape[1]):
-        # It starts at the truth: three steps have converged to 1e-7 AU.
-        orbit = fit(test.protocol, test.world, row - 1, population, iterations=3)
+        orbit = fit(
+            test.protocol, test.world, row - 1, population, most, believed=believed, start=start
+        )
         points[:, row] = orbit.points[:, row - 1]
+        start = None if believed is None else orbit.theta  # else from the truth each time
     return points
 
 
