@@ -115,7 +115,8 @@ def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
     return found
 
 
-def _entry(paper: str, place: str, claims: Any = (), **about: Any) -> Entry:
+def _entry(
+    paper: str, place: str, tables: Any = (), repeats: Any = (), claims: Any = (), **about: str
+) -> Entry:
     made = tuple(Claim(**claim) for claim in claims)
-    lists = {name: tuple(about.pop(name, ())) for name in ("tables", "repeats")}
-    return Entry(paper, place, claims=made, **lists, **about)
+    return Entry(paper, place, tables=tuple(tables), repeats=tuple(repeats), claims=made, **about)
