@@ -64,7 +64,7 @@ class LowRank(nn.Module):
         width: Channels of x and of the result.
         rank: Columns of A.
         inside: f.
-        offset: Where the offset starts, [width]; None for none.
+        offset: Initial offset, [width]; None for none.
     """
 
     def __init__(

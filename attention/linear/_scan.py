@@ -16,7 +16,7 @@ def scanned(a: Tensor, b: Tensor, cache: RecurrentState, chunk: int | None) -> T
 
     Args:
         a: Factors, [B or 1, L, ...].
-        b: What is added, [B, L, ...] of the same type.
+        b: Summands, [B, L, ...] of the same type.
         cache: Keeps the last h, a complex one as pairs of real numbers.
         chunk: None for position by position, a number for all at once.
 

@@ -1,4 +1,4 @@
-"""The two passes as torch knows them: a function with a gradient, and operators to trace.
+"""The two passes for torch: a function with a gradient, and operators to trace.
 
 What traces or transforms a call (``torch.compile``, ``torch.func.vmap``, fake tensors) sees two
 ``custom_op``, which pass ``opcheck`` and compile with ``fullgraph=True``. A call that nobody looks
@@ -36,7 +36,7 @@ def attend(
         q: [B, H, Lq, D].
         k: [B, H, Lk, D].
         v: [B, H, Lk, D].
-        plan: What to compute.
+        plan: Plan of the variant.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
         atomic: Compute all gradients in one pass over the tiles, where that of q is added up in

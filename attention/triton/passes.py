@@ -1,4 +1,4 @@
-"""What the forward and the backward pass launch, one kernel after the other.
+"""The launches of the forward and the backward pass, one kernel after the other.
 
 :mod:`attention.triton.ops` makes both known to torch.
 """
@@ -24,13 +24,13 @@ from attention.triton.stats import stats_kernel
 from attention.triton.unit import unit_kernel
 
 LARGEST_P = 20
-"""Up to this power half precision takes the row means of the gradient from the rounded output: at
-p = 15 that errs at most twice as much as eager, at 50 more."""
+"""Largest power at which half precision takes the row means of the gradient from the rounded
+output: at p = 15 that errs at most twice as much as eager, at 50 more."""
 ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 Results = tuple[
     Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None, Tensor | None
 ]
-"""The output, the rows' numbers, extra, and of q and k the directions and one over the lengths."""
+"""Output, numbers of the rows, extra; directions of q and k; inverse lengths of q and k."""
 
 
 class Passes:
@@ -38,8 +38,8 @@ class Passes:
 
     Args:
         unit, phi, l1, sharpen, kind, numbers: The plan's choices; ``kind`` is its bias.
-        dtype: Of q, k and v.
-        head_dim: Their channels.
+        dtype: Type of q, k and v.
+        head_dim: Channels of a head.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""From an attention specification to the choices and numbers the kernels take."""
+"""Translation of an attention specification to the choices and numbers of the kernels."""
 
 from __future__ import annotations
 

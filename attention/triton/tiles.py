@@ -23,8 +23,8 @@ SHARED = {
 }  # fmt: skip
 """KiB of shared memory that one block may have, by compute capability."""
 LIKE = {"sm_80": "sm_90", "sm_89": "sm_80", "sm_100": "sm_90"}
-"""A shipped table holds what differs from that of another architecture. sm_80 multiplies by
-mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
+"""Architecture whose table supplies the tiles that an architecture's own table lacks. sm_80
+multiplies by mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from attention.linear._decay import pair_scores
 
 
 class Rates(NamedTuple):
-    """What positions say of the memory, [B, H, L, 1] each.
+    """Rates of the memory's update at each position, [B, H, L, 1] each.
 
     Attributes:
         log_keep: log(1 - alpha), not positive.
@@ -34,8 +34,8 @@ def recurrent(
 
     Args:
         q: [B, H, L, D].
-        k: As q.
-        error: As q.
+        k: Keys, shaped as q.
+        error: Errors, shaped as q.
         rates: alpha, eta and theta.
         memory: M before the first position, [B, H, D, D].
         momentum: S before it.

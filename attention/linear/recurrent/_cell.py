@@ -21,9 +21,9 @@ class Cell(Mixer):
     """
 
     module: ClassVar[Callable[..., nn.RNNBase]]
-    """The layer."""
+    """Class of the layer."""
     states: ClassVar[tuple[str, ...]]
-    """Names of its states in the cache, the output first."""
+    """Names of the layer's states in the cache, the output first."""
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -71,7 +71,7 @@ class Report:
     """Resources and instructions of one compiled kernel.
 
     Attributes:
-        name: Its name in the table of tiles.
+        name: Name in the table of tiles.
         tile: The tile it was built with.
         registers: Registers per thread.
         local: Bytes of stack per thread, where registers go that are too many.
