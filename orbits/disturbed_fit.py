@@ -24,7 +24,7 @@ class DisturbedOrbits:
     distance and angle are fitted.
 
     Attributes:
-        disturbance: Of the world.
+        disturbance: Disturbance of the world.
         times: In years, [N, steps].
         n_points: Observed points per sequence.
         anomaly: True mean anomalies at time 0, [N]. A fitted one is taken in the turn around it.

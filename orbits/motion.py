@@ -21,7 +21,7 @@ def relative_orbit(law: str, orbits: Elements, times: npt.ArrayLike) -> tuple[Ar
     """Return position [N, T, 2] (AU) and velocity (AU / year) of the planet relative to its star.
 
     Args:
-        law: Its name.
+        law: Name of the law.
         orbits: N orbits.
         times: Times in years, [N, T].
     """
@@ -50,7 +50,7 @@ def attraction(law: str, relative: Array, m1: Array, m2: Array) -> Array:
     """Return the force on the planet, towards the star, solar mass AU / year^2.
 
     Args:
-        law: Its name.
+        law: Name of the law.
         relative: Planet - star in AU, [..., 2].
         m1: Planet mass in solar masses, broadcast against [...].
         m2: Star mass in solar masses, broadcast against [...].

@@ -16,7 +16,7 @@ from orbits.elements import Elements
 from orbits.laws import Law, reduced_mass
 
 REACH = 1e3
-"""Turning points are looked for from this times nearer to this times farther than the place."""
+"""Factor by which turning points may be nearer or farther than the place."""
 HALVINGS = 60
 LARGEST = 0.95
 """Eccentricity above which an orbit counts as not bound; series of others are short."""

@@ -41,7 +41,7 @@ class TokenLayout:
         if not self.low < self.high:
             raise ValueError(f"the box needs low < high, got {self.low} and {self.high}")
         if not 2 <= self.n_bins <= 2**16 - len(self.dts):
-            raise ValueError(f"n_bins must leave room in uint16 and be at least 2: {self.n_bins}")
+            raise ValueError(f"n_bins must be at least 2 and fit into uint16, got {self.n_bins}")
 
     @property
     def bins_per_au(self) -> float:
@@ -79,5 +79,5 @@ def interleave(points: npt.NDArray, n_points: int) -> npt.NDArray:
     """Flatten [N, T, bodies, ...] to [N, n_points, ...], bodies in turn within a time step."""
     available = points.shape[1] * points.shape[2]
     if available < n_points:
-        raise ValueError(f"{n_points} points asked, {available} available")
+        raise ValueError(f"n_points must be at most {available}, got {n_points}")
     return points.reshape(points.shape[0], available, *points.shape[3:])[:, :n_points]

@@ -1,4 +1,4 @@
-"""The fused attention kernels on a GPU: do they compute the same, and how long do they take?
+"""Checks of the fused attention kernels on a GPU: their errors and their speed.
 
 Correctness comes first, each variant against the float64 reference; then a table of times for two
 minutes. One record holds both, to be sent to whoever has no such GPU. On a CPU the same path runs
@@ -29,21 +29,21 @@ FLOAT32 = 1e-5
 """Largest RMS error of float32 kernels, relative to a tensor's own RMS: half a digit above what
 the interpreter with a GPU's products and exponentials shows."""
 TIMES_EAGER = 2.0
-"""Half precision may err so many times as much as the plain operations in the same type."""
+"""Largest error of half precision over that of the plain operations in the same type."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is checked and timed.
+    """Extent of the checks and timings.
 
     Attributes:
         device: ``cuda`` or ``cpu``.
-        backend: What is checked and timed.
-        floor: What softmax is timed with.
+        backend: The backend that is checked and timed.
+        floor: The backend that softmax is timed with.
         dtypes: Types of the correctness checks.
-        length: Their tokens.
+        length: Tokens of the correctness checks.
         shapes: [B, H, L, D] of the timed calls.
-        dtype: Their type.
+        dtype: Type of the timed calls.
         seconds: Time for the table; calls that it does not suffice for are left out.
     """
 
@@ -67,7 +67,7 @@ REHEARSAL = Extent(
     device="cpu", backend="auto", floor="sdpa", dtypes=("float32",), length=40,
     shapes=((1, 2, 64, 16),), dtype="float32", seconds=10.0,
 )  # fmt: skip
-"""The same on a CPU, where plain operations stand in for the kernels in the table."""
+"""Extent of a rehearsal on a CPU, where plain operations stand in for the kernels in the table."""
 
 
 def check_and_keep(out: Path, rehearse: bool = False, quiet: bool = False) -> dict[str, Any]:

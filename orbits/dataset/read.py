@@ -224,7 +224,7 @@ class OrbitDataset:
         index = np.asarray(indices, np.int64).reshape(-1)
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:
-            raise IndexError(f"sequence {outside[0]} of {self.length}")
+            raise IndexError(f"sequence {outside[0]} is not among the {self.length} of the split")
         number, row = np.divmod(index, self._size)
         for k in np.unique(number):
             self.shard(int(k))  # is as large as the index claims, or refused

@@ -53,7 +53,7 @@ def generate(
         population: ``pretrain`` or ``force``.
         sequences_per_shard: Sequences per shard; by default about 128 MB of them.
         shards: Make only shards [first, last), counted through the splits in order.
-        execution: Where shards are made.
+        execution: Executor of the shards.
         progress: Show a progress bar.
 
     Returns:
@@ -93,7 +93,7 @@ def _plan(
     protocol: Protocol, counts: Mapping[str, int], seed: int, population: str, size: int | None
 ) -> Plan:
     if not counts:
-        raise ValueError("no split was asked for")
+        raise ValueError("no split to write; give a number of its sequences")
     for split, count in counts.items():
         if count < 1:
             raise ValueError(f"number of {split} sequences must be at least 1, got {count}")

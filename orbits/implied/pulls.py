@@ -21,9 +21,9 @@ from scipy.interpolate import CubicSpline
 from orbits.arithmetic import Array
 
 NODES = 8
-"""Of the quadrature, on each side of a point."""
+"""Nodes of the quadrature, on each side of a point."""
 NEAREST = 1e-3
-"""AU. Two bodies may be put into one bin, where r^n has no value."""
+"""Least distance in AU: two bodies may be put into one bin, where r^n has no value."""
 
 
 class Pulls(NamedTuple):

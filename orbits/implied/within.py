@@ -20,7 +20,7 @@ from orbits.runs.statistics.bootstrap import percentiles, resampled
 GRID = np.linspace(-6, 6, 121)
 """Exponents at which losses are known; between them they are parabolas."""
 ROUNDS = 5
-"""Of re-weighted least squares for the constants, which start at a median."""
+"""Rounds of re-weighted least squares for the constants, which start at a median."""
 
 
 def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
@@ -29,9 +29,9 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
     A constant is never negative: a force that pushes is no attraction with another sign.
 
     Args:
-        pulls: Of N sequences.
+        pulls: Pulls of N sequences.
         n_boot: Number of resamples of sequences.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Returns:
         At an end of the grid, -6 or 6, no power of the distance describes these pulls.

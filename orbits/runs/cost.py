@@ -49,7 +49,7 @@ NO_SIZES = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a cell will take.
+    """Estimated cost of a cell.
 
     Attributes:
         seconds: CPU seconds of the reference machine.

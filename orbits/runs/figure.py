@@ -153,9 +153,9 @@ class End(NamedTuple):
 
     Attributes:
         name: The name.
-        x: Where the line ends, in data.
-        y: Likewise.
-        colour: Its colour.
+        x: Place of the end along x, in data.
+        y: Place of the end along y.
+        colour: Colour of the line.
     """
 
     name: str

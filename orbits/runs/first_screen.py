@@ -25,7 +25,7 @@ MOST_SENTENCES = 6
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What stands above everything else, and what is left for below.
+    """The parts of a report that stand above all others, and the sections left for below.
 
     Attributes:
         verdict: The first sentence; empty without one.
@@ -76,8 +76,8 @@ def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:
 
     Args:
         table: The table, in which the best or most asked row of a model is its first.
-        verdict: What is said above it.
-        most: How many rows.
+        verdict: Verdict above the table.
+        most: Largest number of rows.
     """
     if len(table.rows) <= most:
         return table

@@ -31,14 +31,14 @@ class SettingsParser(jsonargparse.ArgumentParser):
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """What a command line asks of a study.
+    """A parsed command line of a study.
 
     Attributes:
         settings: The study's settings.
         preset: Name of the preset they started from.
         out: The results folder.
-        execution: Where cells are computed.
-        existing: What may happen to results that are in the folder.
+        execution: Executor of the cells.
+        existing: Treatment of results that are in the folder already.
         sources: Results folders to take finished cells from.
         dry_run: Print the cells and what they cost, and stop.
         full: Print every table of a report.
@@ -151,7 +151,7 @@ def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
         asked: The flags; ``full`` among them.
         of: The study.
         out: The results folder.
-        before: What a reader is told first.
+        before: Text in front of the report.
     """
     said, page = report(of, out, asked.full), out / folder.PAGE
     output.say(

@@ -59,7 +59,7 @@ def write(
         results: The results behind it, for failures, devices and commits.
         manifest: The manifest of the run.
         out: The results folder.
-        metrics: What the metrics mean.
+        metrics: Meaning of the metrics.
         home: A page that it links back to; empty for none.
     """
     failed = failures(results)

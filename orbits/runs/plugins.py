@@ -32,7 +32,7 @@ GROUPS = {
     "STUDY": "orrery.study",
     "CORPUS": "orrery.corpus",
 }
-"""What a file defines, and the group of entry points that it so joins."""
+"""Constants that a plug-in file may define, and the group of entry points that each joins."""
 FILES = "ORRERY_PLUGINS"
 """The environment variable that names the files, as PATH does."""
 _PREFIX = "orrery_plugin_"
@@ -61,7 +61,7 @@ class PluginFile(metadata.Distribution):
 
 
 class _Finder(metadata.DistributionFinder):
-    """Finds the modules and the metadata of the files."""
+    """Finder of the modules and the metadata of plug-in files."""
 
     def __init__(self) -> None:
         self.files: dict[str, PluginFile] = {}

@@ -19,7 +19,7 @@ from orbits.runs.result import Result
 LATE = "the time was up"
 KILLED = "the worker process was killed (out of memory?)"
 ATTEMPTS = 2
-"""How often a cell may lose its worker while it is alone with it. Those of a larger batch are sent
+"""Times that a cell may lose its worker while it is alone with it. Cells of a larger batch are sent
 again one by one, since any of them may be to blame."""
 
 Records = dict[str, dict[str, Any]]

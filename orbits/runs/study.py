@@ -37,12 +37,12 @@ class Study(ABC):
         version: Raised whenever the same settings would give other numbers.
         about: The question that it answers, in one sentence.
         Settings: A dataclass, whose fields are the flags; its docstring is their help.
-        metrics: What each metric means; ``loss`` stands for ``loss@4x`` too.
+        metrics: Meaning of each metric; ``loss`` stands for ``loss@4x`` too.
         undeciding: Fields of the settings that determine no result.
         words: The field whose values are given without a flag; empty for none.
         once: Fields of the settings that are lists in which a value counts once.
         prepare: Called once in each worker before its first cell.
-        execution: Where cells are computed unless flags say otherwise.
+        execution: Executor of the cells unless flags choose another.
         timed: Whether cells measure time, so that none may run beside another.
     """
 
@@ -196,11 +196,11 @@ def run(
 
     Args:
         study: The study.
-        settings: Its settings.
+        settings: Settings of the run.
         out: The results folder.
-        execution: Where cells are computed.
+        execution: Executor of the cells.
         preset: Name of the preset that the settings started from.
-        existing: What may happen to results that are in the folder.
+        existing: Treatment of results that are in the folder already.
         sources: Other results folders to take finished cells from.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The words on a page: what columns hold, metrics, and those of the glossary that it uses."""
+"""Explained words of a page: columns, metrics, and the words of the glossary that it uses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ENTRY = re.compile(r"^\| (?P<names>[^|]+) \| (?P<meaning>[^|]+) \|$", re.M)
 
 @dataclass(frozen=True)
 class Word:
-    """A word and what it means.
+    """A word and its meaning.
 
     Attributes:
         name: The word, or several that mean the same.
-        meaning: What it means.
+        meaning: Meaning of the word.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Words:
         found = [Word(*note) for table in tables for note in table.notes]
         found += [Word(name, _meaning(quantity)) for name, quantity in metrics.items()]
         self.entries = list(dict.fromkeys([*found, *glossary]))
-        """In the order of the page."""
+        """Words in the order of the page."""
         self._places = {word: place for place, word in enumerate(self.entries, 1)}
         self._noted = {
             (heading, word.meaning): word for word in found for heading in word.name.split(", ")
