@@ -41,7 +41,7 @@ class LawScore:
         constant: Median of f over the law's shape (for Newton m1*m2/r**2), where the law's
             own constant is ``law.magnitude(1, 1, 1)``. The offset is kept if ``law``; None
             unless law or law_nooff.
-        constant_relative_error: Of ``constant`` to the law's own.
+        constant_relative_error: Relative error of ``constant`` to the law's own.
         error_in_range: Median of |f/F - 1| with F the law, on the points. Where f is not finite,
             the error is infinite; None if it is so in the median.
         error_outside: The same outside: r from one to two times its largest value, masses

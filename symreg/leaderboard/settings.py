@@ -25,7 +25,7 @@ class LeaderboardSettings:
         engine_args: Changes to its settings, such as '{"generations": 100}'.
         seeds: Number of searches per file; each draws its own points and seeds the engine.
         points: Points per search.
-        rule: How a formula is chosen from a front; none for the engine's own rule.
+        rule: Rule that chooses a formula from a front; none for the engine's own.
     """
 
     files: tuple[str, ...] = ()
