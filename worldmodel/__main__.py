@@ -81,10 +81,10 @@ CHECKED = (
 )
 """Keys whose values are checked before Lightning is imported."""
 SHORT = {"model.class_path": "--model", "data.class_path": "--data", LOGGER: "--trainer.logger"}
-"""Flags that name a class without saying so."""
+"""Short forms of flags that name a class."""
 TRACK = "pip install -e '.[track]' brings TensorBoard and W&B"
 LOGGERS = {"WandbLogger": ("wandb",), "TensorBoardLogger": ("tensorboard", "tensorboardX")}
-"""Loggers whose packages are extras, and packages of which one is enough."""
+"""Loggers from extras, and their packages, one of which is enough."""
 MAKERS = {
     "ShardData": "worldmodel shards --corpus fineweb --out {}",
     "OrbitData": "orbits generate --out {}",

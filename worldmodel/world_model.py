@@ -29,7 +29,7 @@ from orbits.tokens import TokenLayout
 
 @dataclass(frozen=True)
 class Seen:
-    """What a world model sees of B sequences up to some row.
+    """The observations of B sequences up to some row.
 
     Row 0 tells the time step. Then the planet and the star are seen in turn, two rows a time step.
 
@@ -46,7 +46,7 @@ class Seen:
 
     @property
     def dt(self) -> Array:
-        """The time step that is told, in years, [B]."""
+        """The time step of each sequence, in years, [B]."""
         return np.asarray(self.layout.dts)[self.tokens[:, 0, 0] - self.layout.n_bins]
 
     def rows(self, end: int) -> Seen:
@@ -72,7 +72,7 @@ class WorldModel(Protocol):
 
     Optional attributes:
         protocol, protocol_args: The sequences that it reads (default: ``identifiable``).
-        name: Its name in tables (default: that of the class).
+        name: Name in tables (default: that of the class).
         seed: Tells trainings of one model apart (default: 0).
         exact: Whether it sees places instead of the centres of bins (default: no).
         labels: Labelled sequences from which it learnt forces.

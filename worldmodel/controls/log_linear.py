@@ -28,7 +28,7 @@ def log_linear(
     """Return the regression of ln F on the logarithms of four numbers, five with the time step.
 
     Args:
-        protocol: What observes.
+        protocol: Protocol of the observation.
         numbers: ``motion`` or ``geometry``.
         time_step: Give it the logarithm of the time step too.
         lag: Time steps between the three places that make an acceleration; rounding to bins

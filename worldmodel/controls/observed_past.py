@@ -1,4 +1,4 @@
-"""What an observer has seen when a force is asked: bin centres up to that row, and no further."""
+"""The observed past of a force: bin centres up to the row where it is asked, and no further."""
 
 from __future__ import annotations
 

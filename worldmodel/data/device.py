@@ -89,9 +89,9 @@ class DeviceOrbits:
     Args:
         protocol: One of the samplers written here, unshifted, that obeys Newton's law.
         population: The population of the sequences.
-        split: Their split.
+        split: Split of the sequences.
         seed: Seed of the data.
-        device: Where the batches are made.
+        device: Device that makes the batches.
         dtype: Precision of the orbits, float64 or float32.
 
     Raises:

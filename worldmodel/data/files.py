@@ -17,7 +17,7 @@ from orbits import protocols
 from orbits.dataset.read import AGAIN, OrbitDataset, read_index
 
 DECIDED = ("protocol", "protocol_args", "population", "seed")
-"""Settings of OrbitData that the index of a dataset decides."""
+"""Settings of OrbitData that a dataset's index decides."""
 
 
 def settings(path: str | Path) -> dict[str, Any]:

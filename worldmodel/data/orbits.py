@@ -77,7 +77,7 @@ class OrbitData(SequenceData):
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         check_noise(context_noise)
         if context_noise and population == "force":
-            raise ValueError("context_noise is of pre-training: leave it out for population=force")
+            raise ValueError("context_noise is for pre-training: leave it out for population=force")
         if images and population != "force":
             raise ValueError("images are of labelled sequences: set data.population=force")
         if images and self.protocol.label_leak:

@@ -26,7 +26,7 @@ GROUPS = (
     "save_last_step",
     "stop_between_steps",
 )
-"""What a flag with a dot in it begins with."""
+"""First words of the flags with a dot."""
 TYPED = {
     "seed_everything": "bool | int",
     "return_predictions": "bool | None",

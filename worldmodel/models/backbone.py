@@ -17,7 +17,7 @@ from attention.scalars import check_size
 from worldmodel.models.mlp import build_mlp, build_norm
 
 Cache = KeyValueCache | RecurrentState
-"""What a block's attention keeps of earlier positions."""
+"""Cache of a block's attention over earlier positions."""
 
 
 def reach(window: int, n_layer: int) -> int:
@@ -147,8 +147,8 @@ class GPT(nn.Module):
 
         Args:
             x: [B, T, width].
-            caches: Of :meth:`new_caches`, where x follows the positions that they hold; T new
-                positions are added to each.
+            caches: Caches of :meth:`new_caches`, where x follows the positions that they hold; T
+                new positions are added to each.
 
         Returns:
             [B, T, width].

@@ -39,7 +39,7 @@ class GPTModel(TrainedModel):
 
     Args:
         attention: The attention variant, or a linear mixer.
-        attention_args: Its arguments, for example ``{"p": 15}``.
+        attention_args: Arguments of the attention, for example ``{"p": 15}``.
         n_layer: Number of blocks.
         n_head: Heads per block.
         head_dim: Channels per head.

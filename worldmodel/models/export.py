@@ -26,7 +26,7 @@ from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, 
 WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 2
 HEADER = "---\nlibrary_name: orrery\n---\n\n"
-"""What a model hub reads of a card."""
+"""Header of a card, for model hubs."""
 
 
 def export(

@@ -18,7 +18,7 @@ from worldmodel.world_model import Forces, Prediction, Seen
 
 
 class Memory:
-    """What a GPT makes of sequences; it runs when an answer needs it."""
+    """The outputs of a GPT for given sequences, computed when an answer needs them."""
 
     def __init__(self, model: OrbitModel, seen: Seen) -> None:
         self.model, self.seen = model, seen
@@ -65,10 +65,10 @@ class GPTPrediction(Prediction):
 
 
 class GPTWorld:
-    """A GPT as a world model; what its class cannot answer, it lacks (:func:`gpt_world`)."""
+    """A GPT as a world model; methods that its class cannot serve are absent: :func:`gpt_world`."""
 
     exact = True
-    """Its embedding decides whether places or bins are read."""
+    """True: its embedding decides whether places or bins are read."""
 
     def __init__(self, model: OrbitModel) -> None:
         self.model, self.layout = model, model.layout

@@ -30,7 +30,7 @@ class OrbitModel(GPTModel):
     Args:
         protocol: A name of ``orbits.protocols.names()``.
         protocol_args: Overrides of the protocol: n_points, n_bins, target, law, label_leak.
-        input: How rows are embedded: tokens, bin_centres or coordinates.
+        input: Embedding of rows: tokens, bin_centres or coordinates.
         **kwargs: As for :class:`worldmodel.models.base.GPTModel`.
     """
 
@@ -93,8 +93,8 @@ class OrbitModel(GPTModel):
         """Refuse a checkpoint whose backbone is another one than this model's.
 
         Args:
-            path: Where it is, for the message.
-            checkpoint: Of :func:`worldmodel.models.checkpoint.read_checkpoint`.
+            path: Path of the checkpoint, for the message.
+            checkpoint: Content, from :func:`worldmodel.models.checkpoint.read_checkpoint`.
             any_law: Accept one that was trained in the world of another force law.
             with_head: Its head is used too, so that the target must be the same.
         """

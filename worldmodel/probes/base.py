@@ -19,7 +19,7 @@ from worldmodel.probes.settings import Settings
 
 
 class Pieces:
-    """Finished pieces of a probe's work on one checkpoint, and the files it leaves.
+    """Finished pieces of a probe's work on one checkpoint, and the files of its results.
 
     Args:
         folder: The cell's folder, for files that results name.

@@ -37,10 +37,10 @@ ALL = ("all",)
 
 
 class Subject(NamedTuple):
-    """What a user named for the probes.
+    """A model that a user named for the probes.
 
     Attributes:
-        named: Label and seed in tables; None for its own.
+        named: Label and seed in tables; None for the model's own.
         path: A checkpoint, the folder of an exported model, or the file of a model from outside.
         model: The class of a model from outside, see :class:`worldmodel.outside.Source`.
     """

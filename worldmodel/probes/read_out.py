@@ -1,4 +1,4 @@
-"""Read-outs: ridge regressions of an orbit's quantities on what a model holds, or on its input.
+"""Read-outs: ridge regressions of an orbit's quantities on a model's hidden states or inputs.
 
 Fitted on labelled training sequences, asked on held-out ones. Rows are those of the second half of
 a sequence: at the planet's own, as for force heads, or at its star's that follow.
@@ -76,7 +76,7 @@ def read(
     """Fit read-outs on labelled training sequences and test them on held-out ones.
 
     Args:
-        features: What is read.
+        features: Function of the features that are read.
         protocol: The world; its law makes the targets.
         settings: ``labels`` sequences to fit, ``n_sequences`` to test.
         shuffled: Give each training sequence the targets of another one.

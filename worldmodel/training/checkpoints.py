@@ -1,4 +1,4 @@
-"""Checkpoint files of a training: where the last is, and how they are written and read."""
+"""Checkpoint files of a training: the last one's path, and atomic writing and checked reading."""
 
 from __future__ import annotations
 

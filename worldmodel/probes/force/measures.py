@@ -16,7 +16,7 @@ from orbits.runs import statistics
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
-"""Those of :func:`worldmodel.models.predictions.prediction_columns`, one entry per point."""
+"""Columns of :func:`worldmodel.models.predictions.prediction_columns`, one entry per point."""
 
 _ERROR_EDGES = np.logspace(-6, 6, 601)
 

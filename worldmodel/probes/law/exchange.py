@@ -1,4 +1,4 @@
-"""The exchange between two worlds: what a model goes on by once it is given the other's residual.
+"""The exchange between two worlds: continuations with residuals from a world of another law.
 
 A model reads a prompt of one law. After one stage its residual stream at some rows is replaced by
 that of a partner (:mod:`worldmodel.probes.law.pairs`), and it goes on by itself; all other rows
@@ -53,9 +53,9 @@ N_BOOT, SEED = 200, 0
 
 Rows = dict[str, slice]
 Ask = Callable[[HeldOutSystems], Array]
-"""Returns prompts and continuations, [N, T, 2] in AU."""
+"""Function that returns prompts and continuations, [N, T, 2] in AU."""
 Exponent = tuple[float, Array]
-"""An exponent, and that of each resample of the pairs."""
+"""An exponent, and the exponent of each resample of the pairs."""
 
 
 def rows_of(n_prompt: int) -> Rows:

@@ -37,7 +37,7 @@ from worldmodel.probes.settings import Settings
 from worldmodel.probes.verdicts import TRAINED
 
 AWAY = 0.5
-"""How far the exponents of the other laws are from the own one, on both sides."""
+"""Distance of the other laws' exponents from the own one, on both sides."""
 
 
 class ExchangeLaw(Probe):

@@ -25,17 +25,17 @@ from orbits.systems import Systems
 from worldmodel.probes.motion.held_out import HeldOutSystems
 
 LEAST = 10
-"""Pairs below which nothing is measured."""
+"""Fewest pairs of a measurement."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """N systems of a law, and what each is paired with.
+    """N systems of a law with their partners.
 
     Attributes:
         own: The systems that are shown.
-        other: The same under another law, through the same state at the end of the prompt.
-        heavier: Of the own law and through the same state, with masses that pull there as hard as
+        other: The same systems under another law, in the same state at the end of the prompt.
+        heavier: Systems of the own law in the same state, with masses that pull there as hard as
             the other law does.
     """
 
@@ -108,8 +108,8 @@ def _is_usual(
     """Return which partners [N] lie within what the systems of a world show.
 
     Args:
-        protocol: Of the world.
-        world: Its systems.
+        protocol: Protocol of the world.
+        world: Systems of the world.
         law: The law of the partners.
         partner: The partners; NaN where they are not bound.
     """

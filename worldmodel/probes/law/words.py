@@ -1,4 +1,4 @@
-"""What exchanges between two worlds say, in sentences that are computed."""
+"""Sentences on exchanges between two worlds, computed from the results."""
 
 from __future__ import annotations
 

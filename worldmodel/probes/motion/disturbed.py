@@ -1,4 +1,4 @@
-"""The disturbed probe: does a world model continue orbits that more moves than their attraction?
+"""The disturbed probe: does a world model continue orbits under more than their attraction?
 
 Prompts come from the undisturbed binaries and from each world of :mod:`orbits.disturbed`. The
 exponent along orbits sees no disturbance, so each has a measure of its own (:mod:`orbits.implied.
@@ -46,11 +46,11 @@ ASKED = {
     "hidden_body": ("off_centre", "has accelerations of which {} fit no centre of mass"),
     "kinds": ("strength", "pulls by a factor whose |ln| is {} against its masses"),
 }
-"""The measure of each world, and its words."""
+"""The measure of each disturbed world, and the words for its value."""
 
 
 class Disturbed(Probe):
-    """The probe."""
+    """The disturbed probe."""
 
     name = "disturbed"
     about = (

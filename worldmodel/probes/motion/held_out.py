@@ -58,12 +58,12 @@ class HeldOutSystems:
 
     @cached_property
     def steps(self) -> npt.NDArray[np.int64]:
-        """How many steps each row lies beyond the prompt, [N, T]."""
+        """Number of steps that each row lies beyond the prompt, [N, T]."""
         return references.steps_ahead(self.batch["body"], self.n_prompt)
 
     @property
     def most_steps(self) -> int:
-        """As many steps as all bodies of all sequences go beyond the prompt."""
+        """Steps beyond the prompt that all bodies of all sequences have."""
         beyond = self.steps.shape[1] - self.n_prompt
         return int(beyond // references.turn(self.batch["body"]).max())
 

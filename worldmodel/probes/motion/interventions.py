@@ -33,9 +33,9 @@ class Intervention:
 
     Attributes:
         changed: ``m1`` or ``m2``.
-        mass: Its new value in every system, solar masses.
+        mass: New value of the mass in every system, solar masses.
         world: The changed systems, N.
-        counts: Which of them are observed as the population is, [N].
+        counts: Whether each system is observed as the population is, [N].
     """
 
     changed: str

@@ -30,9 +30,9 @@ Changes = dict[str, tuple[Array, Array]]
 """Predicted and true changes by quantity, each [N, ...]; zero where nothing is predicted."""
 
 IN_BINS: Name = (names.IN_BINS, "oracle")
-"""The truth to within a bin."""
+"""The reference that knows the truth to within a bin."""
 AT_REST: tuple[Name, ...] = (("no change", "control"), ("copy last", "control"))
-"""References that know of no motion: they predict places, but not how they bend."""
+"""References without motion: they predict places, but not how they bend."""
 
 
 class Motion:

@@ -40,7 +40,7 @@ def last_points(points: Array, body: npt.NDArray, steps: Integers) -> dict[str, 
     Args:
         points: Observed places in AU, [N, T, 2].
         body: Body numbers, [N, T].
-        steps: How many steps ahead of the prompt each row is, [N, T].
+        steps: Number of steps that each row is ahead of the prompt, [N, T].
 
     Returns:
         ``copy last``: the body rests where it was seen last. ``linear extrapolation``: it goes on
