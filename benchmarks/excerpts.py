@@ -25,7 +25,7 @@ TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What a marker asks for.
+    """The tables, columns and rows that a marker asks for.
 
     Attributes:
         tables: Run and heading of each table.

@@ -20,9 +20,9 @@ from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds
 
 MEASUREMENT = "measurement"
-"""The kind of the results that tables are made from."""
+"""The kind of results in tables."""
 REPEATS = ("seeds", "checkpoints")
-"""Settings that leave the experiment as it is: which trainings of it there are."""
+"""Settings that choose trainings of the experiment and do not change it."""
 check_devices = deferred("benchmarks.training:check_devices")
 check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
 

@@ -81,8 +81,8 @@ def train(
     """Train the model of a job, resuming a killed run, and return it.
 
     Args:
-        job: What is trained and how.
-        folder: Where the checkpoint and the curves are put: the cell's folder.
+        job: Job of the training.
+        folder: Folder of the cell, for the checkpoint and the curves.
         scratch: The cell's scratch folder, or a folder in it for each of several trainings.
         progress: Told how far training is.
         pretrained: Checkpoint of the backbone to start from; None for random weights.

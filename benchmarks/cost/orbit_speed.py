@@ -28,7 +28,7 @@ class GeneratorSettings:
     """Settings of the timed generators.
 
     Attributes:
-        generators: Ours and peers.
+        generators: Names of generators, ours and peers'.
         seconds: CPU seconds per generator.
     """
 

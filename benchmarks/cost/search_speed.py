@@ -36,7 +36,7 @@ class SearchSettings:
     Attributes:
         engine: Engines.
         processes: Numbers of processes; the first is what the others are compared with.
-        searches: Searches with each.
+        searches: Searches with each number of processes.
     """
 
     engine: tuple[str, ...] = ("operon",)

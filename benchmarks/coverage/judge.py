@@ -1,4 +1,4 @@
-"""What kept results say of a table or a figure: reproduced, contradicted, inconclusive or not run.
+"""Verdicts on tables and figures: reproduced, contradicted, inconclusive or not run.
 
 A check is one published number, or one claim at one setting of our runs, judged over seeds as in
 reports (:mod:`benchmarks.published.compare`). Where several runs judge one check and do not agree,
@@ -38,7 +38,7 @@ from orbits.runs.study import Study
 REPRODUCED = "reproduced"
 STATES = (REPRODUCED, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 CHANCE, LEVEL = 0.025, 0.05
-"""How often chance contradicts one check, and how rare a number of these must be by chance."""
+"""Probability that chance contradicts one check, and level of the test on the number of these."""
 
 Outcomes = Mapping[tuple[Any, ...], str]
 """The outcome of each check."""
@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a table or figure.
+    """The verdict on a table or figure.
 
     Attributes:
         state: One of :data:`STATES`.

@@ -1,4 +1,4 @@
-"""The page of what is reproduced: every table and figure with its state and its command.
+"""The page of reproduced tables and figures, each with its state and its command.
 
 ``python -m benchmarks coverage --markdown > benchmarks/coverage/COVERAGE.md`` writes the page that
 is kept.
@@ -41,7 +41,7 @@ class Coverage:
     """The page as data.
 
     Attributes:
-        summary: How many have each state, in a sentence.
+        summary: Numbers of entries in each state, in a sentence.
         tables: One per paper.
     """
 

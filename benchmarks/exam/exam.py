@@ -31,7 +31,7 @@ EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
 
 @dataclass(frozen=True)
 class ExamSettings:
-    """Models and what they are asked.
+    """Models from outside, and the questions of their exam.
 
     Attributes:
         model: Models of your own, path/to/file.py:Class or package.module:Class, each after

@@ -1,4 +1,4 @@
-"""What of a backbone goes with its score: rank correlations with exact p values."""
+"""Rank correlations, with exact p values, of a backbone's properties with its score."""
 
 from __future__ import annotations
 

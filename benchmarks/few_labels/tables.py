@@ -1,4 +1,4 @@
-"""Tables: scores by backbone, where their variance lies, the backbones, and what orders them."""
+"""Tables: scores by backbone, sources of their variance, backbones, and correlations."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Images:
     """Encoders on images.
 
     Attributes:
-        tasks: Of digits, eccentricity, mass_ratio and imagenet.
+        tasks: Tasks: digits, eccentricity, mass_ratio, imagenet.
         data: The folder of ImageNet-1k, with train/CLASS/FILE and val/CLASS/FILE.
         attention: Attention that can read ahead: every quadratic variant without a window, zeros
             and its ablations.
@@ -56,7 +56,7 @@ class Images:
         n_val: Most validation images.
         n_test: Most test images.
         tracks: Orbits that the best possible answers are computed from.
-        training: How models are trained.
+        training: Device, precision and other options of training.
     """
 
     tasks: tuple[str, ...] = ("digits", "eccentricity", "mass_ratio")

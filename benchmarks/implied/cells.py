@@ -1,4 +1,4 @@
-"""What continues the prompts of all worlds: models, their untrained twins, controls, the truth."""
+"""Cells of the study: models, their untrained twins, controls, the truth; prompts of all worlds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ask(
 
 
 def untrained(question: Plain, worlds: Plain, model: Plain, seed: int) -> list[Outcome]:
-    """Ask a model with random weights, which are those of no world."""
+    """Test a model with random weights, which belong to no world."""
     lightning.seed_everything(seed, verbose=False)
     twin = NextTokenModel(**model).eval()
     return [
@@ -61,7 +61,7 @@ def untrained(question: Plain, worlds: Plain, model: Plain, seed: int) -> list[O
 
 
 def controls(question: Plain, worlds: Plain, law: str, folder: Path) -> list[Outcome]:
-    """Ask what learnt from a world without a model, and an observer who believes its law.
+    """Test controls that learn from a world, and an observer who believes its law.
 
     The observer fits the orbit of that law to each prompt, whatever world the prompt is of. The
     places at the ends of these orbits are kept: how near to them does a model of this world end?
@@ -84,7 +84,7 @@ def controls(question: Plain, worlds: Plain, law: str, folder: Path) -> list[Out
 
 
 def truths(question: Plain, worlds: Plain) -> list[Outcome]:
-    """Measure the truth, the truth to within a bin and what extrapolates without a world."""
+    """Measure the truth, the truth to within a bin, and extrapolations that know no world."""
     return [
         Outcome(measured(each, points), variant=name, arm=arm, setting=each.setting)
         for each in _prompts(question, worlds)

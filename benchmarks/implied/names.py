@@ -2,7 +2,7 @@
 
 BELIEVER = "orbit fit by the training's law"
 FITTED = 150
-"""Sequences at most to which orbits of another law are fitted, which takes long."""
+"""Most sequences to which orbits of another law are fitted, which takes long."""
 MIDDLE = 1.0
-"""AU. An orbit is near if its median distance in the prompt is below: the middle of the semi-major
-axes of ``identifiable``."""
+"""Largest median distance in the prompt, in AU, of an orbit that counts as near: the middle of the
+semi-major axes of ``identifiable``."""

@@ -1,4 +1,4 @@
-"""Which attentions go on by another power of the distance: paired by seed, corrected by Holm."""
+"""Comparison of attentions by the power they continue orbits by: paired by seed, Holm-corrected."""
 
 from __future__ import annotations
 

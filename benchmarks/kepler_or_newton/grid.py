@@ -1,4 +1,4 @@
-"""The cells: a training of each point and seed, what it carries, and what needs no training."""
+"""The cells: a training of each point and seed, its tests, and controls without training."""
 
 from __future__ import annotations
 

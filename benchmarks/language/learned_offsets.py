@@ -27,7 +27,7 @@ from orbits.runs.verdict import against, beside
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
 MIDDLE, STARTED = GROUPS[1], "as started"
 NEAR, CLOSE = 20, range(2, 11)
-"""Distances within which biases vary, with rotary positions; those of what is pushed away."""
+"""Distances within which biases vary, with rotary positions; distances that they push away."""
 KNOBS = ("tau", "tau_spread", "slope", "dip", "bend")
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of the exam: sentences first, then tables and a figure."""
+"""The exam's part of a report: sentences first, then tables and a figure."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DIRECTION_WEIGHT = 0.3
 """Weight of the force's direction beside its standardised magnitude."""
 UNTRAINED = "untrained + ridge"
 LEAKED = "leaked labels"
-"""Part of the name of a model that learnt from labels of the test sequences, and of its table's."""
+"""Part of the name of a model that learnt labels of the test sequences, and of its table."""
 
 
 class Grid:

@@ -1,4 +1,4 @@
-"""Sentences of the report: what predictions and formulas say, and of which trainings they are."""
+"""Sentences of the report about predictions and formulas, and about the trainings behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from symreg.leaderboard.words import name
 TRANSFERRED = ("pretrained on ", "trained on ")
 """Beginnings of the arms of models from other worlds."""
 NEAR = 0.05
-"""Distance from the law's exponents up to which a verdict calls a row near them."""
+"""Largest distance from the law's exponents that a verdict calls near."""
 HEAD = "head, "
 """Beginning of the arms of force heads that are trained in other worlds."""
 BACKBONE = "pretrained/last.ckpt"

@@ -40,15 +40,15 @@ Ours = Mapping[str, Mapping[int | None, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said about one published number.
+    """The verdict on one published number.
 
     Attributes:
         row: Our label of the row.
         metric: The metric.
         outcome: One of :data:`OUTCOMES`.
-        reason: Why, in one line.
-        interval: Our mean and its two ends, of what was compared: the difference to the baseline
-            or, at the paper's scale, the value; None if not run.
+        reason: The reason, in one line.
+        interval: Our mean and the ends of its interval: of the difference to the baseline or, at
+            the paper's scale, of the value; None if not run.
     """
 
     row: str

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from benchmarks.recall.measures import Integers
 
 Edges = tuple[tuple[int, int], ...]
-"""Of one state: (symbol, next state), in the order of the symbols."""
+"""Edges from one state: (symbol, next state), in the order of the symbols."""
 
 
 @dataclass(frozen=True)

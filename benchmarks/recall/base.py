@@ -23,7 +23,7 @@ from orbits.runs.table import Table, by_seed
 from orbits.runs.verdict import Seeds, against, beside, shown
 
 BASELINE = "softmax"
-"""The variant that the others stand beside."""
+"""The variant that others are compared with."""
 
 
 def share(of: str) -> Quantity:
@@ -40,7 +40,7 @@ METRICS = {
 }
 """Metrics of every trained model."""
 STOPPED = {**METRICS, "steps": Quantity("lower", "steps", METRICS["steps"].about)}
-"""The same where training stops once the problem is solved: fewer steps are better."""
+"""Metrics where training stops once the problem is solved: fewer steps are better."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Problem(ABC):
 
     Attributes:
         stream: The name of its random streams.
-        learner: What learns it, a key of :data:`benchmarks.learners.LEARNERS`.
+        learner: Learner, a key of :data:`benchmarks.learners.LEARNERS`.
         padded: Whether rows end in padding, which a batch has no more of than it needs.
         weighs: Whether :meth:`measure_distributions` measures anything.
     """

@@ -1,1 +1,1 @@
-"""What more steps, width and data buy a world model: one study."""
+"""The study of what a world model gains by more steps, width and data."""

@@ -1,4 +1,4 @@
-"""Curves of a run: what is measured at each point, and the power laws through it.
+"""Curves of a run: the measurements at each point, and power laws through them.
 
 A power law is fitted to the logarithms of each seed's points by least squares, and the seeds'
 exponents are the sample, since the points of one seed share its sequences. The coefficient of the
@@ -19,7 +19,7 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 CURVE, PLAN, EXAM = "curve", "plan", "exam"
 LEAST = 3
-"""Points of a curve through which a power law is fitted."""
+"""Fewest points of a curve through which a power law is fitted."""
 AXES = ("steps", "heads", "sequences")
 
 
@@ -29,11 +29,11 @@ class Point:
 
     Attributes:
         variant: The attention.
-        seed: Of the training.
-        steps: Of pre-training.
+        seed: Seed of the training.
+        steps: Steps of pre-training.
         heads: Per block.
         sequences: Different ones; 0 where every step has new ones.
-        metrics: What was measured, by name.
+        metrics: Metrics by name.
     """
 
     variant: str

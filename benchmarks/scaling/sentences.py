@@ -1,4 +1,4 @@
-"""Sentences: how fast errors fall, whether the curve bends, and what it says of a larger preset."""
+"""Sentences: how fast errors fall, whether the curve bends, and the outlook for a larger preset."""
 
 from __future__ import annotations
 

@@ -183,11 +183,11 @@ def recover(
     """Search points of a formula for it.
 
     Args:
-        formula: Its name.
+        formula: Name of the formula.
         noise: Standard deviation of the relative noise.
         engine: The engine's name.
         seed: Draws points and noise, and seeds the search.
-        definition: What the names stand for; a part of the cell's address alone.
+        definition: Definition of the formula; a part of the cell's address alone.
     """
     true = formulas.catalogue()[formula]
     searcher = engines.get(engine)
@@ -212,7 +212,7 @@ def search(
         control: A wrong law of :mod:`symreg.controls` that makes the answers instead.
         engine: The engine's name.
         seed: Draws points and noise, and seeds the search.
-        definition: What the names stand for; a part of the cell's address alone.
+        definition: Definition of the law; a part of the cell's address alone.
     """
     data = synthetic(law, noise, seed, control)
     return measure.search(data, law=law, engine=engine, seed=seed)

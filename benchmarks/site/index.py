@@ -1,4 +1,4 @@
-"""What the index shows: the exam ranked in one table, then every study with its verdicts."""
+"""The index of the site: the exam ranked in one table, then every study with its verdicts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ UNSAID = "No verdict in a sentence; the tables are on the page."
 
 @dataclass(frozen=True)
 class Run:
-    """A results folder and what its report says.
+    """A results folder and the parts of its report.
 
     Attributes:
-        name: Its name on the site.
+        name: Name on the site.
         page: The file of its page.
         study: Its study.
         config: The settings of the run.
@@ -49,12 +49,12 @@ class Run:
 
     @property
     def date(self) -> str:
-        """When the last of its results was computed."""
+        """Date of its last result."""
         return max((str(x.manifest.get("utc", ""))[:10] for x in self.results), default="")
 
     @property
     def said(self) -> str:
-        """Its verdict, or that it has none."""
+        """The verdict, or that there is none."""
         return self.verdict or UNSAID
 
 

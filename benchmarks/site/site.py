@@ -24,7 +24,6 @@ from benchmarks.site.index import EXAMINED, Run, context
 from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
 
-"""The results that the suite keeps, in a checkout that has them."""
 TEMPLATES = Path(__file__).parent / "templates"
 INDEX, GLOSSARY, COVERAGE, CLAIM = "index.html", "glossary.html", "coverage.html", "site.json"
 TAKEN = (folder.CLAIM, folder.LINES, f"{folder.LINES}.json")

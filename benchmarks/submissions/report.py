@@ -1,4 +1,4 @@
-"""The report of submissions: where they stand, what was checked, and what no file can show."""
+"""The report of submissions: their ranks, the checks passed, and limits of any check of files."""
 
 from __future__ import annotations
 
