@@ -263,7 +263,7 @@ class Attention(nn.Module):
         rotations: Rotations | None = None,
         narrow: bool = False,
     ) -> _Heads:
-        """Return what attends; ``narrow`` may leave keys out that a lone row did not select."""
+        """Return the heads; ``narrow`` may leave out keys that a lone row did not select."""
         check_sequences(x, self.width)
         rotations = rotations or Rotations()
         first = 0 if cache is None else cache.length

@@ -242,7 +242,7 @@ def _shift(spec: AttnSpec, count: Tensor) -> Tensor | float:
 
 
 def _bias(distance: Tensor, spec: AttnSpec, learned: Parameters, q: Tensor) -> Tensor:
-    """Return what is subtracted from the scores, [H, Lq, Lk]."""
+    """Return the bias that is subtracted from the scores, [H, Lq, Lk]."""
     distance = distance.clamp_min(0)
     if spec.bias == "alibi":
         slopes = alibi_slopes(q.shape[1], q.dtype).to(q.device)
@@ -319,7 +319,7 @@ def _sharpened(
 
 
 def elastic_offset(count: Tensor, spec: AttnSpec, learned: Parameters) -> Tensor | float:
-    """Return what an elastic variant subtracts from the weights of rows, [H, Lq, 1] or a number."""
+    """Return the offset that an elastic variant subtracts from weights, [H, Lq, 1] or a number."""
     tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
     if spec.sharpen == "elastic_row":
         return tau / count

@@ -39,7 +39,7 @@ class Excerpt:
 
 
 def parsed(body: str) -> Excerpt:
-    """Return what the text of a marker asks for."""
+    """Return the excerpt that the text of a marker asks for."""
     first, *rest = (part.strip() for part in " ".join(body.split()).split(" | "))
     tables: list[tuple[str, str]] = []
     for part in first.split(" + "):

@@ -56,7 +56,7 @@ class Learner:
 
 
 def loader(kind: type[Module]) -> Callable[[Path], Module]:
-    """Return what loads a checkpoint as a model of a class that no checkpoint tells by itself."""
+    """Return the loader of a checkpoint whose class it does not tell by itself."""
     return lambda path: restored(kind, read_checkpoint(path), path)
 
 

@@ -43,7 +43,7 @@ class Judged(Protocol):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> Mapping[str, list[compare.Verdict]]:
-        """Return what results say of each number of the published tables, by table."""
+        """Return the verdicts of results on each number of the published tables, by table."""
 
 
 class PaperStudy(Study):
@@ -98,7 +98,7 @@ class PaperStudy(Study):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> dict[str, list[compare.Verdict]]:
-        """Return what results say of each number of the published tables, by table."""
+        """Return the verdicts of results on each number of the published tables, by table."""
         there = [result for result in results if result.ok]
         return {
             table.table: compare.verdicts(table, ours, same_scale)

@@ -70,7 +70,7 @@ def torch_device(how: Training) -> torch.device:
 
 
 def device_name(how: Training) -> str:
-    """Return its name, with the number of processes where there are several."""
+    """Return the device's name, with the number of processes where there are several."""
     name = "cpu" if torch_device(how).type == "cpu" else torch.cuda.get_device_name()
     return f"{how.devices} x {name}" if how.devices > 1 else name
 

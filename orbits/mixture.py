@@ -121,7 +121,7 @@ class Mixture:
     def numbers(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"
     ) -> npt.NDArray[np.int64]:
-        """Return which law each sequence obeys, [N]."""
+        """Return the number of the law that each sequence obeys, [N]."""
         stream = systems.stream(population, split)
         u = uniforms(seed, stream, indices, _DRAW + 1)[:, _DRAW]
         return np.floor(u * self.n_laws).astype(np.int64)

@@ -157,8 +157,8 @@ class Protocol:
     def config(self) -> dict[str, Any]:
         """Return all settings that determine the data, as plain JSON values.
 
-        Without a shift there is no key ``shift``, without a disturbance none of that name. That of
-        a law from outside has its formula, ``law_definition``.
+        Without a shift there is no key ``shift``, without a disturbance none of that name. A law
+        from outside adds its formula, ``law_definition``.
         """
         config = dataclasses.asdict(self.unshifted) | {"dts": list(self.dts)}
         del config["shift"], config["disturbance"]
@@ -271,8 +271,8 @@ class Protocol:
     def label_mask(self, split: str, indices: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which labels of the ``force`` population fine-tuning may see, [N, T].
 
-        Of training sequences every planet row; of test sequences ``label_leak`` rows, in
-        ``paper`` the published ones; of validation sequences none.
+        These are every planet row of training sequences, ``label_leak`` rows of test sequences (in
+        ``paper`` the published ones), and none of validation sequences.
 
         Raises:
             ValueError: The split or an index is impossible.

@@ -70,7 +70,7 @@ class Shift:
             raise self._bad("it shifts nothing; give redraw or dt_octaves")
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what :meth:`from_plain` makes an equal shift of: JSON values, without ``about``.
+        """Return the shift as JSON values for :meth:`from_plain`, without ``about``.
 
         These are the settings that the data depend on, and so what content addresses hold.
         """

@@ -130,7 +130,7 @@ def is_well_sampled(dt, period, points=POINTS_PER_TURN):
 
 @shared
 def wanted_points(u):
-    """Return how often :func:`free_step` samples an orbit at least."""
+    """Return the least samples per orbit in :func:`free_step`."""
     return POINTS_PER_TURN * exp(_LN_4 * u)
 
 

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def examine() -> dict[str, Any]:
-    """Return what is here, as plain data."""
+    """Return the findings about this machine, as plain data."""
     return {
         "orrery": __version__,
         "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
@@ -93,7 +93,7 @@ def examine() -> dict[str, Any]:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -130,7 +130,7 @@ def _torch() -> dict[str, Any]:
 
 
 def _attention(device: str) -> dict[str, Any]:
-    """Return which backend ``auto`` takes for each variant here, and why Triton takes no part."""
+    """Return the backend that ``auto`` takes for each variant, and why Triton takes no part."""
     import torch
 
     from attention import explain, names
@@ -178,7 +178,7 @@ def lacking(found: Mapping[str, Any]) -> str:
 
 
 def text(found: Mapping[str, Any]) -> str:
-    """Return what was found as lines."""
+    """Return the findings as lines."""
     torch, serving = found["torch"], found["attention"]
     lines = [
         ("orrery", found["orrery"]),

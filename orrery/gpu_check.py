@@ -210,7 +210,7 @@ def times(extent: Extent) -> Iterator[dict[str, Any]]:
 
 
 def text(made: Mapping[str, Any]) -> str:
-    """Return what a record says in a few lines."""
+    """Return a summary of a record in a few lines."""
     failed = [line for line in made["checks"] if not line["passed"]]
     count = f"{len(made['checks']) - len(failed)} of {len(made['checks'])} checks passed"
     return "\n".join((f"device     {made['device']}", count, f"written    {made['written']}"))

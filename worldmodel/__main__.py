@@ -247,7 +247,7 @@ def _check_logger(kind: str) -> None:
 
 
 def _check_model(path: str) -> None:
-    """Refuse what is neither a checkpoint nor the folder of an exported model."""
+    """Refuse a path that is neither a checkpoint nor the folder of an exported model."""
     if not (Path(path) / CONFIG).is_file():
         check_file(path)
 

@@ -101,7 +101,7 @@ def placed(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def settings(path: str, keys: Sequence[str]) -> dict[str, str | None]:
-    """Return those settings of a configuration that are text, by their keys."""
+    """Return the settings of a configuration that are text, by their keys."""
     try:
         content: Any = yaml.safe_load(Path(path).read_text("utf-8"))
     except (OSError, UnicodeError, yaml.YAMLError):

@@ -44,7 +44,7 @@ def check_ending(path: str | Path) -> None:
 
 
 def output_of(checkpoint: str | Path, name: str) -> Path:
-    """Return where a file that is made of a checkpoint goes.
+    """Return the folder for files that are made of a checkpoint.
 
     That is the folder of its training, ``runs/force/version_0`` for example, and for a checkpoint
     that lies elsewhere a folder of its name in ``runs``.

@@ -112,7 +112,7 @@ def _tokens(model: TextModel, text: str | None) -> Tensor:
 
 
 def _labels(model: TextModel, tokens: Tensor) -> list[str] | None:
-    """Return what is written along the axes, or None where there are too many tokens."""
+    """Return the labels along the axes, or None where there are too many tokens."""
     if len(tokens) > MAX_LABELS:
         return None
     pieces = [model.tokenizer.decode([i]).replace(" ", "·") for i in tokens.tolist()]
@@ -172,10 +172,10 @@ class LayerState:
     """One block's attention on a batch of B sequences of L tokens.
 
     Attributes:
-        weights: [B, H, L, L].
-        query: Before the rotation, which changes no norm, [B, H, L, D].
-        key: Likewise, [B, H_kv, L, D].
-        value: [B, H_kv, L, D].
+        weights: Attention weights, [B, H, L, L].
+        query: Queries before the rotation, which changes no norm, [B, H, L, D].
+        key: Keys before the rotation, [B, H_kv, L, D].
+        value: Values, [B, H_kv, L, D].
         hidden: Hidden states that enter the block, [B, L, H D].
     """
 

@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def source(text: str) -> Source | None:
-    """Return where the model that a user typed is; None where the text is no such name.
+    """Return the file and class of a model that a user typed; None where the text is no such name.
 
     Nothing is imported, but the packages around a module.
 
@@ -180,7 +180,7 @@ def _module(place: Source) -> Any:
 
 
 def fault(model: Outside) -> str | None:
-    """Return what is wrong with a model's answers on a few sequences; None if nothing is.
+    """Return the fault of a model's answers on a few sequences; None if there is none.
 
     Answers must have their shapes, be finite, and not change when later rows do.
     """

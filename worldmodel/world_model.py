@@ -50,11 +50,11 @@ class Seen:
         return np.asarray(self.layout.dts)[self.tokens[:, 0, 0] - self.layout.n_bins]
 
     def rows(self, end: int) -> Seen:
-        """Return what is seen before row ``end``."""
+        """Return the observations before row ``end``."""
         return Seen(self.tokens[:, :end], self.places[:, :end], self.layout)
 
     def followed_by(self, places: Array, exact: bool) -> Seen:
-        """Return what is seen when one more row is at ``places`` [B, 2], in bins or exactly."""
+        """Return the observations with one more row at ``places`` [B, 2], in bins or exactly."""
         bins = self.layout.encode(places).astype(np.int64)
         row = places if exact else self.layout.decode(bins)
         return Seen(
@@ -87,10 +87,10 @@ class WorldModel(Protocol):
     """
 
     def observe(self, seen: Seen) -> Any:
-        """Return what the model makes of some sequences; the other methods are given that."""
+        """Return the model's memory of some sequences, which the other methods are given."""
 
     def predict_next(self, memory: Any) -> Array | Prediction:
-        """Return where each row's next row is expected, [B, T, 2] in AU, or a distribution."""
+        """Return the expected place of each row's next row, [B, T, 2] in AU, or a distribution."""
 
 
 class Prediction:
@@ -137,7 +137,7 @@ class Forces(NamedTuple):
 
 
 def predicted(model: WorldModel, seen: Seen) -> Prediction:
-    """Return what a model predicts of next rows."""
+    """Return a model's prediction of next rows."""
     found = model.predict_next(model.observe(seen))
     return found if isinstance(found, Prediction) else Prediction(np.asarray(found, np.float64))
 
@@ -176,7 +176,7 @@ def can(model: object, ability: str) -> bool:
 
 
 def seen(batch: Mapping[str, npt.NDArray], layout: TokenLayout, exact: bool = False) -> Seen:
-    """Return what a model sees of an observation of :meth:`orbits.protocols.Protocol.observe`."""
+    """Return a model's view of an observation of :meth:`orbits.protocols.Protocol.observe`."""
     tokens = np.asarray(batch["tokens"], np.int64)
     if exact:
         return Seen(tokens, np.asarray(batch["coordinates"], np.float64), layout)

@@ -34,8 +34,8 @@ class RecurrentState:
 class Mixer(nn.Module, ABC):
     """A sequence mixer whose time is linear and whose state is constant in the length.
 
-    It is causal; ``zeros`` alone can be told not to be. Those that are ``quadratic`` have a longest
-    sequence, which bounds their state.
+    It is causal; ``zeros`` alone can be told not to be. Mixers that are ``quadratic`` have a
+    longest sequence, which bounds their state.
 
     A subclass describes itself by constants, makes its layers in ``__init__`` and writes
     :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.
@@ -97,8 +97,8 @@ class Mixer(nn.Module, ABC):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments: those given, and the defaults of the others.
 
-        Those whose default is a whole number are sizes. A subclass extends this with what else its
-        values must be.
+        Arguments whose default is a whole number are sizes. A subclass extends this with what else
+        its values must be.
         """
         for argument in args:
             if argument not in cls.arguments:

@@ -180,7 +180,7 @@ class ZeroS(Mixer):
         return q, k, v, s, self._radial(x, v, count)
 
     def _seen(self, x: Tensor, first: int) -> Tensor:
-        """Return how many positions each one sees, [L]; ``first`` came before x."""
+        """Return the number of positions that each position sees, [L]; ``first`` came before x."""
         if not self.args["causal"]:
             return torch.full((x.shape[1],), x.shape[1], device=x.device)
         return torch.arange(x.shape[1], device=x.device) + (first + 1)

@@ -87,7 +87,7 @@ class Selection(nn.Module):
         return self._active and n_keys > self.top_k
 
     def parts(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return what a cache keeps of inputs [B, L, width], each [B, 1, L, D / 2].
+        """Return the tensors that a cache keeps of inputs [B, L, width], each [B, 1, L, D / 2].
 
         They are halves of the indexer's keys; RoPE turns the last part, as that of a projection.
         """
@@ -178,14 +178,14 @@ def index_loss(scores: Tensor, weights: Tensor, selected: Tensor | None = None) 
 
 
 def visible(scores: Tensor) -> Tensor:
-    """Return which keys [Lq, Lk] queries see, the last Lq of the Lk positions."""
+    """Return the keys [Lq, Lk] that queries see, the last Lq of the Lk positions."""
     length, total = scores.shape[-2:]
     rows = torch.arange(total - length, total, device=scores.device)[:, None]
     return torch.arange(total, device=scores.device) <= rows
 
 
 def largest(scores: Tensor, top_k: int) -> Tensor:
-    """Return which keys are selected, bool [B, Lq, Lk]: min(top_k, t) of the t that a row sees.
+    """Return the selected keys, bool [B, Lq, Lk]: min(top_k, t) of the t that a row sees.
 
     Args:
         scores: [B, Lq, Lk]; rows are the last Lq of the Lk positions.

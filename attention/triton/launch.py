@@ -67,7 +67,7 @@ def launcher(
 
 
 def _kind(argument: Any, exempt: bool) -> object:
-    """Return what Triton's binary depends on of an argument."""
+    """Return the properties of an argument that Triton's binary depends on."""
     if isinstance(argument, Tensor):
         return argument.dtype, argument.data_ptr() % ALIGNED == 0
     if isinstance(argument, int):

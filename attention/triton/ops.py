@@ -138,7 +138,7 @@ def attention_forward(
     Returns:
         The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
         plan with ``unit`` the directions of q and k, of bfloat16 in float16 where that can hold
-        the gradient, with one over their lengths [B, H, L]. What is not there is empty.
+        the gradient, with one over their lengths [B, H, L]. Missing tensors are empty.
     """
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
     return _kept(q, save, both.forward(q, k, v, tau, bias, save))

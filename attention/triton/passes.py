@@ -84,7 +84,7 @@ class Passes:
     ) -> Results:
         """Return the output and what the backward pass reads, as ``ops.attention_forward`` does.
 
-        What there is none of is None.
+        Missing tensors are None.
         """
         results = self.results(q, k, save)
         out, rows, extra, *units = results
@@ -131,7 +131,7 @@ class Passes:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
         """Return the gradients of q, k, v, tau [H] and bias; the last two None if not given.
 
-        Of a plan with ``unit``, q and k are the directions that the forward pass returned, and the
+        With ``unit``, q and k are the directions that the forward pass returned, and the
         gradients are those of the vectors that it was given.
         """
         if self.family == "biased":

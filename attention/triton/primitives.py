@@ -192,7 +192,7 @@ def far_bias(BIAS):
 
 @triton.jit
 def distance_bias(bias, distance, longest, BIAS: tl.constexpr):
-    """Return what is subtracted from u at each distance; ``bias`` points to the head's numbers.
+    """Return the bias subtracted from u at each distance; ``bias`` points to the head's numbers.
 
     The kind ``end`` is for tiles that lie past the table of kind ``last`` as a whole.
     """

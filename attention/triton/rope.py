@@ -68,7 +68,7 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     Args:
         x: Heads that :func:`fits` accepts.
         cosine: Cosines of the angles, [L, D / 2], float32.
-        sine: Theirs.
+        sine: Sines of the angles, likewise.
     """
     return _Rotation.apply(x, cosine, sine, False)
 

@@ -73,8 +73,8 @@ def tile(kernel: str, family: str, head_dim: int, bits: int, arch: str) -> Tile:
 def table_for(capability: int, shared: int) -> str | None:
     """Return the name of the table for a GPU, or None where no tiles fit.
 
-    That of its own capability, else of those that its shared memory holds the one of its own
-    generation, else the one with the largest tiles.
+    It is the table of its own capability, else, among tables whose tiles fit its shared memory,
+    the one of its own generation, else the one with the largest tiles.
 
     Args:
         capability: Compute capability without its point, such as 89.

@@ -1,8 +1,8 @@
 """Time, memory and share of the roofline of the fused attention kernels beside their peers.
 
 Without a GPU eager attention and its blocks of rows are compared with SDPA, in time and in bytes
-kept for the backward pass, and the rest is skipped. What others are divided by is measured before
-them, and the most wanted first, so that what no time is left for is least wanted.
+kept for the backward pass, and the rest is skipped. Calls that others are divided by are timed
+first, then the others by interest, so that a lack of time costs the least interesting ones.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Kernels(Study):
         ]
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
+        """Compare our fused kernels and the plain operations with PyTorch's kernel of softmax."""
         floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
         trained = _trained(results)
         length = _asked(trained)

@@ -77,7 +77,7 @@ class Answer:
 
 
 def answers(entries: Mapping[str, Entry], sources: Sequence[Source]) -> dict[str, Answer]:
-    """Return what results say of each entry, by its name."""
+    """Return the verdict of results on each entry, by its name."""
     of_tables = {
         source.name: source.study.verdicts(source.results, source.config)
         for source in sources
@@ -131,7 +131,7 @@ def state(counts: Mapping[str, int]) -> str:
 def claim_outcomes(claim: Claim, results: Iterable[Result]) -> dict[tuple[Any, ...], str]:
     """Return the outcome of a claim at each setting of a run, by setting and metric.
 
-    Of a sweep each row has the rate and decay with the best validation.
+    In a sweep each row has the rate and decay of its best validation.
     """
     rows: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
     for result in best(x for x in results if _fits(claim, x)):
@@ -181,7 +181,7 @@ def _outcome(
 
 
 def _agreed(outcomes: set[str]) -> str:
-    """Return what runs say together: nothing, one outcome, or that they do not agree."""
+    """Return the joint outcome of runs: nothing, one outcome, or that they do not agree."""
     if not outcomes:
         return NOT_RUN
     return next(iter(outcomes)) if len(outcomes) == 1 else INCONCLUSIVE

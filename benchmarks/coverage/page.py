@@ -49,7 +49,7 @@ class Coverage:
     tables: Sequence[Table]
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, a record per row by the headings of its columns."""
+        """Return the page as plain data, a record per row by the headings of its columns."""
         rows = [
             {"paper": table.title}
             | {x.heading: value.text for x, value in zip(table.columns, row, strict=True)}
@@ -59,12 +59,12 @@ class Coverage:
         return {"summary": self.summary, "rows": rows}
 
     def to_text(self) -> str:
-        """Return it for a terminal."""
+        """Return the page for a terminal."""
         parts = [self.summary, RULE, *(table.to_text() for table in self.tables)]
         return "\n\n".join(part.rstrip("\n") for part in parts)
 
     def to_markdown(self) -> str:
-        """Return it as a page of Markdown."""
+        """Return the page as Markdown."""
         parts = [f"# {TITLE}\n", f"{self.summary}\n", f"{RULE}\n"]
         return "\n".join([*parts, *(table.to_markdown() for table in self.tables)])
 

@@ -88,7 +88,7 @@ def controls(results: Sequence[Result]) -> dict[str, dict[int, Result]]:
 
 
 def backbones(results: Sequence[Result]) -> dict[tuple[str, int], dict[str, float]]:
-    """Return what was measured of each backbone before it was fine-tuned, by attention and seed."""
+    """Return measurements of each backbone before its fine-tuning, by attention and seed."""
     found: dict[tuple[str, int], dict[str, float]] = {}
     for result in results:
         case = result.case

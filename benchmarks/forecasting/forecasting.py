@@ -167,7 +167,7 @@ class Forecasting(PaperStudy):
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say of each task how rows stand to DLinear, and to what needs no training."""
+        """Compare the rows of each task with DLinear, and with baselines without training."""
         said = []
         for (series, horizon), found in _by_task(results).items():
             values = by_seed(found, "mse", "variant")

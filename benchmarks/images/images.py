@@ -138,7 +138,7 @@ class ImageStudy(PaperStudy):
         return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say of each task how encoders stand to softmax, and to what needs none."""
+        """Compare the encoders of each task with softmax, and with answers without an encoder."""
         said = []
         for task, found in _by_task(results).items():
             values = by_seed(found, "top1", "variant")

@@ -61,7 +61,7 @@ class Pictures(Sequences):
         return {"images": torch.from_numpy(images[:, None]).float(), "labels": labels}
 
     def _draw(self) -> np.random.Generator | None:
-        """Return what chooses a crop, seeded by torch's generator as all of training is."""
+        """Return the random generator of crops, seeded by torch's as all of training is."""
         return (
             np.random.default_rng(int(torch.randint(2**62, ()))) if self.split == "train" else None
         )

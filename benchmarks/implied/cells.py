@@ -96,7 +96,7 @@ def truths(question: Plain, worlds: Plain) -> list[Outcome]:
 
 
 def measured(prompts: Prompts, points: Array, fitted: Array | None = None) -> dict[str, Interval]:
-    """Return what continuations [N, T, 2] in AU obey, and how far off they are.
+    """Return the law of continuations [N, T, 2] in AU, and their errors.
 
     Returns:
         As :meth:`Prompts.measured`; ``exponent_near`` and ``exponent_far`` where there are two such
@@ -117,7 +117,7 @@ def measured(prompts: Prompts, points: Array, fitted: Array | None = None) -> di
 
 
 def _is_near(prompts: Prompts) -> npt.NDArray[np.bool_]:
-    """Return which orbits are near in what is seen of them, [N]."""
+    """Return which orbits are near the star in the prompt, [N]."""
     seen = prompts.test.observed[:, 1 : prompts.test.n_prompt]
     distance = np.linalg.norm(seen[:, ::2] - seen[:, 1::2], axis=-1)
     return np.asarray(np.median(distance, axis=1) < MIDDLE)

@@ -68,7 +68,7 @@ def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Com
 
 
 def _columns(found: Sequence[Row]) -> dict[str, Read]:
-    """Return what of a row is compared: prompts in the box, own ones outside, and the share."""
+    """Return the compared values of a row: prompts in the box, own ones outside, and the share."""
     shifts = dict.fromkeys(s for row in found for _, s in row.found if s is not None)
     truth = bins(found)
     return {
@@ -79,12 +79,12 @@ def _columns(found: Sequence[Row]) -> dict[str, Read]:
 
 
 def _inside(law: str) -> Read:
-    """Return what reads the exponent on a law's prompts."""
+    """Return a function that reads the exponent on a law's prompts."""
     return lambda row: row.by_seed((law, None))
 
 
 def _outside(shift: str) -> Read:
-    """Return what reads the exponent on shifted prompts of the training's own law."""
+    """Return a function that reads the exponent on shifted prompts of the training's own law."""
     return lambda row: row.by_seed((str(row.world), shift))
 
 

@@ -27,7 +27,7 @@ READ = {
 
 
 def verdicts(results: Sequence[Result], table: str) -> list[compare.Verdict]:
-    """Return what our runs say of each number of a published table."""
+    """Return the verdicts of our runs on each number of a published table."""
     return compare.verdicts(published.get(table), ours(results, table))
 
 

@@ -60,7 +60,7 @@ class KeplerOrNewtonStudy(RecipeStudy):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> dict[str, list[Verdict]]:
-        """Return what results say of each published number, by table."""
+        """Return the verdicts of results on each published number, by table."""
         from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
 
         there = [result for result in results if result.ok]

@@ -84,7 +84,7 @@ def _moved(before: Carried, after: Carried) -> str:
 
 
 def _less(trained: Carried, untrained: Carried, metrics: Sequence[str]) -> BySeed:
-    """Return by how much a score of trained models exceeds that of their twins."""
+    """Return the excess of a score of trained models over that of their twins."""
     own, other = trained.score(metrics), untrained.score(metrics)
     return {seed: own[seed] - other[seed] for seed in own if seed in other}
 

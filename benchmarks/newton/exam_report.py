@@ -155,7 +155,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
 
 
 def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
-    """Return how many of each group passed, where shifts test an exponent."""
+    """Return the number of each group that passed, where shifts test an exponent."""
     if not any(row.law_exponents for of in groups.values() for row in of):
         return []
     counts = [f"{sum(x.passed for x in of)} of {len(of)} {who}" for who, of in groups.items() if of]

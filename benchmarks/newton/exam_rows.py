@@ -97,7 +97,7 @@ class ExamRow:
 
 
 def row_key(result: Result) -> tuple[str, str, str]:
-    """Return what results of one row share: variant, arm and label budget."""
+    """Return the key that results of one row share: variant, arm and label budget."""
     return result.case.variant, result.case.arm, str(result.case.get("labels"))
 
 

@@ -143,7 +143,7 @@ def _about(result: Result) -> str:
 
 
 def _provenance(result: Result, checkpoint: Path) -> dict[str, Any]:
-    """Return of which case, cell, checkpoint and commit a model is."""
+    """Return the case, cell, checkpoint and commit of a model."""
     git = result.manifest.get("git") or {}
     origins = artefact.load_record(checkpoint.parent / RECORD).get("origins", {})
     return {

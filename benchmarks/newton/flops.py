@@ -55,7 +55,7 @@ class Cost:
 
 
 def of_cell(cell: Cell) -> Cost:
-    """Return what the training of one cell takes; nothing, if it trains nothing."""
+    """Return the cost of training one cell; no cost, if it trains nothing."""
     job = cell.arguments.get("job")
     if job is None:
         return Cost()

@@ -82,7 +82,7 @@ class PublishedColumn:
         return first / second if second else None
 
     def resolution(self, columns: Mapping[str, Decimal]) -> Decimal:
-        """Return how far the paper's value may lie from what was rounded to it.
+        """Return the largest distance of the paper's value from the unrounded one.
 
         Half of the last printed digit; for a derived metric, what two such errors add up to.
         """
@@ -190,7 +190,7 @@ class PublishedTable:
         return found is not None and abs(found[0]) < found[1]  # rounding can have made its sign
 
     def margin(self, metric: PublishedColumn) -> Decimal | None:
-        """Return what a difference must exceed to be one where the paper shows none.
+        """Return the least size of a difference that counts where the paper shows none.
 
         The column's own; else half of the smallest difference that the paper does show in it, and
         None if it shows none.

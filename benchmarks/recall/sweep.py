@@ -151,7 +151,7 @@ class Sweep:
                             yield Trial(variant, warm, seed, lr, decay)
 
     def job(self, trial: Trial, exercise: Exercise) -> Job:
-        """Return how one model is trained on a problem."""
+        """Return the job of training one model on a problem."""
         learned, length = self.positions == "learned", exercise.problem.seq_len
         steps = self.steps
         if self.epochs is not None:

@@ -77,7 +77,7 @@ def controls(question: Plain, world: Plain) -> list[Outcome]:
 
 
 def planned(flops: float, parameters: int) -> Outcome:
-    """Return what the training of a preset takes, to which a curve is extrapolated."""
+    """Return the cost of training a preset, to which a curve is extrapolated."""
     return Outcome({"flops": flops, "parameters": parameters})
 
 

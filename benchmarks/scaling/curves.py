@@ -158,7 +158,7 @@ def plan(results: Iterable[Result]) -> Result | None:
 
 
 def controls(results: Iterable[Result]) -> dict[str, Result]:
-    """Return what was measured without a training, by name."""
+    """Return the measurements without a training, by name."""
     return {
         result.case.variant: result
         for result in results

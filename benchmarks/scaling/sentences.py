@@ -16,7 +16,7 @@ MISSED = "missed"
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return what steps and compute buy, and what a power law through them predicts."""
+    """Return the gains by steps and compute, and the prediction of a power law through them."""
     found = points(results)
     said: list[str] = []
     for variant, each in frontier(found, MISSED).items():

@@ -84,7 +84,7 @@ class LawRates(Study):
         return dataclasses.replace(super().resolve(settings), engine=tuple(named))
 
     def config(self, settings: LawRatesSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results, numbers of points and rules included."""
+        """Return the data that determine the results, numbers of points and rules included."""
         rules = {name: engines.get(name).rule for name in settings.engine if name != "auto"}
         own = {"points": POINTS, "held_out": HELD_OUT, "rules": rules}
         return {**super().config(settings, preset), **own}
@@ -117,7 +117,7 @@ class LawRates(Study):
 
 
 def _verdict(results: Sequence[Result]) -> list[str]:
-    """Say how often a law is found at each noise, and how often where another one rules."""
+    """Say how often a law is found at each noise, and how often where the law is another."""
     found: dict[tuple[str, str], dict[str, list[bool]]] = {}
     wrong = []
     for result in results:

@@ -59,7 +59,7 @@ class Run:
 
 
 def context(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return what the template of the index is filled with."""
+    """Return the data that fill the template of the index."""
     main = _main(runs)
     here = [run for run in runs if main and run is not main and same_exam(run.config, main.config)]
     outside = [x for run in here for x in run.results if x.case.arm == SUBMITTED]
@@ -111,7 +111,7 @@ def _studies(runs: Sequence[Run]) -> list[tuple[Study, list[Run]]]:
 
 
 def _counts(runs: Sequence[Run], rows: Sequence[ExamRow]) -> str:
-    """Return how much there is, in words."""
+    """Return the size of the site in words."""
     parts = [f"{len(runs)} results folders", f"{sum(len(run.results) for run in runs):,} results"]
     parts += [f"{sum(run.failed for run in runs)} failed"]
     parts += [f"{sum(row.arm == SUBMITTED for row in rows)} submissions in the table"]

@@ -148,7 +148,7 @@ def new_key(path: Path) -> Exam:
 
 
 def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
-    """Write what an exam asks: the public one, or that of a key, made if it is not there."""
+    """Write the sheet of the public exam, or of that of a key, which is made if it is not there."""
     _refuse_files(out)
     if key is None:
         exam, which = read_key(PUBLIC), "the public exam"
@@ -164,7 +164,7 @@ def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
 
 
 def write_sheet(exam: Exam, out: Path) -> str:
-    """Write what is asked to a folder, without an answer; return the signature.
+    """Write the questions to a folder, without an answer; return the signature.
 
     ``exam.json`` says what is there, and a file of each part has ``tokens`` uint16
     [N, 1 + n_points, 2], ``time_step`` [N] in years and ``places`` [N, steps, 2, 2] in AU: those of

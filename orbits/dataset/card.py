@@ -22,7 +22,7 @@ def card(path: str | Path) -> str:
 
 
 def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
-    """Return what the index of a dataset says, in words."""
+    """Return the settings in the index of a dataset, in words."""
     config, manifest = record["config"], record["manifest"]
     protocol = config["protocol"]
     width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]
@@ -79,6 +79,6 @@ def _versions(manifest: dict[str, Any]) -> str:
 
 
 def distributions(record: Mapping[str, Any]) -> str:
-    """Return what a dataset's protocol draws from, of its card in this repository."""
+    """Return the distributions of a dataset's protocol, from its card in this repository."""
     text = (CARDS / f"{record['config']['protocol']['name']}.md").read_text()
     return text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0].strip()

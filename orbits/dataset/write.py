@@ -146,7 +146,7 @@ def _compare(out: Path, owner: Mapping[str, Any], mine: Mapping[str, Any]) -> No
 
 
 def _differences(owner: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-    """Return which settings of a dataset are not those that were asked for."""
+    """Return the settings of a dataset that are not those that were asked for."""
     if owner.get("schema") != mine["schema"]:
         return f"of schema {owner.get('schema')}, this version writes {mine['schema']}"
     theirs, ours = (_flat(json.loads(json.dumps(record["config"]))) for record in (owner, mine))

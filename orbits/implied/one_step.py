@@ -80,7 +80,7 @@ class OneStep:
         return pulls.of_steps(kick, self.nodes, self.dt)
 
     def measured(self, points: Array, true: Array, n_boot: int = 200) -> dict[str, Interval]:
-        """Return what predicted rows [N, T, 2] say, beside the true ones, each [value, low, high].
+        """Return the laws of predicted rows [N, T, 2] and of true ones, each [value, low, high].
 
         Returns:
             ``exponent_within``; of planet and star ``planet_r``, ``planet_m1``, ``planet_m2``,

@@ -70,7 +70,7 @@ def _losses(trials: Array, seen: Array, constant: Array, sigma: float) -> Array:
 
 
 def _lowest(curves: Array) -> Array:
-    """Return where curves [..., G] over the grid are lowest, by a parabola through three points."""
+    """Return the minima of curves [..., G] over the grid, by a parabola through three points."""
     at = np.clip(np.argmin(curves, axis=-1), 1, len(GRID) - 2)
     left, middle, right = (
         np.take_along_axis(curves, (at + k)[..., None], axis=-1)[..., 0] for k in (-1, 0, 1)

@@ -205,7 +205,7 @@ def _is_finite(value: object) -> bool:
 
 @functools.cache
 def _catalogue() -> dict[str, Law | Family | str]:
-    """Return by file name each law or family, or the fault of a file that makes none."""
+    """Return each law or family, or the fault of a file that makes none, by file name."""
     found: dict[str, Law | Family | str] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         if name.startswith("_"):
@@ -266,7 +266,7 @@ def families() -> tuple[Family, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each file that makes no law, as one line."""
+    """Return the fault of each file that makes no law, as one line, by file name."""
     return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 

@@ -138,11 +138,11 @@ class Cell:
         )
 
     def folder(self, out: Path) -> Path:
-        """Return where the cell's files are."""
+        """Return the folder of the cell's files."""
         return out / CELLS / self.key
 
     def results(self, out: Path) -> list[Result] | None:
-        """Return what the finished cell measured; None if it is unfinished or a file is damaged."""
+        """Return the results of a finished cell; None where it is unfinished or a file damaged."""
         record = self.record(out)
         return None if record is None else [Result.from_json(x) for x in record["results"]]
 
@@ -234,7 +234,7 @@ def adopt(cell: Cell, found: Adopted, out: Path) -> None:
 
 
 def progress_file(out: Path, key: str) -> Path:
-    """Return where a running cell tells how far it is."""
+    """Return the file in which a running cell reports its progress."""
     return out / CELLS / f"{key}.progress"
 
 

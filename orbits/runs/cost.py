@@ -63,7 +63,7 @@ class Estimate:
 
 
 def of(cell: Cell) -> Estimate | None:
-    """Return what a cell will take; None where none of its kind was measured."""
+    """Return the estimated cost of a cell; None where none of its kind was measured."""
     plain = sizes(json.loads(json.dumps(dict(cell.arguments))))
     rows = _table().get(f"{cell.case.study}/{cell.case.kind}", ())
     rows = [row for row in rows if (STEPS in row["sizes"]) == (STEPS in plain)]
@@ -88,7 +88,7 @@ def of(cell: Cell) -> Estimate | None:
 
 
 def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
-    """Return what a run costs, for ``--dry-run``.
+    """Return the cost of a run, for ``--dry-run``.
 
     Args:
         left: The cells that it would compute.
@@ -190,7 +190,7 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
     """Return the rows of the table: the median over the cells of each kind, size and variant.
 
     Args:
-        runs: The results of each run. Of a cell that several share the first run's count.
+        runs: The results of each run; where several share a cell, the first run's count.
     """
     cells: dict[str, list[Result]] = {}
     for results in runs:

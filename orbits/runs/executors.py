@@ -108,7 +108,7 @@ def cores() -> int:
 def unordered(
     executor: Executor, function: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[Any]:
-    """Yield what a function returns for each item, in the order in which they are done."""
+    """Yield a function's result for each item, in the order in which they are done."""
     if isinstance(executor, _Here):  # one after the other, as they are asked for
         yield from map(function, items)
         return

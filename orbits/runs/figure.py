@@ -28,7 +28,7 @@ BOLD_LETTERS = 10.5
 
 
 def figure_path(out: Path, name: str) -> Path:
-    """Return where a figure goes whose name has words of results, which may be a stranger's.
+    """Return the path of a figure whose name has words of results, which may be a stranger's.
 
     It is a file of the folder itself, whatever the words.
 

@@ -45,7 +45,7 @@ class FirstScreen:
 
 
 def first_screen(report: Report) -> FirstScreen:
-    """Return what of a report stands on its first screen."""
+    """Return the first screen of a report."""
     tables = [(section, table) for section in report.sections for table in section.tables]
     measured = ((s, t) for s, t in tables if not (t.folded or s.folded) and _has_number(t))
     of, whole = next(measured, (None, None))

@@ -183,7 +183,7 @@ def _say_cost(study: Study, chosen: Chosen) -> None:
 
 
 def _about(kind: type, name: str) -> str | None:
-    """Return what the docstring of a dataclass says of a field."""
+    """Return a field's description in the docstring of a dataclass."""
     from docstring_parser import parse
 
     fields = parse(kind.__doc__ or "").params

@@ -109,7 +109,7 @@ def plan(
 def _adopted(
     cell: Cell, all_kept: Sequence[Kept], roles: Set[str], restore: Restore
 ) -> Adopted | None:
-    """Return what kept results know of a cell whose files are read in these roles."""
+    """Return the kept results of a cell, with the files that are read in these roles."""
     for kept in all_kept:
         found = restore(cell, kept)
         if found is None and cell.key in kept.results:

@@ -81,11 +81,11 @@ class Study(ABC):
         """Refuse changes of a preset that would change nothing."""
 
     def workers(self, settings: Any) -> int | None:
-        """Return how many cells one machine computes at once, unless asked for; None: its cores."""
+        """Return the default number of cells that one machine computes at once; None: its cores."""
         return None
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
-        """Return what a run would compute, for ``--dry-run``."""
+        """Return a description of the computations of a run, for ``--dry-run``."""
         return "\n".join([*(f"{cell.key}  {cell.label}" for cell in cells), f"{len(cells)} cells"])
 
     def out(self, settings: Any, preset: str) -> Path:
@@ -93,7 +93,7 @@ class Study(ABC):
         return Path("runs") / f"{self.name}-{preset}"
 
     def config(self, settings: Any, preset: str) -> dict[str, Any]:
-        """Return what determines the results, as plain data."""
+        """Return the data that determine the results, as plain data."""
         plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
         return {"study": self.name, "version": self.version, "preset": preset, **plain}
 
@@ -114,11 +114,11 @@ class Study(ABC):
         return ()
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Return what the results say, the most important first."""
+        """Return the sentences of a report, the most important first."""
         return ()
 
     def warnings(self, results: Sequence[Result], config: Mapping[str, Any]) -> Sequence[str]:
-        """Return what a reader must know before the numbers."""
+        """Return warnings that a reader must see before the numbers."""
         return ()
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
@@ -174,7 +174,7 @@ class Study(ABC):
         return seed_table(title, results, keys, metrics, quantity=self.quantity)
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means."""
+        """Return the meaning of a metric."""
         known = self.metrics.get(metric) or self.metrics.get(metric.partition("@")[0])
         if known is None:
             choices = ", ".join(self.metrics)
@@ -321,7 +321,7 @@ def write_report(study: Study, out: Path, home: str = "") -> tuple[Report, list[
 
 
 def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:
-    """Return what became of a run's cells in words, and its exit code: 1 where one failed."""
+    """Return the outcome of a run's cells in words, and its exit code: 1 where one failed."""
     from orbits.runs import page
 
     count = Counter(result.status for result in results)

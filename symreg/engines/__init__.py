@@ -115,7 +115,7 @@ def _catalogue() -> dict[str, Engine]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each plug-in that makes no engine, as one line."""
+    """Return the fault of each plug-in that makes no engine, as one line, by name."""
     _catalogue()
     return dict(_BROKEN)
 

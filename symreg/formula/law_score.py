@@ -22,8 +22,8 @@ class LawScore:
         expression: The formula.
         target: The law's name.
         verdict: One of ``VERDICTS``, on the formula as a description of y: one that does not
-            describe it is ``no law found``, not a wrong law. What the formula is whatever y is,
-            tell ``law`` and ``law_nooff``; what y follows whatever the formula is, ``predictions``.
+            describe it is ``no law found``, not a wrong law. ``law`` and ``law_nooff`` judge the
+            formula whatever y is, ``predictions`` judges y whatever the formula is.
         law: Local exponents agree with the law's, any additive constant kept.
         law_nooff: The same with or without its additive constant.
         laws: The laws of the registry, and ``target``, that the formula agrees with in the same
@@ -157,7 +157,7 @@ def _described(record: Mapping[str, Any]) -> str:
 
 
 def _algebra(record: Mapping[str, Any]) -> str:
-    """Return what computer algebra says of the formula."""
+    """Return the findings of computer algebra on the formula."""
     size = "" if record["complexity"] is None else f"; {record['complexity']} nodes"
     same, units = record["symbolic"], record["dimensions"]
     return f"the law times a constant: {same}; dimensions of the law: {units}{size}"

@@ -85,7 +85,7 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
 
 
 def spread(rows: Sequence[Row]) -> bytes | None:
-    """Draw how far each row's exponents lie from the law's beside what its searches picked."""
+    """Draw the errors of each row's exponents beside those of the formulas that searches picked."""
     rows = [row for row in rows if row.laws]
     if not rows:
         return None

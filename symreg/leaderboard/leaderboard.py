@@ -60,7 +60,7 @@ class Leaderboard(Study):
         return Path("runs") / self.name
 
     def config(self, settings: LeaderboardSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results: of files, their names and checksums."""
+        """Return the data that determine the results: files count by name and checksum."""
         files = [[Path(file).name, digest(file)] for file in settings.files]
         return {**super().config(settings, preset), "files": files}
 

@@ -41,7 +41,7 @@ class LeaderboardSettings:
             raise ValueError(f"seeds must be at least 1, got {self.seeds}")
 
     def searches(self) -> list[dict[str, Any]]:
-        """Return what determines a search, for the engine and for the baseline beside it."""
+        """Return the data that determine a search, of the engine and the baseline beside it."""
         search = search_config(self.law, self.engine, self.engine_args, self.points, self.rule)
         if search["engine"] == BASELINE:
             return [search]

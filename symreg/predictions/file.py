@@ -72,7 +72,7 @@ class Predictions:
 
         Points of one sequence share their masses and the model's errors, so one in ``ONE_IN``
         sequences is held out whole, and the search sees ``n`` usable points of the others, drawn
-        without replacement. Of too few sequences for that, one in ``ONE_IN`` points is held out.
+        without replacement. With too few sequences for that, one in ``ONE_IN`` points is held out.
         """
         if n < 1:
             raise ValueError(f"cannot search {n} points; n must be positive")

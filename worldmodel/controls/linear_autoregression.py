@@ -52,7 +52,7 @@ class LinearAutoregression:
         self.star = ridge.fit(np.hstack([past, new]), to_star - last[:, 1]).coef_.T
 
     def next_points(self, points: Array) -> Array:
-        """Return what is expected at each row given all rows before, [N, T, 2] in AU.
+        """Return the expected place at each row given all rows before, [N, T, 2] in AU.
 
         Args:
             points: Observed places in AU, [N, T, 2]: the time-step row, then planet and star in

@@ -22,12 +22,12 @@ STRENGTH = 1.0
 
 
 def linear_filter(protocol: Protocol, logarithms: bool = False) -> ForceRegression:
-    """Return the ridge regression of ln F on what was seen in the last 12 steps.
+    """Return the ridge regression of ln F on vectors between places of the last 12 steps.
 
     Args:
         protocol: Protocol of the observation.
-        logarithms: Of the lengths of these vectors in place of the vectors, and of the time step:
-            planet - last star, star - last star, and the planet's displacements.
+        logarithms: Take logarithms of the lengths of these vectors (planet - last star, star -
+            last star, and the planet's displacements) and of the time step in their place.
     """
     needs_past(protocol, STEPS)
     layout = protocol.tokens

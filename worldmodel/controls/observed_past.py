@@ -51,7 +51,7 @@ class ObservedPast:
 
 
 def observed_past(batch: Batch, layout: TokenLayout) -> ObservedPast:
-    """Return what was seen before and at each read row of sequences of one planet and its star."""
+    """Return the past of each read row, its own place included, of one planet and its star."""
     tokens = batch["tokens"].numpy()
     sequence, row = (index.numpy() for index in read_rows(batch).nonzero(as_tuple=True))
     places = layout.decode(tokens[:, 1:])

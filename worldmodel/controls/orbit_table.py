@@ -70,7 +70,7 @@ class OrbitTable:
         return rolled
 
     def next_points(self, points: Array) -> Array:
-        """Return what is expected at each row given the steps before, [N, T, 2] in AU.
+        """Return the expected place at each row given the steps before, [N, T, 2] in AU.
 
         NaN where fewer steps were observed before than are compared. A quarter of the table is
         looked up here, from every step on.

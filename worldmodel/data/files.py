@@ -56,7 +56,7 @@ def counts(path: str | Path) -> dict[str, int]:
 
 
 def batch(dataset: OrbitDataset, indices: Sequence[int]) -> dict[str, npt.NDArray]:
-    """Return what ``Protocol.batch`` does, read from files.
+    """Return sequences as ``Protocol.batch`` does, read from files.
 
     Exact places are not stored: ``coordinates`` are the centres of the bins, zero in row 0.
     """

@@ -162,7 +162,7 @@ class OrbitData(SequenceData):
     ) -> OrbitSequences:
         """Return the first ``length`` sequences of a split; under a shift there is one.
 
-        Of held-out sequences in files they are all where there are fewer.
+        Where files hold fewer held-out sequences, all of them are returned.
 
         Raises:
             ValueError: A shift is asked about, and the split is not ``test``, or files hold no

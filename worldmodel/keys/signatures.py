@@ -55,7 +55,7 @@ def class_of(group: str, chosen: str) -> str | None:
 
 @functools.cache
 def keys(group: str, name: str) -> Mapping[str, Key]:
-    """Return what a class takes, its bases' arguments last.
+    """Return the arguments of a class, its bases' arguments last.
 
     Args:
         group: model, data or trainer.

@@ -21,7 +21,7 @@ Cache = KeyValueCache | RecurrentState
 
 
 def reach(window: int, n_layer: int) -> int:
-    """Return how many of the last positions a stack of blocks with a window sees."""
+    """Return the number of last positions that a stack of blocks with a window sees."""
     return 1 + n_layer * (window - 1)
 
 
@@ -53,7 +53,7 @@ class Block(nn.Module):
         self.attention.check_no_window()
 
     def new_cache(self) -> Cache:
-        """Return what the block keeps before the first position."""
+        """Return the block's cache before the first position."""
         return self.attention.new_cache()
 
     def forward(
@@ -139,7 +139,7 @@ class GPT(nn.Module):
                 )
 
     def new_caches(self) -> list[Cache]:
-        """Return what each block keeps before the first position."""
+        """Return the cache of each block before the first position."""
         return [block.new_cache() for block in self.blocks if isinstance(block, Block)]
 
     def forward(self, x: Tensor, caches: Sequence[Cache] | None = None) -> Tensor:

@@ -83,7 +83,7 @@ class GPTModel(TrainedModel):
     def save_pretrained(
         self, folder: str | Path, about: str = "", provenance: Mapping[str, Any] | None = None
     ) -> Path:
-        """Write its settings and weights, and a card, to a new folder in the hub's form.
+        """Write the model's settings and weights, and a card, to a new folder in the hub's form.
 
         Args:
             folder: The folder, which must not be there (:mod:`worldmodel.models.export`).

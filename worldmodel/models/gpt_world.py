@@ -135,7 +135,7 @@ def world_model(model: Any) -> Any:
 
 @torch.no_grad()
 def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
-    """Return what :func:`layer_names` names, each [B, T, width].
+    """Return the hidden states that :func:`layer_names` names, each [B, T, width].
 
     The residual stream after the embedding and after each block, and the final norm's output.
     """

@@ -72,7 +72,8 @@ class OrbitModel(GPTModel):
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width].
 
-        Of a noisy context (:class:`worldmodel.data.orbits.OrbitData`) it reads the noisy places.
+        The backbone reads noisy places where there are some
+        (:class:`worldmodel.data.orbits.OrbitData`).
         """
         tokens, coordinates = (
             batch.get(f"{NOISY}{name}", batch[name]) for name in ("tokens", "coordinates")
@@ -136,7 +137,7 @@ class NextTokenModel(OrbitModel):
         return super().reads_places or self.hparams["predicts"] != "bins"
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return what the head says of rows 1 to T - 1, [B, T - 1, 2, ...].
+        """Return the head's output for rows 1 to T - 1, [B, T - 1, 2, ...].
 
         Logits of bins [B, T - 1, 2, n_bins], or the parameters of a density.
         """
@@ -249,7 +250,7 @@ class ForceModel(OrbitModel):
 
 
 def _learnt_leak(checkpoint: Mapping[str, Any]) -> int:
-    """Return how many labels of each test sequence a checkpoint's backbone was trained on."""
+    """Return the number of labels per test sequence that a checkpoint's backbone has seen."""
     has_force_head = "head.std" in checkpoint["state_dict"]  # nothing else learns from labels
     return _label_leak(checkpoint["hyper_parameters"]) if has_force_head else 0
 

@@ -116,13 +116,13 @@ class Probe(ABC):
         return {"": results}
 
     def answers(self, results: Sequence[Result]) -> Sequence[str]:
-        """Return what the results of a run say in sentences, the most important first."""
+        """Return the sentences of a run, the most important first."""
         return ()
 
     def is_in_front(self, result: Result) -> bool:
         """Return whether the first screen of a page shows a result, where not all fit.
 
-        Of a probe whose verdict is computed for it these are the results that this speaks of.
+        For a probe whose verdict is computed, these are the results that the verdict is about.
         """
         return False
 

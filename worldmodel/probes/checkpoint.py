@@ -217,6 +217,6 @@ class Checkpoint:
         return type(self.model)(**dict(self.model.hparams)).eval()
 
     def twins(self, seed: int) -> dict[str, Any]:
-        """Return its untrained control by its arm; none of a model from outside that has none."""
+        """Return the untrained control by its arm; a model from outside may have none."""
         twin = self.untrained(seed)
         return {} if twin is None else {"untrained": twin}

@@ -84,7 +84,7 @@ class OutsideModel(Checkpoint):
         return None
 
     def untrained(self, seed: int) -> Any:
-        """Return it with random weights, or None if it does not know how."""
+        """Return the model with random weights, or None if it does not know how."""
         return self._outside.untrained(self.control_seed(seed))
 
     @property
@@ -95,7 +95,7 @@ class OutsideModel(Checkpoint):
 def load(
     path: Path, law: str | None, named: tuple[str, int] | None, model: str | None = None
 ) -> Checkpoint:
-    """Return what is under test: a checkpoint, or with ``model`` a model from outside."""
+    """Return the model under test: a checkpoint, or with ``model`` a model from outside."""
     if model is None:
         return Checkpoint.load(path, law, named)
     return OutsideModel.of(Source(path, model), law, named)

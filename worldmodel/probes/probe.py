@@ -80,7 +80,7 @@ class Probing(Study):
     metrics = QUANTITIES
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means; probes of other packages bring their own."""
+        """Return the meaning of a metric; probes of other packages bring their own."""
         return self.metrics.get(metric, UNDECLARED)
 
     def out(self, settings: ProbeSettings, preset: str) -> Path:
@@ -103,7 +103,7 @@ class Probing(Study):
             laws.get(settings.law)
 
     def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results: of a checkpoint its bytes, not its path."""
+        """Return the data that determine the results; checkpoints count by bytes, not paths."""
         digests = sorted(map(_digest, settings.checkpoints))
         names = sorted(_names(settings))
         return {**super().config(settings, preset), "checkpoints": digests, "probes": names}

@@ -131,7 +131,7 @@ def names() -> tuple[str, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each plug-in that makes no corpus, as one line."""
+    """Return the fault of each plug-in that makes no corpus, as one line, by name."""
     return dict(_catalogue()[1])
 
 

@@ -168,6 +168,6 @@ def with_bar(callbacks: Callback | list[Callback] | None, shown: bool | None) ->
 
 
 def _number(batches: list[int | float]) -> int | None:
-    """Return how many batches there are; None if they have no end."""
+    """Return the number of batches; None if they have no end."""
     total = sum(batches)
     return int(total) if total != float("inf") else None

@@ -70,7 +70,7 @@ def chunked(
 
 
 def coefficients(rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return how M_t and the last S depend on what was before and on the steps.
+    """Return the dependence of M_t and the last S on the state before and on the steps.
 
     Returns:
         B_t and F_t, [..., L, 1] each; c_tj, [..., L, L]; the share of step j in S, [..., L].

@@ -93,7 +93,7 @@ class Report:
     arch: int = ARCHITECTURE
 
     def faults(self) -> list[str]:
-        """Return which limits the kernel breaks."""
+        """Return the limits that the kernel breaks."""
         found = []
         kernel, family, dim, bits, *changes = self.name.split()
         if self.spills:

@@ -28,7 +28,7 @@ def check(
     include_path: str | Path | None = None,
     scrolls: str | Path | None = None,
 ) -> None:
-    """Refuse what :func:`evaluate` would refuse, without a model and without a task's data.
+    """Refuse bad arguments of :func:`evaluate`, without a model and without a task's data.
 
     The papers' tasks are known to be in the harness, whose index takes ten seconds to read.
     """

@@ -59,7 +59,7 @@ Exponent = tuple[float, Array]
 
 
 def rows_of(n_prompt: int) -> Rows:
-    """Return which rows of a prompt are exchanged, by name: single bodies and steps, and all.
+    """Return the rows of a prompt that are exchanged, by name: single bodies and steps, and all.
 
     Where a partner has other places than the prompt, at all steps but the last, exchanged rows
     bring these places with them.
@@ -85,7 +85,7 @@ def arms(model: NextTokenModel, n_prompt: int) -> Iterator[tuple[str, str]]:
 
 
 def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Outcome]:
-    """Return what a model goes on by: shown each partner, and given its residual.
+    """Return a model's continuations: shown each partner, and given its residual.
 
     Returns:
         Outcomes whose settings have what was exchanged; metrics are those of :class:`Change`.
@@ -113,7 +113,7 @@ def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Ou
 
 
 def whole(pair: Pairs, answer: Ask, change: Change | None = None) -> list[Outcome]:
-    """Return what goes on as it is, and what it does when it is shown each partner itself."""
+    """Return continuations without an exchange, and those of a model that is shown each partner."""
     change = Change(pair) if change is None else change
     before = answer(pair.own)
     shown = {OTHER_LAW: answer(pair.other), SAME_LAW: answer(pair.heavier)}
@@ -147,7 +147,7 @@ class Change:
     def measured(
         self, before: Array, after: Array, beside: Array | None = None
     ) -> dict[str, Interval]:
-        """Return how a continuation changes, in units of the world's own change.
+        """Return the change of a continuation, in units of the world's own change.
 
         Returns:
             ``share_path``, the slope of the change of planet - star over :data:`AHEAD` steps
@@ -198,7 +198,7 @@ def _share(old: Exponent, new: Exponent, own: Exponent, other: Exponent) -> Inte
 
 
 def _streams(model: NextTokenModel, pair: Pairs, rows: slice) -> dict[str, dict[str, torch.Tensor]]:
-    """Return what is put in at the rows of a prompt, by stage and donor, each [B, P, width]."""
+    """Return the residuals put in at a prompt's rows, by stage and donor, each [B, P, width]."""
 
     def read(test: HeldOutSystems, shift: int = 0) -> dict[str, torch.Tensor]:
         batch = {k: np.roll(v, shift, axis=0)[rows] for k, v in test.batch.items()}

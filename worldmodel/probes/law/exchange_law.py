@@ -97,7 +97,7 @@ class ExchangeLaw(Probe):
         return result.case.arm in TRAINED and words.is_past(result)
 
     def answers(self, results: Sequence[Result]) -> list[str]:
-        """Return how much of the law each model's continuations take from an exchange."""
+        """Return sentences on the share of a law that each model's continuations take over."""
         return words.answers(results)
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:

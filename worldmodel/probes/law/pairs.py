@@ -50,7 +50,7 @@ class Pairs:
 
 
 def pairs(protocol: Protocol, law: str, other: str, seed: int, n: int) -> Pairs:
-    """Return those of the first n test systems of a law that have such pairs.
+    """Return the systems, of the first n test systems of a law, that have such pairs.
 
     A system is left out if one of its two partners is not bound, turns nearer or farther than any
     system of the law does, is observed more or less often per turn of the angle than all of them
@@ -105,7 +105,7 @@ def _through(law: str, masses: Systems, place: Array, velocity: Array, when: Arr
 def _is_usual(
     protocol: Protocol, world: Systems, law: str, partner: Systems
 ) -> npt.NDArray[np.bool_]:
-    """Return which partners [N] lie within what the systems of a world show.
+    """Return which partners [N] lie within the range of the systems of a world.
 
     Args:
         protocol: Protocol of the world.

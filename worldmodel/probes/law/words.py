@@ -30,7 +30,7 @@ def answers(results: Sequence[Result]) -> list[str]:
 
 
 def _overall(by_model: Mapping[str, Sequence[Result]]) -> str:
-    """Say which models are shown to take a law from a past that obeys another one."""
+    """Name the models that take a law from a past that obeys another one."""
     shares = {
         (name, law): together(_of(of_law, WHOLE, WHOLE)[OTHER_LAW], "share_law")
         for name, mine in by_model.items()

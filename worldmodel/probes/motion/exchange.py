@@ -174,8 +174,8 @@ def _filtered(factual: HeldOutSystems, changed: HeldOutSystems) -> Answers:
 def _observed(factual: HeldOutSystems, changed: HeldOutSystems) -> Answers:
     """Return the forces that follow from the total mass of one system and the shares of another.
 
-    Of the observer who takes the place and the total mass from the planet's rows, and the planet's
-    share of the mass, by which the star moves, from the star's.
+    They are those of an observer who takes the place and the total mass from the planet's rows,
+    and the planet's share of the mass, by which the star moves, from the star's rows.
     """
 
     def force(planet: HeldOutSystems, star: HeldOutSystems) -> Predictions:
@@ -225,7 +225,7 @@ def _parts(
     factual: HeldOutSystems,
     changed: HeldOutSystems,
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Yield what is predicted, with the two parts of its true change."""
+    """Yield the predictions, with the two parts of their true change."""
     if isinstance(quantity, Force):
         places = quantity.references(changed, factual)["places alone", "control"]["log_force"]
         place = places - quantity.truth(factual)["log_force"]

@@ -68,7 +68,7 @@ def with_mass(world: Systems, changed: str, mass: float) -> Systems:
 
 
 def _points_per_orbit(protocol: Protocol, world: Systems) -> Array:
-    """Return how often each planet is observed per turn, [N, P]; NaN where there is none."""
+    """Return the samples of each planet per turn, [N, P]; NaN where there is none."""
     counts = np.full(world.planet_mass.shape, np.nan)
     there = np.arange(world.planet_mass.shape[1]) < world.n_planets[:, None]
     row, _ = np.nonzero(there)

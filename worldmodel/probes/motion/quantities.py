@@ -66,7 +66,7 @@ class Motion:
         return {"points": fitted_next(test, factual.world)}
 
     def references(self, test: HeldOutSystems, factual: HeldOutSystems) -> dict[Name, Predictions]:
-        """Return those of the truth in bins, bodies at rest or going straight on, and a filter."""
+        """Return predictions by the truth in bins, bodies at rest, straight lines and a filter."""
         single = np.minimum(test.steps, 1)
         simple = references.last_points(test.observed, test.batch["body"], single)
         naive = {(name, "control"): {"points": points} for name, points in simple.items()}

@@ -19,12 +19,12 @@ Integers = npt.NDArray[np.int64]
 
 
 def turn(body: npt.NDArray) -> Integers:
-    """Return how many rows lie between two points of one body, [N], from body numbers [N, T]."""
+    """Return the number of rows between two points of one body, [N], from body numbers [N, T]."""
     return body.max(axis=1).astype(np.int64) + 1
 
 
 def steps_ahead(body: npt.NDArray, n_prompt: int) -> Integers:
-    """Return how many steps each row lies beyond its body's last point in the prompt, [N, T].
+    """Return the number of steps from each body's last point in the prompt to each row, [N, T].
 
     Args:
         body: Body numbers, [N, T].
@@ -35,7 +35,7 @@ def steps_ahead(body: npt.NDArray, n_prompt: int) -> Integers:
 
 
 def last_points(points: Array, body: npt.NDArray, steps: Integers) -> dict[str, Array]:
-    """Return where a body is expected by its last points alone, each [N, T, 2].
+    """Return the expected places of a body by its last points alone, each [N, T, 2].
 
     Args:
         points: Observed places in AU, [N, T, 2].
@@ -89,7 +89,7 @@ def conserved(law: str, relative: Array, dt: Array, m1: Array, m2: Array) -> dic
 def deviations(
     protocol: Protocol, world: Systems, points: Array, body: npt.NDArray, n_prompt: int
 ) -> dict[str, Array]:
-    """Return by how much a rollout misses the energy and the angular momentum of the true orbit.
+    """Return the errors of a rollout in the energy and the angular momentum of the true orbit.
 
     Angular momentum counts in that of the true orbit, energy in the kinetic energy of the
     circular orbit of the same semi-major axis: under Newton's law that is the orbit's own energy

@@ -43,7 +43,7 @@ def rows_of(body: npt.NDArray, rows: str) -> npt.NDArray[np.bool_]:
 def donors(
     model: OrbitModel, batches: Mapping[str, dict[str, Tensor]], generator: torch.Generator
 ) -> dict[str, dict[str, Tensor]]:
-    """Return what is put in after each stage, each [B, T, width].
+    """Return the residuals put in after each stage, each [B, T, width].
 
     Returns:
         Tensors by stage and donor.
