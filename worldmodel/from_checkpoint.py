@@ -44,10 +44,10 @@ def check_ending(path: str | Path) -> None:
 
 
 def output_of(checkpoint: str | Path, name: str) -> Path:
-    """Return the folder for files that are made of a checkpoint.
+    """Return the path of a file or folder that is made of a checkpoint.
 
-    That is the folder of its training, ``runs/force/version_0`` for example, and for a checkpoint
-    that lies elsewhere a folder of its name in ``runs``.
+    It lies in the folder of the training, ``runs/force/version_0`` for example, and for a
+    checkpoint that lies elsewhere in a folder of its name in ``runs``.
     """
     path = Path(checkpoint)
     if path.parent.name == "checkpoints":

@@ -68,7 +68,7 @@ def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Com
 
 
 def _columns(found: Sequence[Row]) -> dict[str, Read]:
-    """Return the compared values of a row: prompts in the box, own ones outside, and the share."""
+    """Return readers of a row's values: prompts in the box, own ones outside, and the share."""
     shifts = dict.fromkeys(s for row in found for _, s in row.found if s is not None)
     truth = bins(found)
     return {

@@ -135,7 +135,7 @@ def heads_elsewhere(results: Iterable[Result]) -> list[str]:
 
 
 def mixed_backbones(results: Iterable[Result]) -> list[str]:
-    """Name results that mix trainings of one world model, as results from other runs may.
+    """Name world models of which the results hold several trainings, as reused results may.
 
     A world model is determined by its configuration and seed up to rounding, which changes with
     the code, the libraries and the machine.
