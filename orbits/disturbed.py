@@ -77,7 +77,7 @@ def binaries(
     max_planets: int = 1,
     law: str = "newton",
 ) -> Systems:
-    """Sample the binaries of ``identifiable``, and what disturbs them.
+    """Sample the binaries of ``identifiable``, and their disturbances.
 
     A hidden body makes the axis log-uniform in [0.5, 1] AU; its mass is log-uniform in [0.1, 1]
     of the binary's, and it circles the binary's centre of mass, the same way round, at a distance

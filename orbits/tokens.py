@@ -59,7 +59,7 @@ class TokenLayout:
         return self.n_bins + len(self.dts)
 
     def encode(self, coordinates: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-        """Return the bin of each coordinate in AU; what lies outside the box goes to its edge."""
+        """Return the bin of each coordinate in AU; places outside the box go to its edge."""
         x = np.asarray(coordinates, np.float64)
         return bin_number(x, self.low, self.bins_per_au, self.n_bins - 1.0).astype(np.uint16)
 

@@ -1,4 +1,4 @@
-"""``orrery doctor``: what runs on this machine, and how to get the rest."""
+"""``orrery doctor``: the parts that run on this machine, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*extra == ['\"](?P<extra>[\w-]+)['
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what runs here; with ``--pysr``, make one search and keep its record."""
+    """Print the parts that run here; with ``--pysr``, make one search and keep its record."""
     parser = OneLineParser(
         prog="orrery doctor",
         description="Say what runs on this machine, and how to get the rest. The exit code is 0 "
@@ -105,7 +105,7 @@ def _version(package: str) -> str | None:
 
 
 def _torch() -> dict[str, Any]:
-    """Return PyTorch's build and threads, the GPUs it sees, and what serves each attention.
+    """Return PyTorch's build and threads, the GPUs it sees, and the backend of each attention.
 
     PyTorch that does not import, for lack of a driver's library say, is an answer too.
     """

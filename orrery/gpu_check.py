@@ -179,7 +179,7 @@ def _errors(
 
 
 def times(extent: Extent) -> Iterator[dict[str, Any]]:
-    """Yield a line per call of the table; what no time is left for says so."""
+    """Yield a line per call of the table; calls that no time is left for say so."""
     started = time.perf_counter()
     ours = "eager" if extent.device == "cpu" else extent.backend
     wanted = [

@@ -310,7 +310,7 @@ def export(arguments: Sequence[str]) -> None:
 
 
 def _picture(options: argparse.Namespace) -> str:
-    """Return the name of a picture of attention maps, which says what it is of."""
+    """Return the name of a picture of attention maps, with its layer and input in it."""
     name = "attention-maps"
     if options.layer != -1:
         name += f"-layer-{options.layer}"

@@ -91,7 +91,7 @@ def after_configurations(arguments: Sequence[str]) -> int:
 
 
 def placed(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield the place and value of each ``-c``, and what stands before the value there."""
+    """Yield the place and value of each ``-c``, and the part of the word before the value."""
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag in FLAGS and equals:

@@ -164,7 +164,7 @@ class _Memory:
         self._known: dict[str, Tensor] = {}
 
     def product(self, name: str, a: Tensor, b: Tensor) -> Tensor:
-        """Return a @ b in the memory of a name; what it held is lost."""
+        """Return a @ b in the memory of a name, which it overwrites."""
         return torch.bmm(a, b, out=self._shaped(name, (*a.shape[:2], b.shape[2])))
 
     def _shaped(self, name: str, shape: Sequence[int]) -> Tensor:

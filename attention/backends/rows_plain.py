@@ -1,4 +1,4 @@
-"""Rows of LSSA and LSSAR in plain PyTorch, in place: what the compiled form is compared with.
+"""Rows of LSSA and LSSAR in plain PyTorch, in place: the specification of the compiled form.
 
 With cosines no score exceeds log d log i, so that softplus is log1p(exp(z)) as it stands, and its
 slope e^z / (1 + e^z) costs no second exponential.

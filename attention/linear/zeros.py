@@ -244,7 +244,7 @@ class ZeroS(Mixer):
         return radial * share.sqrt()[..., None] if self.args["decay"] else radial
 
     def _finished(self, mixed: Tensor, x: Tensor, first: int) -> Tensor:
-        """Return the layer's output of what the heads have mixed, [B, H, L, D]."""
+        """Return the layer's output from the mixed heads, [B, H, L, D]."""
         if self.args["norm"]:
             if self.args["rescale"]:
                 mixed = self._seen(x, first)[:, None].to(mixed.dtype) * mixed

@@ -1,4 +1,4 @@
-"""The cache of a layer of attention: what decoding needs of the positions seen so far."""
+"""The cache of a layer of attention: tensors of the positions seen so far, for decoding."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Launcher:
 def launcher(
     kernel: Any, device: int | None, *, num_warps: int, num_stages: int, **choices: Any
 ) -> Launcher:
-    """Return the launcher of a kernel and its choices on a GPU, with what it has built."""
+    """Return the launcher of a kernel and its choices on a GPU, with its binaries."""
     return Launcher(kernel, choices, {"num_warps": num_warps, "num_stages": num_stages})
 
 

@@ -109,7 +109,7 @@ def _passes(plan: Plan, q: Tensor) -> Passes:
 
 
 def _operator_gradients(grad: Tensor, saved: Sequence[Any], choices: Sequence[Any]) -> tuple:
-    """Return the gradients of q, k, v, tau and bias by the operator, None for what is not there."""
+    """Return the gradients of q, k, v, tau and bias by the operator, None for missing tensors."""
     dq, dk, dv, dtau, dbias = attention_backward(grad, *saved, *choices)
     tau, bias = saved[3:5]
     return dq, dk, dv, dtau if tau is not None else None, dbias if bias is not None else None
@@ -131,7 +131,7 @@ def attention_forward(
     kind: str,
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the output, and what the backward pass reads if ``save`` says that there will be one.
+    """Return the output, and tensors for the backward pass if ``save`` says that there will be one.
 
     ``atomic`` is for the gradient; the last six arguments are the plan (``kind`` is its bias).
 
@@ -165,7 +165,7 @@ def attention_backward(
     kind: str,
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return :meth:`Passes.backward`, empty tensors for what there is none of."""
+    """Return :meth:`Passes.backward` with empty tensors in place of None."""
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
     read = grad, q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k
     return tuple(rows.new_empty(0) if x is None else x for x in both.backward(*read, atomic))  # type: ignore[return-value]

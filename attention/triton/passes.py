@@ -82,7 +82,7 @@ class Passes:
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, tau: Tensor | None, bias: Tensor | None, save: bool
     ) -> Results:
-        """Return the output and what the backward pass reads, as ``ops.attention_forward`` does.
+        """Return the output and tensors for the backward pass, as ``ops.attention_forward`` does.
 
         Missing tensors are None.
         """
@@ -102,7 +102,7 @@ class Passes:
         return results
 
     def results(self, q: Tensor, k: Tensor, save: bool) -> Results:
-        """Return new tensors for what :meth:`forward` returns, None for what there is none of."""
+        """Return new tensors for the results of :meth:`forward`, None for missing ones."""
         out = torch.empty_like(q, memory_format=torch.contiguous_format)
         rows = q.new_empty([4 if self.sharpened else 2, *q.shape[:3]], dtype=torch.float32)
         extra = torch.empty_like(out) if self.sharpened and save else None
@@ -213,7 +213,7 @@ class Passes:
 
 @functools.lru_cache(maxsize=256)
 def of(*choices: Any) -> Passes:
-    """Return the passes with these arguments, which hold what was built for them before."""
+    """Return the passes with these arguments, which keep the binaries built for them."""
     return Passes(*choices)
 
 

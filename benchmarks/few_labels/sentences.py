@@ -27,7 +27,7 @@ from orbits.runs.study import Study
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return for each rate and number of steps which backbones fail, and what mends them."""
+    """Return the backbones that fail, and the remedies, for each rate and number of steps."""
     found = groups(results)
     said = _verdict(found, results)
     for group in found:

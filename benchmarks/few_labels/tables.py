@@ -53,7 +53,7 @@ ORDER_CAPTION = (
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
-    """Return scores, their variance, the backbones and what goes with their scores."""
+    """Return scores, their variance, the backbones and correlations with their scores."""
     found = groups(results)
     made = [
         _scores(found, results),

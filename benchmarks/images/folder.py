@@ -82,7 +82,7 @@ def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Ar
 
 
 class _opened:
-    """Open an image; what is no image is refused in one line, there and while it is verified."""
+    """Open an image; a file that is no image is refused in one line, while it is verified too."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

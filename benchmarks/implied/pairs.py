@@ -57,7 +57,7 @@ def sentences(found: Sequence[Row]) -> list[str]:
 
 
 def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
-    """Return the pairs, and what of them is compared in each column by the number of the pair."""
+    """Return the pairs, and the comparisons of each column by the number of the pair."""
     worlds = grouped(itertools.chain(*models(found).values()), lambda row: row.world)
     pairs = [pair for rows in worlds.values() for pair in itertools.combinations(rows, 2)]
     families = {

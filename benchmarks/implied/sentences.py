@@ -108,7 +108,7 @@ def _inside(name: str, mine: Sequence[Row], found: Sequence[Row]) -> str:
 
 
 def _outside(mine: Sequence[Row], found: Sequence[Row]) -> str:
-    """Say what becomes of the laws outside the training box, where model and table may differ."""
+    """Describe the laws outside the training box, where model and table may differ."""
     parts = []
     for shift in dict.fromkeys(x for row in mine for _, x in row.found if x is not None):
         asked = [(row, (str(row.world), shift)) for row in mine]
@@ -164,7 +164,7 @@ def _off(mine: Sequence[Row], metric: str, at_home: bool) -> float | None:
 
 
 def _no_power(law: str, named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
-    """Say what becomes of a law that is no power of the distance, near and far."""
+    """Describe a law that is no power of the distance, near and far."""
     said = []
     place = (law, None)
     truth = bins(found)

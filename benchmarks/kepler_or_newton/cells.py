@@ -1,4 +1,4 @@
-"""Cells of a world model: the law of its continuations, and what is read from its states."""
+"""Cells of a world model: the law of its continuations, and read-outs of its states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of what makes a world model Newtonian or Keplerian.
+"""The study of training choices that make a world model Newtonian or Keplerian.
 
 Liu et al. (2026, arXiv:2602.06923) find that a transformer holds the shape of an orbit where it
 sees all of it, and the force where its context is short, once it predicts places by regression and

@@ -96,7 +96,7 @@ def control(data: Plain, world: World, control: str, arguments: Plain, folder: P
 
 
 def causal_ceiling(data: Plain, world: World, shifts: Shifts, folder: Path) -> Outcome:
-    """Fit orbits to what a model has seen, in the training box and outside it."""
+    """Fit orbits to the rows that a model has seen, in the training box and outside it."""
     errors = {
         name: exam.ceiling_errors(orbits)
         for name, orbits in asked_sequences(data, world, shifts).items()

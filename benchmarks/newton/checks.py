@@ -28,7 +28,7 @@ LEAST = {
 
 
 def check(settings: NewtonSettings) -> None:
-    """Refuse settings that ask for what cannot be."""
+    """Refuse settings that cannot be met."""
     check_not_empty(settings, "labels", "seeds", "attention", "engine", "baseline_seeds")
     check_at_least(settings, LEAST)
     for name in ("lr", "finetune_lr"):

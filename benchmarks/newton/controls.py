@@ -51,7 +51,7 @@ def ceiling() -> Predictor:
 
 
 def causal_ceiling() -> Predictor:
-    """Return the observer who knows the physics, and has seen what a model has seen."""
+    """Return the observer who knows the physics, and sees the rows that a model sees."""
 
     def best_fit(batch: Batch, data: OrbitData) -> Tensor:
         indices = batch["sequence_id"].numpy()

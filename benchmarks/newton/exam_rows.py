@@ -150,7 +150,7 @@ def _row(variant: str, arm: str, labels: str, members: Sequence[Result]) -> Exam
 
 
 def _kept(result: Result) -> int:
-    """Return in how many shifts the exponent of what was shifted is the law's."""
+    """Return the number of shifts in which the shifted variable's exponent is the law's."""
     gaps = [
         abs(metric.value - law.value)
         for name, metric in result.metrics.items()

@@ -32,7 +32,7 @@ BACKBONE = "pretrained/last.ckpt"
 
 
 def answers(table: Sequence[Row], law: str) -> list[str]:
-    """Say for each trained row at its largest budget what its predictions and formulas are."""
+    """Describe the predictions and formulas of each trained row at its largest budget."""
     truth = laws.get(law)
     sentences = []
     transferred = [row for row in table if row.arm.startswith(TRANSFERRED)]

@@ -273,7 +273,7 @@ def _derived(
     op: str,
     margin: Decimal | None = None,
 ) -> PublishedColumn:
-    """Return a derived metric; what is better, and its unit, it has from its first column."""
+    """Return a derived metric, with the unit and the better direction of its first column."""
     if len(of) != 2:
         raise ValueError(f"{name} must be derived of two columns, got {list(of)}")
     first, _ = (_find("metric", each, columns, name) for each in of)

@@ -1,1 +1,1 @@
-"""The study of what a world model gains by more steps, width and data."""
+"""The study of the gains of a world model by more steps, width and data."""

@@ -93,7 +93,7 @@ def points(results: Iterable[Result]) -> list[Point]:
 
 
 def fits(found: Sequence[Point], x: str, y: str) -> dict[tuple[Any, ...], Fit]:
-    """Return the power laws of ``y`` in ``x``, by variant and by what else is held fixed."""
+    """Return the power laws of ``y`` in ``x``, by variant and by the variables held fixed."""
     curves: dict[tuple[Any, ...], dict[int, list[tuple[float, float]]]] = {}
     for point in found:
         value, at = point.metrics.get(y), getattr(point, x)

@@ -52,7 +52,7 @@ def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
 
 
 def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cell]:
-    """Yield the world models of a point, what they are measured by, and their heads' exams."""
+    """Yield the world models of a point, their measurements, and their heads' exams."""
     asked = _asked(grid, settings)
     for (_, variant, seed), cell in grid.world_models.items():
         model = as_flagship(cell)

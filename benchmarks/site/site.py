@@ -86,7 +86,7 @@ def find(places: Sequence[Path]) -> dict[str, Path]:
 
 
 def _run(its: study.Study, name: str, source: Path, out: Path) -> Run:
-    """Write the page of a results folder from its lines and figures, and return what it says."""
+    """Write the page of a results folder from its lines and figures, and return its content."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / name
         (copy / folder.FIGURES).mkdir(parents=True)

@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def write_hub(path: str | Path, out: str | Path, splits: Sequence[str] | None = None) -> Path:
-    """Write a dataset as a new folder, one Parquet file for each of its own.
+    """Write a dataset as a new folder, one Parquet file for each of its files.
 
     Args:
         path: The dataset.

@@ -1,4 +1,4 @@
-"""Measures of what moves a path beside its two bodies' law: drag, a changing G, other bodies.
+"""Measures of motion beside the law of two bodies: drag, a changing G, other bodies.
 
 The exponent within orbits (:mod:`orbits.implied.within`) sees none of these: pulls are taken along
 the line between the bodies, and each orbit has a constant of its own. Each measure here is zero for

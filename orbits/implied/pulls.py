@@ -1,4 +1,4 @@
-"""Pulls: what a path shows of the acceleration between two bodies, without a finite difference.
+"""Pulls: a path's evidence of the acceleration between two bodies, without a finite difference.
 
 With a(t) the acceleration, two identities are exact at any time step dt:
 
@@ -27,7 +27,7 @@ NEAREST = 1e-3
 
 
 class Pulls(NamedTuple):
-    """Pulls towards the other body in N sequences at K steps, and what makes them.
+    """Pulls towards the other body in N sequences at K steps, and the path that makes them.
 
     Attributes:
         seen: The pull in AU, positive where there is attraction, [N, K].

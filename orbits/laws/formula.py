@@ -45,7 +45,7 @@ def formula(text: str) -> Law | None:
 
 
 def _names(text: str) -> set[str]:
-    """Return the names in a formula; none of what is no formula."""
+    """Return the names in a formula; none of another text."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):

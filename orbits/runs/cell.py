@@ -276,7 +276,7 @@ def _check_inputs(cell: Cell) -> None:
 def _keywords(
     cell: Cell, out: Path, folder: Path, scratch: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Return the arguments of the function, with what it asks for by name."""
+    """Return the arguments of the function, with those that it asks for by name."""
     offered = dict(zip(OFFERED, (folder, scratch, progress), strict=True))
     asked = inspect.signature(cell.function).parameters
     return {

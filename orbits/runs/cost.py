@@ -158,7 +158,7 @@ def _words(found: Sequence[Estimate | None]) -> str:
 
 
 def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that decide what a cell takes, by their last name.
+    """Return the arguments that decide the cost of a cell, by their last name.
 
     These are whole numbers, switches, the lengths of lists and a few words (``WORDS``); of several
     of one name the largest, in whatever order they are written.
@@ -217,7 +217,7 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
 
 
 def added(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table with what others measure of kinds, sizes and variants that it lacks.
+    """Return a table completed by others' kinds, sizes and variants.
 
     Args:
         rows: The others, as of :func:`calibrate`.

@@ -124,7 +124,7 @@ def parse_study(
 
 
 def execute(study: Study, chosen: Chosen) -> list[Result] | None:
-    """Do what a command line asks of a study.
+    """Run the command line of a study.
 
     Returns:
         All results, failed ones included; None where the cells were listed alone.
@@ -166,7 +166,7 @@ def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
 
 
 def _say_cost(study: Study, chosen: Chosen) -> None:
-    """Print the cells, and what those take that are neither finished nor reused."""
+    """Print the cells, and the cost of those that are neither finished nor reused."""
     cells = checked_cells(
         study, chosen.settings, chosen.out, chosen.preset, chosen.existing, chosen.sources
     )

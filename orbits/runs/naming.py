@@ -53,7 +53,7 @@ LATER = re.compile(r", off to step (\d+)")
 UNTOLD = ("control", "None labels", "seed None")
 """Parts of a name that say nothing."""
 OF_MODELS = frozenset({"arm", "attention", "model", "row less column", "trained", "variant", "who"})
-"""Headings of columns that name models and what was trained."""
+"""Headings of columns that name models and their trainings."""
 SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
 ENGLISH = ("elastic", "linear", "zeros")
 """Names of attentions that are words of their own in a sentence."""

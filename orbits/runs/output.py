@@ -1,4 +1,4 @@
-"""Output of a command: text for a reader, one JSON object for a program, or what matters alone.
+"""Output of a command: text for a reader, JSON for a program, or the one line that matters.
 
 A command whose output is data takes its flags from :func:`offer` and prints by :func:`say`.
 """

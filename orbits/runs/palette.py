@@ -18,7 +18,7 @@ CONTROL = "#5c6670"
 ALL = (*COLOURS, CONTROL)
 """Colours of families; grey where the others are taken."""
 PALE = "#bcc3ca"
-"""Light grey, for what lies behind: prompts, zero lines, paths."""
+"""Light grey, for the background: prompts, zero lines, paths."""
 SHADES = ((-1.0, "#D55E00"), (0.0, "#FFFFFF"), (1.0, "#0072B2"))
 """Grounds of shares: white for none, blue up to all, vermilion where the sign is wrong."""
 CONTROL_MARKERS = ("x", "+", "*", "1")

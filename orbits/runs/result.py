@@ -120,7 +120,7 @@ class Case:
     setting: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        """Return a field, or what the setting has under a name; None if neither has it."""
+        """Return a field, or the setting's entry of a name; None if neither has it."""
         return getattr(self, name) if name in _FIELDS else self.setting.get(name)
 
     @property

@@ -28,7 +28,7 @@ Records = dict[str, dict[str, Any]]
 def run(
     cells: Iterable[Cell], out: Path, execution: Execution, prepare: Callable[[], None] | None
 ) -> list[Result]:
-    """Compute what is not done yet and return all results in the order of ``cells``."""
+    """Compute the unfinished cells and return all results in the order of ``cells``."""
     unique = list({cell.key: cell for cell in cells}.values())
     known = {cell.key for cell in unique}
     for cell in unique:
@@ -102,7 +102,7 @@ class _Schedule:
         yield from (others[i : i + size] for i in range(0, len(others), size))
 
     def _collect(self, batch: Sequence[Cell], future: Future) -> Iterable[str]:
-        """Note what a batch gave and yield the keys of the cells that are done."""
+        """Note the results of a batch and yield the keys of the cells that are done."""
         records: Mapping[str, Any] = {}
         why = KILLED
         try:

@@ -63,7 +63,7 @@ class Study(ABC):
         """Return every cell of a run, each after those it needs."""
 
     def resolve(self, settings: Any) -> Any:
-        """Return settings with values of lists once, and what only this machine can tell.
+        """Return settings with values of lists once, and with choices that this machine makes.
 
         The latter is for example an engine's name.
         """
@@ -98,7 +98,7 @@ class Study(ABC):
         return {"study": self.name, "version": self.version, "preset": preset, **plain}
 
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
-        """Return a cell with files that are made of what kept results hold beside their lines.
+        """Return a cell with files that are made of the content of kept results.
 
         Returns:
             The cell; None where they hold nothing that its files are made of.
@@ -138,7 +138,7 @@ class Study(ABC):
         )
 
     def setting(self, config: Mapping[str, Any]) -> str:
-        """Return a run's preset and what it changed, in a sentence."""
+        """Return a run's preset and its changes, in a sentence."""
         changes = self.changes(config)
         words = f"{self.name}, version {config.get('version', self.version)}; "
         words += f"preset {config['preset']}"
@@ -192,7 +192,7 @@ def run(
     existing: Existing = Existing(),
     sources: Sequence[Path] = (),
 ) -> list[Result]:
-    """Compute what is not done yet and write the records of a run.
+    """Compute the unfinished cells and write the records of a run.
 
     Args:
         study: The study.

@@ -161,7 +161,7 @@ class Table:
         return "".join(f"{line.rstrip()}\n" for line in file.getvalue().split("\n")[:-1])
 
     def _layout(self, width: int) -> tuple[list[int], str | None]:
-        """Return the columns that fit and what stands between a text and its detail.
+        """Return the columns that fit, and the separator of a text and its detail.
 
         Details go below their texts first, then columns leave one by one; without details at all,
         with a line for each word of a name, and without the last columns where that is not enough.
@@ -186,7 +186,7 @@ class Table:
         return shown, None
 
     def _widths(self, shown: Sequence[int], between: str | None, width: int) -> list[int]:
-        """Return the width of each column: names and formulas get what numbers leave."""
+        """Return the width of each column: names and formulas get the room that numbers leave."""
         widths = [self._needed(place, between, FOLDED) for place in shown]
         spare = width - sum(widths) - GAP * (len(shown) - 1)
         for number, place in enumerate(shown):

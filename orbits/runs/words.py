@@ -46,7 +46,7 @@ class Words:
         self._metrics = {name: Word(name, _meaning(of)) for name, of in metrics.items()}
 
     def anchor(self, column: Column) -> str:
-        """Return the anchor of what a column holds; empty where nobody has said it."""
+        """Return the anchor of a column's meaning; empty where it is not explained."""
         metric = self._metrics.get(column.heading) or self._metrics.get(
             column.heading.partition("@")[0]
         )

@@ -1,4 +1,4 @@
-"""The score of a formula: its record, and what that says in words."""
+"""The score of a formula: its record, and the record in words."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class LawScore:
 
 
 def lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the record of a score in words: three answers and what stands behind them.
+    """Return the record of a score in words: three answers and the numbers behind them.
 
     The formula is compared with the law, the predictions with the law, and the formula with the
     predictions; each answer is right or wrong by itself.

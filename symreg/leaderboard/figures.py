@@ -187,7 +187,7 @@ def _forest(
     targets: Sequence[float | None],
     tolerance: float = 0.0,
 ) -> None:
-    """Draw a value and its interval in each row, beside its target and what is close to that."""
+    """Draw a value and its interval in each row, beside its target and the range close to it."""
     scale = _scale(rows)
     intervals = [value for row, value in zip(rows, values, strict=True) if value and row in scale]
     known = [target for target in targets if target is not None]

@@ -172,7 +172,7 @@ def _row_cells(
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    """Return a row's name, without what is not stated."""
+    """Return a row's name, without parts that are not stated."""
     parts = [row["model"]] + ([row["arm"]] if row["arm"] != "-" else [])
     parts += [f"{row['labels']} labels"] if row["labels"] != "-" else []
     parts += [f"seed {row['seed']}"] if row["seed"] is not None else []

@@ -68,7 +68,7 @@ class Predictions:
         return points.usable(self.X, self.force_predicted, at_least=0)[1]
 
     def split(self, seed: int, n: int = 1000) -> tuple[Predictions, Predictions]:
-        """Return points to search, and points of other sequences to judge what was found.
+        """Return points to search, and points of other sequences to judge the formulas found.
 
         Points of one sequence share their masses and the model's errors, so one in ``ONE_IN``
         sequences is held out whole, and the search sees ``n`` usable points of the others, drawn

@@ -14,7 +14,7 @@ from worldmodel.models.predictions import read_rows
 
 @dataclass(frozen=True)
 class ObservedPast:
-    """Places seen up to each of n asked rows, of S time steps; NaN is what comes later.
+    """Places seen up to each of n asked rows, of S time steps; later places are NaN.
 
     A step's planet is observed before its star: at the planet's row of step s the star was last
     seen at s - 1.

@@ -1,4 +1,4 @@
-"""Ridge read-out: what a linear map finds in a frozen backbone's hidden states."""
+"""Ridge read-out: a linear map of a frozen backbone's hidden states."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class OrbitData(SequenceData):
         return cls(path=path, **files.settings(path), **kwargs)
 
     def _check_files(self, path: str, device_batches: object, context_noise: object) -> None:
-        """Refuse another world than that of the files, and what needs exact places."""
+        """Refuse another world than that of the files, and uses that need exact places."""
         theirs = files.settings(path)
         world = protocols.get(theirs["protocol"], theirs["protocol_args"])
         same = {name: self.hparams[name] == theirs[name] for name in ("population", "seed")}
@@ -133,7 +133,7 @@ class OrbitData(SequenceData):
             )
 
     def setup(self, stage: str) -> None:
-        """Refuse to train or validate on what a shift moves, before anything is written.
+        """Refuse to train or validate on shifted sequences, before anything is written.
 
         Files must hold the splits and as many training sequences as are asked for.
         """

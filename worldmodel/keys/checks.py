@@ -116,7 +116,7 @@ def _settled(group: str, chosen: str, later: Sequence[str]) -> str | None:
 
 
 def _parts(key: str) -> tuple[str, str, str]:
-    """Return the group of a key, the argument of its class, and what lies in that."""
+    """Return the group of a key, the argument of its class, and the key inside that."""
     group, _, rest = key.partition(".")
     name, _, inner = rest.removeprefix(f"{ARGUMENTS}.").partition(".")
     return group, name, inner

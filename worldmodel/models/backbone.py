@@ -59,7 +59,7 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, cache: Cache | None = None, rotations: Rotations | None = None
     ) -> Tensor:
-        """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds.
+        """Map [B, T, width] to the same shape; with a cache, x follows the positions in it.
 
         Blocks of one forward pass share its ``rotations``.
         """

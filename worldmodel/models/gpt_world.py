@@ -154,6 +154,6 @@ def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
 
 
 def layer_names(model: OrbitModel) -> list[str]:
-    """Return the names of what :func:`layers` returns."""
+    """Return the names of the hidden states that :func:`layers` returns."""
     blocks = [f"block {number + 1}" for number in range(len(model.gpt.blocks))]
     return ["embedding", *blocks, "final norm"]

@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 
 class NextPointHead(nn.Module, ABC):
-    """A distribution of the next row's place; ``output`` is what :meth:`forward` returns."""
+    """A distribution of the next row's place; ``output`` is the result of :meth:`forward`."""
 
     exact = False
     """Whether places are finer than bins."""

@@ -78,7 +78,7 @@ class Probe(ABC):
     asks: ClassVar[Sequence[str]] = ()
 
     def why_not(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
-        """Return why the probe cannot be used, of a model from outside what it lacks."""
+        """Return why the probe cannot be used, or the method that a model from outside lacks."""
         if checkpoint.arm == OUTSIDE:
             if not self.asks:
                 return "it trains or looks into a GPT of this package; take a checkpoint"

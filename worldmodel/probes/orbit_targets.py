@@ -1,4 +1,4 @@
-"""Targets of read-outs: the true state of a planet, and what follows from it under a law.
+"""Targets of read-outs: the true state of a planet, and its consequences under a law.
 
 Two families tell two kinds of model apart. A Newtonian one needs the force; a Keplerian one the
 shape of the orbit, which is the ellipse's semi-axes and the eccentricity vector, that is the vector

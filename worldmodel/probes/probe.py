@@ -1,4 +1,4 @@
-"""The study of probes: what trained world models know, each evaluated beside its controls.
+"""The study of probes: knowledge of trained world models, each evaluated beside its controls.
 
 A cell is one probe on one checkpoint; what a probe trains for others to share is a cell that it
 needs. All are addressed by the checkpoint's bytes and by the settings that the probe uses.

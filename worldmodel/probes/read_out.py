@@ -31,7 +31,7 @@ from worldmodel.world_model import is_exact, seen
 AT_ONCE = 250
 
 Features = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
-"""Features of each row of a batch, [B, T, k], by the names of what is read."""
+"""Features of each row of a batch, [B, T, k], by the names of their sources."""
 
 
 def hidden_states(model: Any) -> Features:
@@ -62,7 +62,7 @@ def recent_places(layout: TokenLayout, n_rows: int) -> Features:
 
 
 def recent_name(n_rows: int) -> str:
-    """Return the name of what :func:`recent_places` reads."""
+    """Return the name of the places that :func:`recent_places` reads."""
     return f"last {n_rows} places"
 
 

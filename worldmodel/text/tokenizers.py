@@ -1,4 +1,4 @@
-"""Tokenisers: UTF-8 bytes, GPT-2's BPE, or what a ``tokenizer.json`` says."""
+"""Tokenisers: UTF-8 bytes, GPT-2's BPE, or that of a ``tokenizer.json``."""
 
 from __future__ import annotations
 

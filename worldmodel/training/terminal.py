@@ -1,4 +1,4 @@
-"""Terminal output of a training: one bar of steps with its losses, and what came of it."""
+"""Terminal output of a training: one bar of steps with its losses, and its outcome."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Cell(Mixer):
 
     @abstractmethod
     def _step(self, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Return the next states, [B, width] each, of what enters the nonlinearities."""
+        """Return the next states, [B, width] each, from the inputs of the nonlinearities."""
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         inputs = x.to(torch.promote_types(x.dtype, torch.float32))

@@ -136,7 +136,7 @@ class Change:
     def outcomes(
         self, stage: str, rows: str, before: Array, after: Mapping[str, Array]
     ) -> list[Outcome]:
-        """Return an outcome for each donor, from what it makes of a continuation."""
+        """Return an outcome for each donor, from its continuation."""
         made = []
         for donor, found in after.items():
             beside = after[SAME_LAW] if donor == OTHER_LAW else None

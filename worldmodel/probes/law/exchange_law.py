@@ -71,7 +71,7 @@ class ExchangeLaw(Probe):
         return None
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
-        """Return the answers of the model, of its twin, and of what needs no model."""
+        """Return the answers of the model, of its twin, and of controls without a model."""
         model, twin = checkpoint.model, checkpoint.untrained(settings.seeds[0])
         assert isinstance(model, NextTokenModel)  # refused otherwise
         assert isinstance(twin, NextTokenModel)
@@ -117,7 +117,7 @@ def others(law: str) -> tuple[str, ...]:
 def references_of(
     pair: Pairs, trained_on: Protocol | Mixture
 ) -> Iterator[tuple[str | None, str | None, list[Outcome]]]:
-    """Yield name, arm and answers of the truth in bins and of what continues without a model.
+    """Yield name, arm and answers of the truth in bins and of continuations without a model.
 
     They have no residual stream: they are shown each partner itself.
     """

@@ -18,7 +18,7 @@ UNIT = (
 
 
 def answers(results: Sequence[Result]) -> list[str]:
-    """Return who takes a law, a sentence for each model and law, and what the shares are of."""
+    """Return sentences: the models that take a law, each model and law, and the unit of shares."""
     looks = Looks(results)
     models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
     by_model = {

@@ -115,7 +115,7 @@ def _alike(world: Protocol, own: Protocol) -> Protocol:
 
 
 def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
-    """Yield the truth, the fits, and what learnt from the model's world without a law."""
+    """Yield the truth, the fits, and controls that learnt the model's world without a law."""
     yield from references.truths(test)
     yield references.FIT, "ceiling", references.orbit_fit(test)
     if test.protocol.disturbance is not None:

@@ -104,7 +104,7 @@ def tensors(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, Te
 
 
 def seen_by(model: Any, batch: Mapping[str, npt.NDArray]) -> tuple[Any, Seen]:
-    """Return a model as a world model, and what it sees of an observation."""
+    """Return a model as a world model, and its view of an observation."""
     world = world_model(model)
     return world, seen(batch, world.layout, is_exact(world))
 
@@ -187,13 +187,13 @@ def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Arra
 
 
 def mean_of(values: Array) -> Interval:
-    """Return the mean of what is not NaN in [N, ...], with its interval over sequences."""
+    """Return the mean of values [N, ...] that are not NaN, with its interval over sequences."""
     table = values.reshape(len(values), -1)
     return statistics.mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1))
 
 
 def median_of(values: Array) -> Interval:
-    """Return the median of what is not NaN in [N, ...], with its interval over sequences."""
+    """Return the median of values [N, ...] that are not NaN, with its interval over sequences."""
     return statistics.median(values.reshape(len(values), -1))
 
 

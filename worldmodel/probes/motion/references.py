@@ -128,7 +128,7 @@ def deviations(
 
 
 def _truth(law: str, world: Systems, k: int) -> dict[str, tuple[Array, Array]]:
-    """Return the true value and the unit of what planet ``k``'s orbit conserves, each [N]."""
+    """Return the true value and the unit of the conserved quantities of planet ``k``, each [N]."""
     m1, m2 = world.planet_mass[:, k], world.star_mass
     start = np.zeros((len(m2), 1))
     place, velocity = observation.relative(world, k, world.mean_anomaly[:, k], start, law)
