@@ -60,7 +60,7 @@ def _law(name: str) -> str:
 
 
 def _shift(plain: Mapping[str, Any]) -> str:
-    """Return a shift in words: redrawn elements with their ranges, and the move of the time step."""
+    """Return a shift in words: redrawn elements, their ranges, and the move of the time step."""
     units = {"planet_mass": " solar masses", "star_mass": " solar masses", "semi_major_axis": " AU"}
     changes = [
         f"{element.replace('_', ' ')} of {low:g} to {high:g}{units.get(element, '')}"
