@@ -100,8 +100,8 @@ class Cell:
         needs: Cells whose folders the function reads, by parameter.
         inputs: Files and folders of files that it reads, by parameter; their contents are part of
             the address, where they lie is not.
-        version: Version of the function; raised whenever the same arguments would give other
-            numbers. The cells of a study's own have that of the study.
+        version: Of the function; raised whenever the same arguments would give other numbers. The
+            cells of a study's own have that of the study.
     """
 
     function: Function

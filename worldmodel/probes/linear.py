@@ -34,7 +34,7 @@ from worldmodel.probes.read_out import hidden_states, read, recent_name, recent_
 from worldmodel.probes.settings import Settings
 
 RECENT = 8
-"""Rows of the control that reads exact places: four steps of both bodies."""
+"""Rows whose exact places are read as a control: four steps of both bodies."""
 NO_LAYER = "-"
 LAYERLESS = (NO_LAYER, recent_name(RECENT))
 FLAT = {"ceiling": ":", "control": "--"}

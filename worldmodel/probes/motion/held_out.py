@@ -174,7 +174,7 @@ def first_and_last(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
 
 
 def fitted_next(test: HeldOutSystems, population: Systems | None = None) -> Array:
-    """Return the place by the orbit that best fits the points before each one, [N, T, 2].
+    """Return where the orbit that fits the points before each one best puts it, [N, T, 2].
 
     The ceiling of next points, for systems of one planet; the observed points in the prompt.
     """
