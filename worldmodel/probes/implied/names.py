@@ -6,7 +6,7 @@ WORLDS = ("power_1_5", "newton", "power_2_5")
 """Laws of the prompts, beside that of the training and that of the evaluation."""
 ROLLOUT, ONE_STEP = "rollout", "one step"
 STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
-"""Where prompts have the time steps of another world, are told its token alone, or are shifted."""
+"""Entries of prompts with time steps of another world, with its token alone, or with a shift."""
 
 
 def in_words(law: str) -> str:
