@@ -21,14 +21,14 @@ from attention.validation import check_sequences
 
 
 class _Heads(NamedTuple):
-    """What attends, of Lq new and Lk known positions.
+    """Heads of Lq new and Lk known positions.
 
     Attributes:
         q: Rotated queries [B, H, Lq, D].
         k: Rotated keys [B, H_kv, Lk, D].
         v: Values [B, H_kv, Lk, D].
         inverse_lengths: One over the lengths of the keys [B, H_kv, Lk], where a cache keeps them.
-        scores: Of the indexer [B, Lq, Lk], where they are needed.
+        scores: Scores of the indexer [B, Lq, Lk], where they are needed.
         selected: The keys that a row attends to, bool [B, Lq, Lk]; None for all.
     """
 
@@ -51,19 +51,19 @@ class Attention(nn.Module):
             (grouped-query attention); None for ``n_head``.
         rope_base: Base of the rotary positions, or None for none. ALiBi never rotates.
         ntk_train_length: With a number, the base grows for longer sequences (dynamic NTK).
-        backend: As in :func:`attention.attend`.
+        backend: Backend, see :func:`attention.attend`.
         causal: False for an encoder, in which every position sees all; eager, without a cache.
         projections: How heads are made of the input: ``full``, a matrix each for queries, keys and
             values, or ``tpa``, sums of a few products of two factors, which alone are cached
             (:mod:`attention.parts.projections`).
         q_rank: Products of a query of ``tpa``; None for 6, as published.
-        k_rank: Of a key; None for 2.
-        v_rank: Of a value; None for 2.
+        k_rank: Rank of a key; None for 2.
+        v_rank: Rank of a value; None for 2.
         select: ``none``: a query attends to all keys that it sees. ``dsa``: to the ``top_k`` that
             an indexer ranks first (:mod:`attention.parts.selection`); eager.
         top_k: Keys of a query with ``select="dsa"``.
         index_heads: Heads of the indexer; None for ``n_head``.
-        index_dim: Its channels per head; None for ``head_dim``.
+        index_dim: Channels per head of the indexer; None for ``head_dim``.
         **args: Arguments of the variant.
 
     Learned parameters of a variant (tau, sink, bias, gates) live here. The buffer ``sharpen``
@@ -159,7 +159,7 @@ class Attention(nn.Module):
 
         Args:
             x: [B, L, n_head * head_dim].
-            cache: What came before; L new positions are added to it.
+            cache: The earlier positions; L new positions are added to it.
             rotations: Shared by the layers of one forward pass, so that the first computes RoPE's
                 cosines and sines for all; None for a layer on its own.
 
@@ -263,7 +263,7 @@ class Attention(nn.Module):
         rotations: Rotations | None = None,
         narrow: bool = False,
     ) -> _Heads:
-        """Return what attends; ``narrow`` may leave keys out that a lone row did not select."""
+        """Return the heads; ``narrow`` may leave out keys that a lone row did not select."""
         check_sequences(x, self.width)
         rotations = rotations or Rotations()
         first = 0 if cache is None else cache.length

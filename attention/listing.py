@@ -145,7 +145,7 @@ def unknown(name: str, choices: Sequence[str]) -> str:
 
 
 def called() -> str:
-    """Return how this package's command is typed by someone who started the program as they did."""
+    """Return this package's command, spelled as the program was started."""
     program = Path(sys.argv[0])
     name = program.parent.name if program.name == "__main__.py" else program.stem
     return "orrery attention" if name == "orrery" else "python -m attention"

@@ -76,5 +76,5 @@ def row_entropy(weights: Tensor) -> Tensor:
 
 
 def _over_heads(rows: Tensor) -> Tensor:
-    """Average [..., H, L] over everything but H."""
+    """Average [..., H, L] over all dimensions but H."""
     return rows.double().mean(dim=-1).reshape(-1, rows.shape[-2]).mean(dim=0)

@@ -76,7 +76,7 @@ def sinusoidal(length: int, width: int, base: float = 10_000.0, first: int = 0) 
     """Return absolute sine and cosine positions, [length, width] (Vaswani et al. 2017).
 
     Args:
-        length: How many positions.
+        length: Number of positions.
         width: Channels.
         base: Largest wavelength divided by 2 pi.
         first: The first position.

@@ -22,11 +22,11 @@ from attention.positions import alibi_slopes, distance_bias
 from attention.spec import AttnSpec
 
 DEAD_BELOW = 1e-5
-"""A row is dead when no key exceeds the mean weight 1/i by more than this relative amount (in
-``recentre_l1``: when none differs from it by more)."""
+"""Relative excess over the mean weight 1/i up to which a key does not count; a row in which none
+counts is dead (in ``recentre_l1``: relative difference)."""
 
 UNTOUCHED_ROWS = 3
-"""The first three rows keep every key (Algorithm 1) and are not re-centred (Table A4)."""
+"""First rows, which keep every key (Algorithm 1) and are not re-centred (Table A4)."""
 
 Parameters = Mapping[str, Tensor]
 """Learned numbers of a variant: ``tau`` [H], ``sink`` [H], ``bias`` [H, max_distance], and the
@@ -157,7 +157,7 @@ def attend(
         spec: The variant.
         parameters: Its learned numbers, if it has any.
         chunk: Rows at a time, for O(Lk chunk) memory; None for all.
-        selected: As in :func:`stages`.
+        selected: Selected keys, see :func:`stages`.
 
     Raises:
         ValueError: ``chunk`` is below 1.
@@ -242,7 +242,7 @@ def _shift(spec: AttnSpec, count: Tensor) -> Tensor | float:
 
 
 def _bias(distance: Tensor, spec: AttnSpec, learned: Parameters, q: Tensor) -> Tensor:
-    """Return what is subtracted from the scores, [H, Lq, Lk]."""
+    """Return the bias that is subtracted from the scores, [H, Lq, Lk]."""
     distance = distance.clamp_min(0)
     if spec.bias == "alibi":
         slopes = alibi_slopes(q.shape[1], q.dtype).to(q.device)
@@ -319,7 +319,7 @@ def _sharpened(
 
 
 def elastic_offset(count: Tensor, spec: AttnSpec, learned: Parameters) -> Tensor | float:
-    """Return what an elastic variant subtracts from the weights of rows, [H, Lq, 1] or a number."""
+    """Return the offset that an elastic variant subtracts from weights, [H, Lq, 1] or a number."""
     tau = learned["tau"][:, None, None] if spec.learn_tau else spec.tau
     if spec.sharpen == "elastic_row":
         return tau / count

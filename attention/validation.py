@@ -46,7 +46,7 @@ def check_parameters(
     """Refuse learned parameters that are not those of a variant.
 
     Args:
-        variant: Its name.
+        variant: Name of the variant.
         parameters: The parameters of the call.
         shapes: Shapes of the variant's parameters for these queries.
         q: Queries, whose device the parameters share.
@@ -69,7 +69,7 @@ def check_no_tangents(kernels: str, instead: str, *tensors: Tensor | None) -> No
     Args:
         kernels: Name of the kernels, for the message.
         instead: Advice on what serves the call, for the message.
-        *tensors: What is differentiated; None where there is nothing.
+        *tensors: Tensors that are differentiated, or None.
     """
     if any(x is not None and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
         raise ValueError(f"{kernels} have no forward-mode derivative; {instead}")

@@ -1,1 +1,1 @@
-"""The benchmarks: they tie the other packages together; nothing imports them."""
+"""The benchmarks: they join the other packages; nothing but ``orrery`` imports them."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks COMMAND``: run and report studies, and what is made of their results.
+"""``python -m benchmarks COMMAND``: run and report studies, and make pages of their results.
 
 The second word of ``run`` chooses the one module that is imported; ``ls`` reads presets alone.
 """

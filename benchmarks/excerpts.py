@@ -25,7 +25,7 @@ TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What a marker asks for.
+    """The tables, columns and rows that a marker asks for.
 
     Attributes:
         tables: Run and heading of each table.
@@ -39,7 +39,7 @@ class Excerpt:
 
 
 def parsed(body: str) -> Excerpt:
-    """Return what the text of a marker asks for."""
+    """Return the excerpt that the text of a marker asks for."""
     first, *rest = (part.strip() for part in " ".join(body.split()).split(" | "))
     tables: list[tuple[str, str]] = []
     for part in first.split(" + "):

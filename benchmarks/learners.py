@@ -56,7 +56,7 @@ class Learner:
 
 
 def loader(kind: type[Module]) -> Callable[[Path], Module]:
-    """Return what loads a checkpoint as a model of a class that no checkpoint tells by itself."""
+    """Return a loader of checkpoints as models of a class that they do not tell."""
     return lambda path: restored(kind, read_checkpoint(path), path)
 
 

@@ -11,7 +11,7 @@ from benchmarks.training_options import Job
 from orbits.runs.result import Result
 
 SWEPT = ("lr", "weight_decay")
-"""Parts of a setting at which one trains rather than what one measures."""
+"""Parts of a setting that only choose the training, and not the measurement."""
 VALIDATED = {"val_accuracy": 1, "val_mse": -1}
 """Metrics by which rates are chosen, with the sign of the better direction."""
 
@@ -28,9 +28,9 @@ def jobs(
     Args:
         settings: Settings with ``lrs``, ``seeds``, ``batch_size``, ``steps``, ``val_steps`` and
             ``training``.
-        learner: What learns, a key of :data:`benchmarks.learners.LEARNERS`.
-        model: Its arguments.
-        data: Those of its data, but for the batch and the seed of its order.
+        learner: Learner, a key of :data:`benchmarks.learners.LEARNERS`.
+        model: Arguments of the model.
+        data: Arguments of the data, but for the batch and the seed of its order.
         keep_best: Keep the weights of the best validation.
     """
     changes = settings.training.changes()

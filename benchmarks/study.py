@@ -20,9 +20,9 @@ from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds
 
 MEASUREMENT = "measurement"
-"""The kind of the results that tables are made from."""
+"""The kind of results in tables."""
 REPEATS = ("seeds", "checkpoints")
-"""Settings that leave the experiment as it is: which trainings of it there are."""
+"""Settings that choose trainings of the experiment and do not change it."""
 check_devices = deferred("benchmarks.training:check_devices")
 check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
 
@@ -43,7 +43,7 @@ class Judged(Protocol):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> Mapping[str, list[compare.Verdict]]:
-        """Return what results say of each number of the published tables, by table."""
+        """Return the verdicts of results on each number of the published tables, by table."""
 
 
 class PaperStudy(Study):
@@ -98,7 +98,7 @@ class PaperStudy(Study):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> dict[str, list[compare.Verdict]]:
-        """Return what results say of each number of the published tables, by table."""
+        """Return the verdicts of results on each number of the published tables, by table."""
         there = [result for result in results if result.ok]
         return {
             table.table: compare.verdicts(table, ours, same_scale)

@@ -70,7 +70,7 @@ def torch_device(how: Training) -> torch.device:
 
 
 def device_name(how: Training) -> str:
-    """Return its name, with the number of processes where there are several."""
+    """Return the device's name, with the number of processes where there are several."""
     name = "cpu" if torch_device(how).type == "cpu" else torch.cuda.get_device_name()
     return f"{how.devices} x {name}" if how.devices > 1 else name
 
@@ -81,8 +81,8 @@ def train(
     """Train the model of a job, resuming a killed run, and return it.
 
     Args:
-        job: What is trained and how.
-        folder: Where the checkpoint and the curves are put: the cell's folder.
+        job: Job of the training.
+        folder: Folder of the cell, for the checkpoint and the curves.
         scratch: The cell's scratch folder, or a folder in it for each of several trainings.
         progress: Told how far training is.
         pretrained: Checkpoint of the backbone to start from; None for random weights.

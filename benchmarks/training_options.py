@@ -20,10 +20,10 @@ class Training:
 
     Attributes:
         warmup_steps: Steps of linear warm-up, at most a tenth of all steps.
-        accelerator: ``cuda``, ``cpu``, or ``auto`` for what is there.
+        accelerator: ``cuda``, ``cpu``, or ``auto`` for the best there is.
         devices: Processes of one training, one a device, each with its own share of a step;
             fine-tuning takes one.
-        strategy: How several devices share a model: ``ddp`` or ``fsdp2``.
+        strategy: Sharing of a model by several devices: ``ddp`` or ``fsdp2``.
         precision: Lightning's name of the arithmetic.
         checkpoint_steps: A killed training continues from the last multiple of these steps.
     """
@@ -66,7 +66,7 @@ class Job(TypedDict, total=False):
     """One training as plain data, the argument of a cell.
 
     Attributes:
-        learner: What is trained: a key of :data:`benchmarks.learners.LEARNERS`.
+        learner: Learner: a key of :data:`benchmarks.learners.LEARNERS`.
         model: Arguments of the model.
         data: Arguments of the data.
         seed: Seed of the initial weights.

@@ -1,4 +1,4 @@
-"""Binaries that more moves than their own attraction: worlds without a closed form.
+"""Binaries disturbed beside their own attraction: worlds without a closed form.
 
 A disturbance is one of a world: drag in a medium at rest, a gravitational constant that changes, a
 third body that nobody sees, or bodies of several kinds that pull on each other unlike their
@@ -22,14 +22,14 @@ from orbits.philox import uniforms
 from orbits.systems import Systems
 
 HIDDEN = 1
-"""Which planet of :class:`~orbits.systems.Systems` is the body that nobody sees."""
+"""Index, in :class:`~orbits.systems.Systems`, of the planet that is not observed."""
 
 _LN_2, _LN_10 = 0.6931471805599453, 2.302585092994046
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What moves the two bodies of a world, beside their attraction by Newton's law.
+    """Disturbances of the two bodies of a world, beside their attraction by Newton's law.
 
     Attributes:
         drag_rate: Per year: both bodies lose this share of their velocity in a medium at rest.
@@ -77,7 +77,7 @@ def binaries(
     max_planets: int = 1,
     law: str = "newton",
 ) -> Systems:
-    """Sample the binaries of ``identifiable``, and what disturbs them.
+    """Sample the binaries of ``identifiable``, and their disturbances.
 
     A hidden body makes the axis log-uniform in [0.5, 1] AU; its mass is log-uniform in [0.1, 1]
     of the binary's, and it circles the binary's centre of mass, the same way round, at a distance
@@ -107,7 +107,7 @@ def trajectories(disturbance: Disturbance, world: Systems, times: npt.ArrayLike)
     """Return the motion in the frame in which the centre of star and planet starts at rest.
 
     Args:
-        disturbance: Of the world.
+        disturbance: Disturbance of the world.
         world: N systems of :func:`binaries`.
         times: Times in years, [N, T]; none negative, none before its predecessor.
     """

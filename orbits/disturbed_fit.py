@@ -24,7 +24,7 @@ class DisturbedOrbits:
     distance and angle are fitted.
 
     Attributes:
-        disturbance: Of the world.
+        disturbance: Disturbance of the world.
         times: In years, [N, steps].
         n_points: Observed points per sequence.
         anomaly: True mean anomalies at time 0, [N]. A fitted one is taken in the turn around it.
@@ -47,7 +47,7 @@ class DisturbedOrbits:
     def parameters(self, world: Systems) -> Array:
         """Return (ln m1, ln m2, ln a, e cos M, e sin M, w + M, x, y) of systems, [N, 8].
 
-        Of a hidden body (ln m3, ln a3, M3) besides, [N, 11].
+        A hidden body adds (ln m3, ln a3, M3), [N, 11].
         """
         e, anomaly = world.eccentricity[:, 0], world.mean_anomaly[:, 0]
         columns = [

@@ -1,4 +1,4 @@
-"""Labels of two-body sequences: forces, states, and the masks of what training may see."""
+"""Labels of two-body sequences: forces, states, and the masks of labels that training may see."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from orbits.protocols import Protocol
 from orbits.systems import Systems
 
 N_GRID = 601
-"""Exponents at which a density is known."""
+"""Number of exponents at which a density is known."""
 ITERATIONS = 60
 """Most steps of a fit; a law that far from the truth has next to no weight."""
 DOUBT = 0.01
@@ -30,7 +30,7 @@ DOUBT = 0.01
 
 
 class LawPosterior(NamedTuple):
-    """What N sequences tell of their law.
+    """The posterior of the law's exponent for each of N sequences.
 
     Attributes:
         exponents: The grid, ascending, [G].
@@ -62,7 +62,8 @@ def law_posterior(
     it is places that are interpolated between the laws that are fitted.
 
     Args:
-        protocol: What observes; its law is that of the systems, which the observer is not told.
+        protocol: Protocol of the observation; its law is that of the systems, which the observer is
+            not told.
         world: Systems of one planet.
         n_seen: Observed points that are seen.
         fitted: Exponents of the distance under which orbits are fitted, ascending, five or more;

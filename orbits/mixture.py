@@ -40,7 +40,7 @@ def spread(low: float, high: float, held_out: Sequence[float], n: int) -> tuple[
         low: Least exponent of the distance.
         high: Largest.
         held_out: Ends of the intervals, ascending: low, high, low, high, ...
-        n: How many exponents.
+        n: Number of exponents.
 
     Returns:
         Middles of n equal parts of what is left, to four decimals, as names of laws have them.
@@ -65,8 +65,8 @@ class Mixture:
     """Worlds of several power laws in equal parts.
 
     Attributes:
-        protocol: What is sampled and observed, with one planet; its own law plays no part.
-        exponents: Of the distance in each law, ``d ln F / d ln r``: -2 for Newton's.
+        protocol: Protocol of sampling and observation, with one planet; its own law plays no part.
+        exponents: Exponent of the distance in each law, ``d ln F / d ln r``: -2 for Newton's.
         further: Names of laws that are no powers, in equal parts with the others.
     """
 
@@ -85,17 +85,17 @@ class Mixture:
 
     @property
     def name(self) -> str:
-        """What it is, for messages."""
+        """Name for messages."""
         return f"{self.protocol.name}, {self.n_laws} laws"
 
     @property
     def n_laws(self) -> int:
-        """How many laws there are."""
+        """Number of laws."""
         return len(self.exponents) + len(self.further)
 
     @property
     def max_planets(self) -> int:
-        """One."""
+        """Largest number of planets of a system."""
         return self.protocol.max_planets
 
     @property
@@ -121,7 +121,7 @@ class Mixture:
     def numbers(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"
     ) -> npt.NDArray[np.int64]:
-        """Return which law each sequence obeys, [N]."""
+        """Return the number of the law that each sequence obeys, [N]."""
         stream = systems.stream(population, split)
         u = uniforms(seed, stream, indices, _DRAW + 1)[:, _DRAW]
         return np.floor(u * self.n_laws).astype(np.int64)

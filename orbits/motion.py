@@ -23,7 +23,7 @@ def relative_orbit(
     """Return position [N, T, 2] (AU) and velocity (AU / year) of the planet relative to its star.
 
     Args:
-        law: Its name.
+        law: Name of the law.
         orbits: N orbits.
         times: Times in years, [N, T].
         refuse: Whether an orbit that is not bound is an error; else it is all NaN.
@@ -53,7 +53,7 @@ def attraction(law: str, relative: Array, m1: Array, m2: Array) -> Array:
     """Return the force on the planet, towards the star, solar mass AU / year^2.
 
     Args:
-        law: Its name.
+        law: Name of the law.
         relative: Planet - star in AU, [..., 2].
         m1: Planet mass in solar masses, broadcast against [...].
         m2: Star mass in solar masses, broadcast against [...].

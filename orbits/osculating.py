@@ -16,7 +16,7 @@ from orbits.elements import Elements
 from orbits.laws import Law, reduced_mass
 
 REACH = 1e3
-"""Turning points are looked for from this times nearer to this times farther than the place."""
+"""Factor by which turning points may be nearer or farther than the place."""
 HALVINGS = 60
 LARGEST = 0.95
 """Eccentricity above which an orbit counts as not bound; series of others are short."""
@@ -43,7 +43,7 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
     energy = np.sum(velocity**2, axis=-1) / 2 + law.potential_energy(r, m1, m2) / reduced
 
     def is_beyond(distance: Array) -> Array:
-        """Tell where the squared radial velocity would be negative."""
+        """Tell whether the squared radial velocity would be negative."""
         potential = law.potential_energy(distance, m1, m2) / reduced
         return 2 * (energy - potential) < (momentum / distance) ** 2
 
@@ -66,7 +66,7 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
 
 
 def _edge(inside: Array, outside: Array, is_beyond: Callable[[Array], Array]) -> Array:
-    """Return where ``is_beyond`` begins on the way from a distance inside to one outside, [N]."""
+    """Return the border of ``is_beyond`` between a distance inside and one outside, [N]."""
     for _ in range(HALVINGS):
         middle = np.sqrt(inside * outside)
         beyond = is_beyond(middle)

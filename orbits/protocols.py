@@ -81,16 +81,16 @@ class Protocol:
         high: Right edge of the box in AU.
         n_bins: Position bins per coordinate.
         dts: Possible time steps in years, ascending.
-        target: What force heads regress: ``log`` of the magnitude, or ``raw``.
+        target: Target of force heads: ``log`` of the magnitude, or ``raw``.
         law: The force law of this world.
-        label_leak: How many labels of every test sequence fine-tuning may see: 0, or 2 as
+        label_leak: Number of labels of every test sequence that fine-tuning may see: 0, or 2 as
             published.
         as_published: Keep the defects of the published labels.
         interacting: Whether planets pull on each other and on the star. Such a world obeys
             Newton's law, and has the population ``pretrain`` alone.
-        shift: How systems differ from those of the unshifted protocol, or None. A shifted
-            protocol is asked and never trained on: population ``force``, split ``test``.
-        disturbance: What moves binaries beside their attraction, or None. Such a world obeys
+        shift: Shift of the systems from those of training, or None. A shifted
+            protocol is for testing alone: population ``force``, split ``test``.
+        disturbance: Disturbance of binaries beside their attraction, or None. Such a world obeys
             Newton's law between any two bodies, and has the population ``pretrain`` alone.
     """
 
@@ -152,14 +152,14 @@ class Protocol:
 
     @property
     def unshifted(self) -> Protocol:
-        """The protocol that a model is trained on before it is asked under this one."""
+        """The protocol without its shift: the world in which its models are trained."""
         return dataclasses.replace(self, shift=None)
 
     def config(self) -> dict[str, Any]:
         """Return all settings that determine the data, as plain JSON values.
 
-        Without a shift there is no key ``shift``, without a disturbance none of that name. That of
-        a law from outside has its formula, ``law_definition``.
+        Without a shift there is no key ``shift``, without a disturbance none of that name. A law
+        from outside adds its formula, ``law_definition``.
         """
         config = dataclasses.asdict(self.unshifted) | {"dts": list(self.dts)}
         del config["shift"], config["disturbance"]
@@ -272,8 +272,8 @@ class Protocol:
     def label_mask(self, split: str, indices: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which labels of the ``force`` population fine-tuning may see, [N, T].
 
-        Of training sequences every planet row; of test sequences ``label_leak`` rows, in
-        ``paper`` the published ones; of validation sequences none.
+        These are every planet row of training sequences, ``label_leak`` rows of test sequences (in
+        ``paper`` the published ones), and none of validation sequences.
 
         Raises:
             ValueError: The split or an index is impossible.
@@ -292,8 +292,8 @@ class Protocol:
         if self.shift is not None:
             if (population, split) != ("force", "test"):
                 raise ValueError(
-                    f"protocol {self.name!r} under shift {self.shift.name!r} is asked alone: take "
-                    f"population force, split test, not {population}, {split}"
+                    f"protocol {self.name!r} under shift {self.shift.name!r} has test "
+                    f"sequences alone: take population force, split test, not {population}, {split}"
                 )
             sampler = functools.partial(shifted.binaries, self.shift, self.sampler)
         if self.disturbance is not None:

@@ -21,7 +21,7 @@ import yaml
 from orbits.runs.choices import check_choice, unknown
 
 ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
-"""What can be redrawn: fields of :class:`orbits.systems.Systems`."""
+"""Elements that can be redrawn: fields of :class:`orbits.systems.Systems`."""
 
 EXPONENTS = ("m1", "m2", "r")
 UNSHIFTED = "none"
@@ -36,7 +36,7 @@ class Shift:
         name: The name used in configs and result rows.
         redraw: Range (low, high) of each redrawn element: ``planet_mass`` and ``star_mass`` in
             solar masses and ``semi_major_axis`` in AU, log-uniform; ``eccentricity``, uniform.
-        dt_octaves: How many factors of two the time step is coarser (positive) or finer
+        dt_octaves: Number of factors of two by which the time step is coarser (positive) or finer
             (negative) than the one that the protocol picks for the redrawn system.
         exponent: The exponent of the force that the shift puts to the test: m1, m2, r or None.
         about: One line on the shift for reports. It does not tell two shifts apart.
@@ -70,7 +70,7 @@ class Shift:
             raise self._bad("it shifts nothing; give redraw or dt_octaves")
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what :meth:`from_plain` makes an equal shift of: JSON values, without ``about``.
+        """Return the shift as JSON values for :meth:`from_plain`, without ``about``.
 
         These are the settings that the data depend on, and so what content addresses hold.
         """

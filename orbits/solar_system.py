@@ -39,7 +39,7 @@ def single_sequence(protocol: Protocol, dt: float | None = None) -> dict[str, np
     """Return the eight planets and the Sun at rest, N = 1: see :meth:`Protocol.observe`.
 
     Args:
-        protocol: What observes; its box must hold the orbits.
+        protocol: Protocol of the observation; its box must hold the orbits.
         dt: One of the protocol's time steps, instead of the chosen one.
 
     Warns:

@@ -26,12 +26,12 @@ POPULATIONS = ("pretrain", "force")
 # Exoplanet catalogue fit of Vafa et al. (2025), as published constants.
 STAR_MASS_LOGNORMAL = (0.20045013044608198, -0.6793606241621234, 1.6271508907813628)
 SAMPLES_PER_ORBIT = 4
-"""An orbit observed more rarely than this is aliased: its direction and shape become ambiguous."""
+"""Least samples per orbit without aliasing; below, its direction and shape are ambiguous."""
 
 CORNER = {"planet_mass": 0.4, "eccentricity": 0.4}
-"""What :func:`without_corner` has no system above, of both at once."""
+"""Bounds of which no system of :func:`without_corner` exceeds both at once."""
 POINTS_PER_TURN = 12.0
-"""How often :func:`identifiable` samples an orbit at least."""
+"""Least samples per orbit in :func:`identifiable`."""
 
 N_SHARED, N_PER_PLANET = 8, 5
 """Draws of an exoplanet system: the star's, then each planet's."""
@@ -51,9 +51,9 @@ class Systems(NamedTuple):
         eccentricity: [N, P].
         periapsis: Radians, [N, P].
         mean_anomaly: At time 0, radians, [N, P].
-        n_planets: How many of the P planets exist, [N].
+        n_planets: Number of planets that exist, of P, [N].
         centre_of_mass: AU, [N, 2].
-        dt_index: Which of the protocol's time steps is used, [N].
+        dt_index: Index of the protocol's time step that is used, [N].
         pinned_planet: With several planets the star rests where this planet's reflex motion
             puts it, [N].
         pinned_anomaly: The mean anomaly at which it does, radians, [N].
@@ -132,7 +132,7 @@ def is_well_sampled(dt, period, points=POINTS_PER_TURN):
 
 @shared
 def wanted_points(u):
-    """Return how often :func:`free_step` samples an orbit at least."""
+    """Return the least samples per orbit in :func:`free_step`."""
     return POINTS_PER_TURN * exp(_LN_4 * u)
 
 

@@ -28,7 +28,7 @@ from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
 ORDER = 24
 LARGEST_DECAY = 2.0
-"""Of drag_rate times the time: by then a circular orbit has shrunk by e^4."""
+"""Largest drag_rate times time: by then a circular orbit has shrunk by e^4."""
 
 _compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 

@@ -41,7 +41,7 @@ class TokenLayout:
         if not self.low < self.high:
             raise ValueError(f"the box needs low < high, got {self.low} and {self.high}")
         if not 2 <= self.n_bins <= 2**16 - len(self.dts):
-            raise ValueError(f"n_bins must leave room in uint16 and be at least 2: {self.n_bins}")
+            raise ValueError(f"n_bins must be at least 2 and fit into uint16, got {self.n_bins}")
 
     @property
     def bins_per_au(self) -> float:
@@ -59,7 +59,7 @@ class TokenLayout:
         return self.n_bins + len(self.dts)
 
     def encode(self, coordinates: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-        """Return the bin of each coordinate in AU; what lies outside the box goes to its edge."""
+        """Return the bin of each coordinate in AU; places outside the box go to its edge."""
         x = np.asarray(coordinates, np.float64)
         return bin_number(x, self.low, self.bins_per_au, self.n_bins - 1.0).astype(np.uint16)
 
@@ -79,5 +79,5 @@ def interleave(points: npt.NDArray, n_points: int) -> npt.NDArray:
     """Flatten [N, T, bodies, ...] to [N, n_points, ...], bodies in turn within a time step."""
     available = points.shape[1] * points.shape[2]
     if available < n_points:
-        raise ValueError(f"{n_points} points asked, {available} available")
+        raise ValueError(f"n_points must be at most {available}, got {n_points}")
     return points.reshape(points.shape[0], available, *points.shape[3:])[:, :n_points]

@@ -30,7 +30,7 @@ COMMANDS = {
     "shards": ("worldmodel shards", "write a text corpus as files of tokens"),
     "bpe": ("worldmodel bpe", "train a byte-level BPE tokeniser on a corpus"),
 }
-"""What each first word runs, as it stands after ``python -m``, and what it is for."""
+"""Commands by first word: the arguments of ``python -m`` that each runs, and its purpose."""
 EXAMPLES = """
 from orbits to a law:
   orrery train -c pretrain --model.attention=lssar

@@ -1,4 +1,4 @@
-"""``orrery doctor``: what runs on this machine, and how to get the rest."""
+"""``orrery doctor``: the parts that run on this machine, and how to get the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"(?P<package>[\w.-]+).*;.*extra == ['\"](?P<extra>[\w-]+)['
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print what runs here; with ``--pysr``, make one search and keep its record."""
+    """Print the parts that run here; with ``--pysr``, make one search and keep its record."""
     parser = OneLineParser(
         prog="orrery doctor",
         description="Say what runs on this machine, and how to get the rest. The exit code is 0 "
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def examine() -> dict[str, Any]:
-    """Return what is here, as plain data."""
+    """Return the findings about this machine, as plain data."""
     return {
         "orrery": __version__,
         "python": f"{platform.python_version()}, {platform.system()} {platform.machine()}",
@@ -93,7 +93,7 @@ def examine() -> dict[str, Any]:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -105,7 +105,7 @@ def _version(package: str) -> str | None:
 
 
 def _torch() -> dict[str, Any]:
-    """Return PyTorch's build and threads, the GPUs it sees, and what serves each attention.
+    """Return PyTorch's build and threads, the GPUs it sees, and the backend of each attention.
 
     PyTorch that does not import, for lack of a driver's library say, is an answer too.
     """
@@ -130,7 +130,7 @@ def _torch() -> dict[str, Any]:
 
 
 def _attention(device: str) -> dict[str, Any]:
-    """Return which backend ``auto`` takes for each variant here, and why Triton takes no part."""
+    """Return the backend that ``auto`` takes for each variant, and why Triton takes no part."""
     import torch
 
     from attention import explain, names
@@ -178,7 +178,7 @@ def lacking(found: Mapping[str, Any]) -> str:
 
 
 def text(found: Mapping[str, Any]) -> str:
-    """Return what was found as lines."""
+    """Return the findings as lines."""
     torch, serving = found["torch"], found["attention"]
     lines = [
         ("orrery", found["orrery"]),

@@ -1,4 +1,4 @@
-"""The fused attention kernels on a GPU: do they compute the same, and how long do they take?
+"""Checks of the fused attention kernels on a GPU: their errors and their speed.
 
 Correctness comes first, each variant against the float64 reference; then a table of times for two
 minutes. One record holds both, to be sent to whoever has no such GPU. On a CPU the same path runs
@@ -29,21 +29,21 @@ FLOAT32 = 1e-5
 """Largest RMS error of float32 kernels, relative to a tensor's own RMS: half a digit above what
 the interpreter with a GPU's products and exponentials shows."""
 TIMES_EAGER = 2.0
-"""Half precision may err so many times as much as the plain operations in the same type."""
+"""Largest error of half precision over that of the plain operations in the same type."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is checked and timed.
+    """Extent of the checks and timings.
 
     Attributes:
         device: ``cuda`` or ``cpu``.
-        backend: What is checked and timed.
-        floor: What softmax is timed with.
+        backend: The backend that is checked and timed.
+        floor: The backend that softmax is timed with.
         dtypes: Types of the correctness checks.
-        length: Their tokens.
+        length: Tokens of the correctness checks.
         shapes: [B, H, L, D] of the timed calls.
-        dtype: Their type.
+        dtype: Type of the timed calls.
         seconds: Time for the table; calls that it does not suffice for are left out.
     """
 
@@ -67,7 +67,7 @@ REHEARSAL = Extent(
     device="cpu", backend="auto", floor="sdpa", dtypes=("float32",), length=40,
     shapes=((1, 2, 64, 16),), dtype="float32", seconds=10.0,
 )  # fmt: skip
-"""The same on a CPU, where plain operations stand in for the kernels in the table."""
+"""Extent of a rehearsal on a CPU, where plain operations stand in for the kernels in the table."""
 
 
 def check_and_keep(out: Path, rehearse: bool = False, quiet: bool = False) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def _errors(
 
 
 def times(extent: Extent) -> Iterator[dict[str, Any]]:
-    """Yield a line per call of the table; what no time is left for says so."""
+    """Yield a line per call of the table; calls that no time is left for say so."""
     started = time.perf_counter()
     ours = "eager" if extent.device == "cpu" else extent.backend
     wanted = [
@@ -210,7 +210,7 @@ def times(extent: Extent) -> Iterator[dict[str, Any]]:
 
 
 def text(made: Mapping[str, Any]) -> str:
-    """Return what a record says in a few lines."""
+    """Return a summary of a record in a few lines."""
     failed = [line for line in made["checks"] if not line["passed"]]
     count = f"{len(made['checks']) - len(failed)} of {len(made['checks'])} checks passed"
     return "\n".join((f"device     {made['device']}", count, f"written    {made['written']}"))

@@ -1,4 +1,4 @@
-"""Whether forces follow a law, which takes no formula."""
+"""Comparison of forces with a law, without any formula."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class LawFit:
         follows: Whether they are the law's up to a constant factor: each exponent within
             ``thresholds.TOLERANCE``, ``r2_log`` at least ``MINIMUM_R2_LOG``, and at least
             ``SHARE_DESCRIBED`` of the points usable. None where the points cannot tell.
-        exponents: Of a power law fitted to the forces; empty where the points determine none.
+        exponents: Exponents of a power law fitted to the forces; empty where the points determine
+            none.
         law_exponents: The same fit to the law's forces on the same points.
         factor: Geometric mean of the forces over the law's; None beyond float64.
         r2_log: R2 of ln force, once that factor is taken out; None where it is not defined.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 NAMES = ("r", "m1", "m2")
 BOX = {"r": (0.1, 100.0), "m1": (1e-6, 1.0), "m2": (0.1, 10.0)}
-"""AU and solar masses: from planets to stars, and far enough to tell screened forces apart."""
+"""Ranges in AU and solar masses: planets to stars, and far enough to tell screened forces apart."""
 
 
 def check(

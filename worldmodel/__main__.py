@@ -81,10 +81,10 @@ CHECKED = (
 )
 """Keys whose values are checked before Lightning is imported."""
 SHORT = {"model.class_path": "--model", "data.class_path": "--data", LOGGER: "--trainer.logger"}
-"""Flags that name a class without saying so."""
+"""Short forms of flags that name a class."""
 TRACK = "pip install -e '.[track]' brings TensorBoard and W&B"
 LOGGERS = {"WandbLogger": ("wandb",), "TensorBoardLogger": ("tensorboard", "tensorboardX")}
-"""Loggers whose packages are extras, and packages of which one is enough."""
+"""Loggers from extras, and their packages, one of which is enough."""
 MAKERS = {
     "ShardData": "worldmodel shards --corpus fineweb --out {}",
     "OrbitData": "orbits generate --out {}",
@@ -247,7 +247,7 @@ def _check_logger(kind: str) -> None:
 
 
 def _check_model(path: str) -> None:
-    """Refuse what is neither a checkpoint nor the folder of an exported model."""
+    """Refuse a path that is neither a checkpoint nor the folder of an exported model."""
     if not (Path(path) / CONFIG).is_file():
         check_file(path)
 
@@ -310,7 +310,7 @@ def export(arguments: Sequence[str]) -> None:
 
 
 def _picture(options: argparse.Namespace) -> str:
-    """Return the name of a picture of attention maps, which says what it is of."""
+    """Return the name of a picture of attention maps, with its layer and input in it."""
     name = "attention-maps"
     if options.layer != -1:
         name += f"-layer-{options.layer}"

@@ -225,13 +225,13 @@ class WorldModelCLI(LightningCLI):
         return super().instantiate_trainer(plugins=plugins, callbacks=callbacks, **kwargs)
 
     def after_fit(self) -> None:
-        """Say what was written, how well it does, and what comes next."""
+        """Print the files written, the quality of the model, and the command that comes next."""
         tell_trained(self.trainer, self.model)
 
     after_finetune = after_fit
 
     def after_predict(self) -> None:
-        """Say what was written, how near the truth it is, and what comes next."""
+        """Print the file written, its error, and the command that comes next."""
         for writer in self.trainer.callbacks:  # type: ignore[attr-defined]
             if isinstance(writer, PredictionWriter) and self.trainer.is_global_zero:
                 tell_predicted(writer.path)

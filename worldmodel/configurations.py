@@ -91,7 +91,7 @@ def after_configurations(arguments: Sequence[str]) -> int:
 
 
 def placed(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield the place and value of each ``-c``, and what stands before the value there."""
+    """Yield the place and value of each ``-c``, and the part of the word before the value."""
     for place, word in enumerate(words):
         flag, equals, value = word.partition("=")
         if flag in FLAGS and equals:
@@ -101,7 +101,7 @@ def placed(words: Sequence[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def settings(path: str, keys: Sequence[str]) -> dict[str, str | None]:
-    """Return those settings of a configuration that are text, by their keys."""
+    """Return the settings of a configuration that are text, by their keys."""
     try:
         content: Any = yaml.safe_load(Path(path).read_text("utf-8"))
     except (OSError, UnicodeError, yaml.YAMLError):

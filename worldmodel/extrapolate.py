@@ -1,4 +1,4 @@
-"""Evaluation of a language model beyond the length it was trained on."""
+"""Evaluation of a language model beyond the length of its training."""
 
 from __future__ import annotations
 

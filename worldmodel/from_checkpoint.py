@@ -1,4 +1,4 @@
-"""What a checkpoint knows completes a command line: its model, its data, and where output goes.
+"""Settings from a checkpoint that complete a command line: model, data, and where output goes.
 
 The settings become flags, each as JSON, in front of those that the user gives, which so override
 them. A checkpoint may come from a stranger: it is read as plain data, and of its data's settings
@@ -44,10 +44,10 @@ def check_ending(path: str | Path) -> None:
 
 
 def output_of(checkpoint: str | Path, name: str) -> Path:
-    """Return where a file that is made of a checkpoint goes.
+    """Return the path of a file or folder that is made of a checkpoint.
 
-    That is the folder of its training, ``runs/force/version_0`` for example, and for a checkpoint
-    that lies elsewhere a folder of its name in ``runs``.
+    It lies in the folder of the training, ``runs/force/version_0`` for example, and for a
+    checkpoint that lies elsewhere in a folder of its name in ``runs``.
     """
     path = Path(checkpoint)
     if path.parent.name == "checkpoints":
@@ -65,7 +65,7 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
     name = model.get(OWN_CLASS)
     if name not in MODELS or not isinstance(data, Mapping) or "protocol" not in data:
         raise ValueError(
-            f"{checkpoint}: says not which orbits it was trained on; give its configuration with -c"
+            f"{checkpoint}: does not say which orbits it knows; give its configuration with -c"
         )
     words = ["--trainer.logger=false", f"--model={name}", "--data=OrbitData"]
     words += as_flags("model", {x: model[x] for x in (*BACKBONE, *TRAINED) if x in model})

@@ -1,4 +1,4 @@
-"""A dataset in files completes a command line: its index says which orbits it holds."""
+"""Settings from a dataset's index that complete a command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worldmodel.from_checkpoint import as_flags, value_of
 settings_of = deferred("worldmodel.data.files:settings")
 ORBITS = "OrbitData"
 DECIDED = re.compile(r"--data\.(?:init_args\.)?(protocol|protocol_args|population|seed)(?:[.=]|$)")
-"""Flags of what the files decide, see :data:`worldmodel.data.files.DECIDED`."""
+"""Flags of the settings that files decide, see :data:`worldmodel.data.files.DECIDED`."""
 
 
 def completed(arguments: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from worldmodel.models.load import load_model
 from worldmodel.models.text import TextModel, TokenModel
 
 CLAMP = 0.5
-"""Weights are drawn from 0 to this value, as published."""
+"""Largest weight of the colour scale, as published."""
 
 SENTENCE = (
     "Working from home can be great most days. I enjoy the flexibility and not having to commute "
@@ -33,7 +33,7 @@ SENTENCE = (
 """Text for the maps of a text model: the sentence of the LSSAR paper, Fig. A1."""
 
 MAX_LABELS = 48
-"""Up to this many tokens are written along the axes."""
+"""Most tokens that are written along the axes."""
 
 
 def attention_maps(
@@ -48,7 +48,7 @@ def attention_maps(
     Args:
         checkpoint: Checkpoint of a NextTokenModel, a ForceModel or a TextModel.
         out: The ``.png`` to write.
-        layer: Which block; -1 for the last.
+        layer: Number of the block; -1 for the last.
         sequence: For orbits: which test sequence of the checkpoint's protocol; None for the first.
         text: For text: what to draw; None for ``SENTENCE``.
     """
@@ -112,7 +112,7 @@ def _tokens(model: TextModel, text: str | None) -> Tensor:
 
 
 def _labels(model: TextModel, tokens: Tensor) -> list[str] | None:
-    """Return what is written along the axes, or None where there are too many tokens."""
+    """Return the labels along the axes, or None where there are too many tokens."""
     if len(tokens) > MAX_LABELS:
         return None
     pieces = [model.tokenizer.decode([i]).replace(" ", "·") for i in tokens.tolist()]
@@ -172,11 +172,11 @@ class LayerState:
     """One block's attention on a batch of B sequences of L tokens.
 
     Attributes:
-        weights: [B, H, L, L].
-        query: Before the rotation, which changes no norm, [B, H, L, D].
-        key: Likewise, [B, H_kv, L, D].
-        value: [B, H_kv, L, D].
-        hidden: What enters the block, [B, L, H D].
+        weights: Attention weights, [B, H, L, L].
+        query: Queries before the rotation, which changes no norm, [B, H, L, D].
+        key: Keys before the rotation, [B, H_kv, L, D].
+        value: Values, [B, H_kv, L, D].
+        hidden: Hidden states that enter the block, [B, L, H D].
     """
 
     weights: Tensor

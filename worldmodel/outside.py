@@ -27,18 +27,18 @@ from worldmodel.world_model import Seen, can, forces, is_exact, predicted, seen
 
 ABILITIES = ("predict_next", "force", "hidden")
 TRIED = 4
-"""Sequences on which a model is tried before it is used."""
+"""Sequences of the trial of a model, before it is used."""
 CLOSE = 1e-3
-"""Share of an answer's size that may be rounding."""
+"""Largest rounding error, as a share of an answer's size."""
 _NAMED = re.compile(r"(?P<place>.+):(?P<model>[^\W\d]\w*)")
 
 
 class Source(NamedTuple):
-    """Where a model from outside is.
+    """File and class of a model from outside.
 
     Attributes:
         path: The file that defines it.
-        model: Its class in that file, or ``package.module:Class``.
+        model: Class in that file, or ``package.module:Class``.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def source(text: str) -> Source | None:
-    """Return where the model that a user typed is; None where the text is no such name.
+    """Return the file and class of a model that a user typed; None where the text is no such name.
 
     Nothing is imported, but the packages around a module.
 
@@ -114,7 +114,7 @@ class Outside:
 
     @property
     def own_name(self) -> str:
-        """Its name in tables."""
+        """Name of the model in tables."""
         return str(getattr(self.model, "name", type(self.model).__name__))
 
     def untrained(self, seed: int) -> Outside | None:
@@ -180,7 +180,7 @@ def _module(place: Source) -> Any:
 
 
 def fault(model: Outside) -> str | None:
-    """Return what is wrong with a model's answers on a few sequences; None if nothing is.
+    """Return the fault of a model's answers on a few sequences; None if there is none.
 
     Answers must have their shapes, be finite, and not change when later rows do.
     """

@@ -29,7 +29,7 @@ from orbits.tokens import TokenLayout
 
 @dataclass(frozen=True)
 class Seen:
-    """What a world model sees of B sequences up to some row.
+    """The observations of B sequences up to some row.
 
     Row 0 tells the time step. Then the planet and the star are seen in turn, two rows a time step.
 
@@ -46,15 +46,15 @@ class Seen:
 
     @property
     def dt(self) -> Array:
-        """The time step that is told, in years, [B]."""
+        """The time step of each sequence, in years, [B]."""
         return np.asarray(self.layout.dts)[self.tokens[:, 0, 0] - self.layout.n_bins]
 
     def rows(self, end: int) -> Seen:
-        """Return what is seen before row ``end``."""
+        """Return the observations before row ``end``."""
         return Seen(self.tokens[:, :end], self.places[:, :end], self.layout)
 
     def followed_by(self, places: Array, exact: bool) -> Seen:
-        """Return what is seen when one more row is at ``places`` [B, 2], in bins or exactly."""
+        """Return the observations with one more row at ``places`` [B, 2], in bins or exactly."""
         bins = self.layout.encode(places).astype(np.int64)
         row = places if exact else self.layout.decode(bins)
         return Seen(
@@ -72,7 +72,7 @@ class WorldModel(Protocol):
 
     Optional attributes:
         protocol, protocol_args: The sequences that it reads (default: ``identifiable``).
-        name: Its name in tables (default: that of the class).
+        name: Name in tables (default: that of the class).
         seed: Tells trainings of one model apart (default: 0).
         exact: Whether it sees places instead of the centres of bins (default: no).
         labels: Labelled sequences from which it learnt forces.
@@ -87,10 +87,10 @@ class WorldModel(Protocol):
     """
 
     def observe(self, seen: Seen) -> Any:
-        """Return what the model makes of some sequences; the other methods are given that."""
+        """Return the model's memory of some sequences, which the other methods are given."""
 
     def predict_next(self, memory: Any) -> Array | Prediction:
-        """Return where each row's next row is expected, [B, T, 2] in AU, or a distribution."""
+        """Return the expected place of each row's next row, [B, T, 2] in AU, or a distribution."""
 
 
 class Prediction:
@@ -137,7 +137,7 @@ class Forces(NamedTuple):
 
 
 def predicted(model: WorldModel, seen: Seen) -> Prediction:
-    """Return what a model predicts of next rows."""
+    """Return a model's prediction of next rows."""
     found = model.predict_next(model.observe(seen))
     return found if isinstance(found, Prediction) else Prediction(np.asarray(found, np.float64))
 
@@ -176,7 +176,7 @@ def can(model: object, ability: str) -> bool:
 
 
 def seen(batch: Mapping[str, npt.NDArray], layout: TokenLayout, exact: bool = False) -> Seen:
-    """Return what a model sees of an observation of :meth:`orbits.protocols.Protocol.observe`."""
+    """Return a model's view of an observation of :meth:`orbits.protocols.Protocol.observe`."""
     tokens = np.asarray(batch["tokens"], np.int64)
     if exact:
         return Seen(tokens, np.asarray(batch["coordinates"], np.float64), layout)

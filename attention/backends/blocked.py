@@ -31,9 +31,9 @@ ROWS = 64
 ENTRIES = 2**18
 """Weights of a block, of several heads where rows are short: 1 MiB in float32."""
 LARGEST_POWER = 2**15
-"""Whole powers up to it are compiled."""
+"""Largest whole power with a compiled kernel."""
 WHOLE = AttnSpec("blocked", phi="softplus", scale="log_dim_log_row")
-"""What is served, with a re-weighting or without."""
+"""The one variant that is served, with a re-weighting or without."""
 
 
 def refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
@@ -164,7 +164,7 @@ class _Memory:
         self._known: dict[str, Tensor] = {}
 
     def product(self, name: str, a: Tensor, b: Tensor) -> Tensor:
-        """Return a @ b in the memory of a name; what it held is lost."""
+        """Return a @ b in the memory of a name, which it overwrites."""
         return torch.bmm(a, b, out=self._shaped(name, (*a.shape[:2], b.shape[2])))
 
     def _shaped(self, name: str, shape: Sequence[int]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rows of LSSA and LSSAR in plain PyTorch, in place: what the compiled form is compared with.
+"""Rows of LSSA and LSSAR in plain PyTorch, in place: the specification of the compiled form.
 
 With cosines no score exceeds log d log i, so that softplus is log1p(exp(z)) as it stands, and its
 slope e^z / (1 + e^z) costs no second exponential.
@@ -48,7 +48,7 @@ def differentiate(
         change: dP = dO . v, of the same shape; becomes the gradient of z.
         start: Place of the first row, from 0.
         p: Power of the re-weighting, 0 for none.
-        numbers: As :func:`weigh` leaves them.
+        numbers: Numbers of the rows that :func:`weigh` wrote.
         mean: Mean of dP under the weights of a row, [heads, rows, 1].
     """
     norm, stretch, gain = numbers

@@ -30,7 +30,7 @@ def averages(
         k: Logarithms of weights, [B, L, C].
         v: Values, [B, L, C].
         rate: w, what the logarithm of a weight loses with each position, [C], not negative.
-        cache: What came before.
+        cache: The earlier positions.
         chunk: Positions at once; None for position by position.
 
     Returns:

@@ -46,8 +46,8 @@ def triangle_rows(numbers: Tensor, first: int, count: int, outside: float) -> Te
     Args:
         numbers: [..., N], rows 0, 1, ... one after another.
         first: The first row that is asked for.
-        count: How many are.
-        outside: What stands above the diagonal.
+        count: Number of rows.
+        outside: Value above the diagonal.
 
     Returns:
         [..., count, first + count].

@@ -33,7 +33,7 @@ class ShortConvolution(nn.Module):
         name: The name of the last inputs in the cache.
         bias: Whether channels have an offset.
         size: Inputs that an output sees.
-        activation: What follows.
+        activation: Activation that follows.
     """
 
     def __init__(

@@ -29,12 +29,12 @@ def delta_rule(
 
     Args:
         q: [B, H, L, K].
-        k: Of length 1, [B, H, L, K].
+        k: Keys of length 1, [B, H, L, K].
         v: [B, H, L, V].
         log_decay: log alpha, not positive, [B, H, L, 1].
         rate: beta, [B, H, L, 1].
-        cache: As in :func:`corrected_attention`.
-        chunk: As in :func:`corrected_attention`.
+        cache: Cache, see :func:`corrected_attention`.
+        chunk: Chunk, see :func:`corrected_attention`.
 
     Returns:
         [B, H, L, V].

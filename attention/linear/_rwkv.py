@@ -34,7 +34,7 @@ class RWKV(Mixer):
         nn.init.constant_(self.norm.weight, ((self.layer + 1) / self.n_layer) ** 0.7)
 
     def _shift_start(self, power: float = 1.0) -> Tensor:
-        """Return where the share of the last input starts in each channel, [width]."""
+        """Return the initial share of the last input in each channel, [width]."""
         place = torch.arange(self.width) / self.width
         return 1 - place ** (power * (1 - self.layer / self.n_layer))
 
@@ -64,7 +64,7 @@ class LowRank(nn.Module):
         width: Channels of x and of the result.
         rank: Columns of A.
         inside: f.
-        offset: Where the offset starts, [width]; None for none.
+        offset: Initial offset, [width]; None for none.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ def scanned(a: Tensor, b: Tensor, cache: RecurrentState, chunk: int | None) -> T
 
     Args:
         a: Factors, [B or 1, L, ...].
-        b: What is added, [B, L, ...] of the same type.
+        b: Summands, [B, L, ...] of the same type.
         cache: Keeps the last h, a complex one as pairs of real numbers.
         chunk: None for position by position, a number for all at once.
 
@@ -38,7 +38,7 @@ def kept_state(cache: RecurrentState, like: Tensor) -> Tensor:
 
 
 def keep_state(cache: RecurrentState, state: Tensor) -> None:
-    """Replace the ``state`` of a cache by a copy, without what it may be a view of."""
+    """Replace the ``state`` of a cache by a copy, since a view would keep a larger tensor."""
     state = torch.view_as_real(state) if state.is_complex() else state
     cache.tensors = {**cache.tensors, "state": state.clone()}
 

@@ -96,9 +96,9 @@ def _pairs(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     """Return sum over i <= t of relu(q_t . k_i / C + b_{t - i})^2 v_i at the last positions.
 
     Args:
-        q: Of the last positions of a segment that there are, [B, L, N].
-        k: Of all of them, [B, T, N].
-        v: As k, [B, T, E].
+        q: Queries of the last L of T positions of a segment, [B, L, N].
+        k: Keys of all T positions, [B, T, N].
+        v: Values of all T positions, [B, T, E].
         bias: b by distance, [C].
 
     Returns:

@@ -15,7 +15,7 @@ from attention.scalars import check_size
 from attention.validation import check_sequences
 
 Refusal = Callable[[Tensor, Tensor], str | None]
-"""Maps keys [B, H, L, K] and values [B, H, L, V] to a reason, or None."""
+"""Function of keys [B, H, L, K] and values [B, H, L, V]: a reason to refuse them, or None."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class RecurrentState:
     """The state of decoding after the positions seen so far; its size does not grow with them.
 
     Attributes:
-        tensors: By name, each [B, ...]; empty before the first position.
+        tensors: Tensors by name, each [B, ...]; empty before the first position.
         length: Number of positions seen.
     """
 
@@ -34,8 +34,8 @@ class RecurrentState:
 class Mixer(nn.Module, ABC):
     """A sequence mixer whose time is linear and whose state is constant in the length.
 
-    It is causal; ``zeros`` alone can be told not to be. Those that are ``quadratic`` have a longest
-    sequence, which bounds their state.
+    It is causal; ``zeros`` alone can be told not to be. Mixers that are ``quadratic`` have a
+    longest sequence, which bounds their state.
 
     A subclass describes itself by constants, makes its layers in ``__init__`` and writes
     :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.
@@ -45,7 +45,7 @@ class Mixer(nn.Module, ABC):
         head_dim: Channels per head; the model dimension is ``n_head * head_dim``.
         chunk: Positions that the parallel form takes at once, where it does not take all; the
             result does not depend on it.
-        layer: Which block of a stack the mixer is in, from 0; for some the depth matters.
+        layer: Number of the mixer's block in a stack, from 0; for some the depth matters.
         n_layer: Blocks of the stack; None for one that ends here.
         **args: Arguments of the mixer, see ``arguments``.
 
@@ -57,21 +57,21 @@ class Mixer(nn.Module, ABC):
     name: ClassVar[str]
     """The name in ``attention.names("all")``."""
     source: ClassVar[str]
-    """Paper and equation."""
+    """Paper and equation, cited."""
     about: ClassVar[str]
-    """One sentence."""
+    """Description in one sentence."""
     kept: ClassVar[str]
     """Formula of the state's size for one sequence, in H heads of D channels and the arguments."""
     arguments: ClassVar[Mapping[str, Any]] = {}
     """Arguments that a user may set, with their defaults, as plain data."""
     deviations: ClassVar[str] = ""
-    """Where it is not as published."""
+    """Differences from the publication, in words."""
     undecayed: ClassVar[tuple[str, ...]] = ()
     """Parameters that weight decay leaves alone although they are matrices."""
     quadratic: ClassVar[bool] = False
     """Whether the time of a sequence grows with the square of its length."""
     kernels: ClassVar[Mapping[str, Refusal]] = {}
-    """By name, in the order of choice: why kernels do not serve keys and values, or None."""
+    """Kernels by name, in order of choice: each says why it refuses keys and values, or None."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class Mixer(nn.Module, ABC):
     def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return all arguments: those given, and the defaults of the others.
 
-        Those whose default is a whole number are sizes. A subclass extends this with what else its
-        values must be.
+        Arguments whose default is a whole number are sizes. A subclass extends this with what else
+        its values must be.
         """
         for argument in args:
             if argument not in cls.arguments:
@@ -144,7 +144,7 @@ class Mixer(nn.Module, ABC):
 
         Args:
             x: [B, L, width].
-            cache: What came before; it is updated with the L new positions.
+            cache: The earlier positions; it is updated with the L new positions.
 
         Returns:
             [B, L, width].

@@ -11,9 +11,9 @@ from torch import Tensor
 from attention.linear._kernel import FeatureAttention
 
 STABILISER = 1e-6
-"""Added to every feature, as in the authors' code."""
+"""Constant added to every feature, as in the authors' code."""
 LARGEST = 60.0
-"""Of the exponents of keys; float32 holds sums of many e^60."""
+"""Largest exponent of keys; float32 holds sums of many e^60."""
 
 
 class Performer(FeatureAttention):

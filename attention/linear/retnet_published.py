@@ -18,7 +18,7 @@ from attention.linear.mixer import Mixer, RecurrentState, full_precision
 EXPAND = 2
 """Value channels per key channel (Sect. 3.1, parameter allocation)."""
 GAIN = 2**-2.5
-"""Of Glorot's start of queries, keys, values and gates, as in the authors' code."""
+"""Gain of Glorot's start of queries, keys, values and gates, as in the authors' code."""
 
 
 class RetNetPublished(Mixer):

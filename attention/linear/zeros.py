@@ -180,7 +180,7 @@ class ZeroS(Mixer):
         return q, k, v, s, self._radial(x, v, count)
 
     def _seen(self, x: Tensor, first: int) -> Tensor:
-        """Return how many positions each one sees, [L]; ``first`` came before x."""
+        """Return the number of positions that each position sees, [L]; ``first`` came before x."""
         if not self.args["causal"]:
             return torch.full((x.shape[1],), x.shape[1], device=x.device)
         return torch.arange(x.shape[1], device=x.device) + (first + 1)
@@ -244,7 +244,7 @@ class ZeroS(Mixer):
         return radial * share.sqrt()[..., None] if self.args["decay"] else radial
 
     def _finished(self, mixed: Tensor, x: Tensor, first: int) -> Tensor:
-        """Return the layer's output of what the heads have mixed, [B, H, L, D]."""
+        """Return the layer's output from the mixed heads, [B, H, L, D]."""
         if self.args["norm"]:
             if self.args["rescale"]:
                 mixed = self._seen(x, first)[:, None].to(mixed.dtype) * mixed

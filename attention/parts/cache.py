@@ -1,4 +1,4 @@
-"""The cache of a layer of attention: what decoding needs of the positions seen so far."""
+"""The cache of a layer of attention: tensors of the positions seen so far, for decoding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass
 class KeyValueCache:
-    """What attention needs of the positions seen so far, for decoding.
+    """Keys, values and other tensors of the positions seen so far, for decoding.
 
     Each tensor lies in one that is twice as long when it grows, so that a step copies the new
     positions alone. Where a gradient is recorded tensors are joined instead: nothing that it may

@@ -36,7 +36,7 @@ from attention.scalars import check_size
 
 KINDS = ("none", "dsa")
 Turn = Callable[[Tensor], Tensor]
-"""Rotates [..., L, D] by the positions of these L."""
+"""Rotation of [..., L, D] by the positions of its L rows."""
 
 
 class Selection(nn.Module):
@@ -46,7 +46,7 @@ class Selection(nn.Module):
         width: Channels of the layer's input.
         top_k: Keys that a query attends to.
         n_head: Heads of the indexer.
-        head_dim: Its channels per head; RoPE turns half of them, as published.
+        head_dim: Channels per head; RoPE turns half of them, as published.
 
     The buffer ``active`` says whether keys are selected; it travels in the checkpoint.
     """
@@ -87,7 +87,7 @@ class Selection(nn.Module):
         return self._active and n_keys > self.top_k
 
     def parts(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return what a cache keeps of inputs [B, L, width], each [B, 1, L, D / 2].
+        """Return the tensors that a cache keeps of inputs [B, L, width], each [B, 1, L, D / 2].
 
         They are halves of the indexer's keys; RoPE turns the last part, as that of a projection.
         """
@@ -100,7 +100,7 @@ class Selection(nn.Module):
         Args:
             x: The input of the last Lq positions, [B, Lq, width].
             keys: The parts of all positions, the last one turned.
-            turn: Of the last Lq positions.
+            turn: Rotation of the last Lq positions.
         """
         with self._recorded():
             queries = self.query(x.detach()).unflatten(-1, (self.n_head, -1)).transpose(1, 2)
@@ -178,14 +178,14 @@ def index_loss(scores: Tensor, weights: Tensor, selected: Tensor | None = None) 
 
 
 def visible(scores: Tensor) -> Tensor:
-    """Return which keys [Lq, Lk] queries see, the last Lq of the Lk positions."""
+    """Return the keys [Lq, Lk] that queries see, the last Lq of the Lk positions."""
     length, total = scores.shape[-2:]
     rows = torch.arange(total - length, total, device=scores.device)[:, None]
     return torch.arange(total, device=scores.device) <= rows
 
 
 def largest(scores: Tensor, top_k: int) -> Tensor:
-    """Return which keys are selected, bool [B, Lq, Lk]: min(top_k, t) of the t that a row sees.
+    """Return the selected keys, bool [B, Lq, Lk]: min(top_k, t) of the t that a row sees.
 
     Args:
         scores: [B, Lq, Lk]; rows are the last Lq of the Lk positions.
@@ -204,9 +204,9 @@ def picked(x: Tensor, selected: Tensor, count: int) -> Tensor:
     """Return the positions of a cache's tensor [B, *, Lk, ...] that one row selected, in order.
 
     Args:
-        x: What is kept of all positions.
+        x: Tensor of the cache, of all positions.
         selected: bool [B, 1, Lk], ``count`` of each row.
-        count: How many.
+        count: Number of selected positions.
     """
     places = selected[:, 0].byte().topk(count, dim=-1).indices.sort(dim=-1).values
     sequences = torch.arange(len(x), device=x.device)[:, None]
@@ -229,7 +229,7 @@ def build(
         width: Channels of the layer's input.
         top_k: Keys that a query attends to.
         index_heads: Heads of the indexer; None for ``n_head``.
-        index_dim: Its channels per head, a multiple of 4; None for ``head_dim``.
+        index_dim: Channels per head of the indexer, a multiple of 4; None for ``head_dim``.
         n_head: Heads of the layer.
         head_dim: Channels of a head.
 

@@ -34,7 +34,7 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
 
 @torch.compiler.assume_constant_result
 def _lacks(device: int) -> str | None:
-    """Return what a GPU lacks, or None: no matter for a graph, which would look inside a cache."""
+    """Return a GPU's fault, or None: no matter for a graph, which would look inside a cache."""
     return _missing(device)
 
 

@@ -296,7 +296,7 @@ def attend(
         q: [B, H, Lq, D], the last Lq of the Lk positions.
         k: [B, H_kv, Lk, D]; a cache's, whose rows are not copied.
         v: [B, H_kv, Lk, D].
-        plan: What to compute.
+        plan: Plan of the variant.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
         inverse_lengths: One over the lengths of the keys [B, H_kv, Lk] where a cache holds them.

@@ -1,4 +1,4 @@
-"""What the gradient needs once a row: before the tiles of ``backward``, and after them."""
+"""Kernels of the gradient that run once a row: before the tiles of ``backward``, and after them."""
 
 import triton
 import triton.language as tl

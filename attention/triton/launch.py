@@ -16,10 +16,10 @@ from torch import Tensor
 from attention.triton.primitives import INTERPRETED
 
 ALIGNED = 16
-"""Bytes: Triton has a wider load for tensors that start, and whole numbers that are, at multiples
-of it."""
+"""Alignment in bytes: Triton has a wider load for tensors that start at a multiple of it, and for
+whole numbers that are one."""
 WIDE = 2**31
-"""Whole numbers from here on are of 64 bits."""
+"""Least whole number that is passed with 64 bits."""
 
 
 class Launcher:
@@ -27,7 +27,7 @@ class Launcher:
 
     Args:
         kernel: A ``triton.jit`` function whose ``constexpr`` parameters come last.
-        choices: Those parameters, and others, which are left out.
+        choices: Values of these parameters; others are left out.
         options: ``num_warps`` and ``num_stages``.
     """
 
@@ -62,12 +62,12 @@ class Launcher:
 def launcher(
     kernel: Any, device: int | None, *, num_warps: int, num_stages: int, **choices: Any
 ) -> Launcher:
-    """Return the launcher of a kernel and its choices on a GPU, with what it has built."""
+    """Return the launcher of a kernel and its choices on a GPU, with its binaries."""
     return Launcher(kernel, choices, {"num_warps": num_warps, "num_stages": num_stages})
 
 
 def _kind(argument: Any, exempt: bool) -> object:
-    """Return what Triton's binary depends on of an argument."""
+    """Return the properties of an argument that Triton's binary depends on."""
     if isinstance(argument, Tensor):
         return argument.dtype, argument.data_ptr() % ALIGNED == 0
     if isinstance(argument, int):

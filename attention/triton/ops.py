@@ -1,4 +1,4 @@
-"""The two passes as torch knows them: a function with a gradient, and operators to trace.
+"""The two passes for torch: a function with a gradient, and operators to trace.
 
 What traces or transforms a call (``torch.compile``, ``torch.func.vmap``, fake tensors) sees two
 ``custom_op``, which pass ``opcheck`` and compile with ``fullgraph=True``. A call that nobody looks
@@ -36,7 +36,7 @@ def attend(
         q: [B, H, Lq, D].
         k: [B, H, Lk, D].
         v: [B, H, Lk, D].
-        plan: What to compute.
+        plan: Plan of the variant.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
         atomic: Compute all gradients in one pass over the tiles, where that of q is added up in
@@ -109,7 +109,7 @@ def _passes(plan: Plan, q: Tensor) -> Passes:
 
 
 def _operator_gradients(grad: Tensor, saved: Sequence[Any], choices: Sequence[Any]) -> tuple:
-    """Return the gradients of q, k, v, tau and bias by the operator, None for what is not there."""
+    """Return the gradients of q, k, v, tau and bias by the operator, None for missing tensors."""
     dq, dk, dv, dtau, dbias = attention_backward(grad, *saved, *choices)
     tau, bias = saved[3:5]
     return dq, dk, dv, dtau if tau is not None else None, dbias if bias is not None else None
@@ -131,14 +131,14 @@ def attention_forward(
     kind: str,
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the output, and what the backward pass reads if ``save`` says that there will be one.
+    """Return the output, and tensors for the backward pass if ``save`` says that there will be one.
 
     ``atomic`` is for the gradient; the last six arguments are the plan (``kind`` is its bias).
 
     Returns:
         The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
         plan with ``unit`` the directions of q and k, of bfloat16 in float16 where that can hold
-        the gradient, with one over their lengths [B, H, L]. What is not there is empty.
+        the gradient, with one over their lengths [B, H, L]. Missing tensors are empty.
     """
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
     return _kept(q, save, both.forward(q, k, v, tau, bias, save))
@@ -165,7 +165,7 @@ def attention_backward(
     kind: str,
     numbers: list[float],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return :meth:`Passes.backward`, empty tensors for what there is none of."""
+    """Return :meth:`Passes.backward` with empty tensors in place of None."""
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
     read = grad, q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k
     return tuple(rows.new_empty(0) if x is None else x for x in both.backward(*read, atomic))  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""What the forward and the backward pass launch, one kernel after the other.
+"""The launches of the forward and the backward pass, one kernel after the other.
 
 :mod:`attention.triton.ops` makes both known to torch.
 """
@@ -24,13 +24,13 @@ from attention.triton.stats import stats_kernel
 from attention.triton.unit import unit_kernel
 
 LARGEST_P = 20
-"""Up to this power half precision takes the row means of the gradient from the rounded output: at
-p = 15 that errs at most twice as much as eager, at 50 more."""
+"""Largest power at which half precision takes the row means of the gradient from the rounded
+output: at p = 15 that errs at most twice as much as eager, at 50 more."""
 ROW_TILE = tiles.Tile(rows=64, keys=0, warps=4, stages=1)
 Results = tuple[
     Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None, Tensor | None
 ]
-"""The output, the rows' numbers, extra, and of q and k the directions and one over the lengths."""
+"""Output, numbers of the rows, extra; directions of q and k; inverse lengths of q and k."""
 
 
 class Passes:
@@ -38,8 +38,8 @@ class Passes:
 
     Args:
         unit, phi, l1, sharpen, kind, numbers: The plan's choices; ``kind`` is its bias.
-        dtype: Of q, k and v.
-        head_dim: Their channels.
+        dtype: Type of q, k and v.
+        head_dim: Channels of a head.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class Passes:
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, tau: Tensor | None, bias: Tensor | None, save: bool
     ) -> Results:
-        """Return the output and what the backward pass reads, as ``ops.attention_forward`` does.
+        """Return the output and tensors for the backward pass, as ``ops.attention_forward`` does.
 
-        What there is none of is None.
+        Missing tensors are None.
         """
         results = self.results(q, k, save)
         out, rows, extra, *units = results
@@ -102,7 +102,7 @@ class Passes:
         return results
 
     def results(self, q: Tensor, k: Tensor, save: bool) -> Results:
-        """Return new tensors for what :meth:`forward` returns, None for what there is none of."""
+        """Return new tensors for the results of :meth:`forward`, None for missing ones."""
         out = torch.empty_like(q, memory_format=torch.contiguous_format)
         rows = q.new_empty([4 if self.sharpened else 2, *q.shape[:3]], dtype=torch.float32)
         extra = torch.empty_like(out) if self.sharpened and save else None
@@ -131,7 +131,7 @@ class Passes:
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
         """Return the gradients of q, k, v, tau [H] and bias; the last two None if not given.
 
-        Of a plan with ``unit``, q and k are the directions that the forward pass returned, and the
+        With ``unit``, q and k are the directions that the forward pass returned, and the
         gradients are those of the vectors that it was given.
         """
         if self.family == "biased":
@@ -213,7 +213,7 @@ class Passes:
 
 @functools.lru_cache(maxsize=256)
 def of(*choices: Any) -> Passes:
-    """Return the passes with these arguments, which hold what was built for them before."""
+    """Return the passes with these arguments, which keep the binaries built for them."""
     return Passes(*choices)
 
 

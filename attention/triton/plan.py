@@ -1,4 +1,4 @@
-"""From an attention specification to the choices and numbers the kernels take."""
+"""Translation of an attention specification to the choices and numbers of the kernels."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def refuses(spec: AttnSpec, q: Tensor, n_keys: int) -> str | None:
 
 
 def _beyond_half(spec: AttnSpec, n_keys: int) -> str | None:
-    """Return what float16 cannot hold of a variant, or None."""
+    """Return the numbers of a variant that float16 cannot hold, or None."""
     if spec.phi == "relu2":
         return "squared scores overflow float16"
     if spec.reweights and spec.p < 1:
@@ -119,7 +119,7 @@ def make(spec: AttnSpec, head_dim: int) -> Plan:
 
 
 def bias_table(spec: AttnSpec, q: Tensor, parameters: Parameters) -> Tensor | None:
-    """Return what ``bias`` reads, in the kernels' units: slopes [H], or a table [H, distance]."""
+    """Return the kernels' form of ``bias``: slopes [H], or a table by distance [H, distance]."""
     units = LOG2_E if spec.phi in IN_LOG2_UNITS else 1.0
     if spec.bias == "alibi":
         return units * _slopes(q.shape[1], q.device)

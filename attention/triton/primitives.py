@@ -17,8 +17,8 @@ import triton.language as tl
 INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
 SMALLEST_NORMAL = tl.constexpr(2.0**-126)
 LOWEST_OF_LOGARITHMS = tl.constexpr(-8.0)
-"""Where a row's largest u is below this, 1 + 2^u has lost too much of 2^u for half precision, and
-softplus is the polynomial of :func:`log2_1p`."""
+"""Bound on a row's largest u below which softplus is the polynomial of :func:`log2_1p`: 1 + 2^u has
+lost too much of 2^u there for half precision."""
 
 SIZES = ("heads", "n_rows", "length", "total_length", "longest")
 """The whole numbers of a call. Triton would compile a kernel again for each that is 1, or divides
@@ -192,7 +192,7 @@ def far_bias(BIAS):
 
 @triton.jit
 def distance_bias(bias, distance, longest, BIAS: tl.constexpr):
-    """Return what is subtracted from u at each distance; ``bias`` points to the head's numbers.
+    """Return the bias subtracted from u at each distance; ``bias`` points to the head's numbers.
 
     The kind ``end`` is for tiles that lie past the table of kind ``last`` as a whole.
     """

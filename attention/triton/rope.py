@@ -66,9 +66,9 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     """Return x [B, H, L, D] turned, differentiable in x as often as wanted.
 
     Args:
-        x: What :func:`fits`.
-        cosine: Of the angles, [L, D / 2], float32.
-        sine: Theirs.
+        x: Heads that :func:`fits` accepts.
+        cosine: Cosines of the angles, [L, D / 2], float32.
+        sine: Sines of the angles, likewise.
     """
     return _Rotation.apply(x, cosine, sine, False)
 

@@ -23,8 +23,8 @@ SHARED = {
 }  # fmt: skip
 """KiB of shared memory that one block may have, by compute capability."""
 LIKE = {"sm_80": "sm_90", "sm_89": "sm_80", "sm_100": "sm_90"}
-"""A shipped table holds what differs from that of another architecture. sm_80 multiplies by
-mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
+"""Architecture whose table supplies the tiles that an architecture's own table lacks. sm_80
+multiplies by mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def tile(kernel: str, family: str, head_dim: int, bits: int, arch: str) -> Tile:
 def table_for(capability: int, shared: int) -> str | None:
     """Return the name of the table for a GPU, or None where no tiles fit.
 
-    That of its own capability, else of those that its shared memory holds the one of its own
-    generation, else the one with the largest tiles.
+    It is the table of its own capability, else, among tables whose tiles fit its shared memory,
+    the one of its own generation, else the one with the largest tiles.
 
     Args:
         capability: Compute capability without its point, such as 89.

@@ -11,14 +11,14 @@ from orbits.runs.table import Column, Table, Value, number
 
 has_gpu = deferred("torch.cuda:is_available")
 Bases = Callable[[Result, Sequence[Result]], Mapping[str, Result]]
-"""Maps a result and all of a run to those that it is divided by, under the columns' names."""
+"""Function of a result and all results of a run: the ones it is divided by, by column name."""
 
 METRICS = {
     "seconds": Quantity("lower", "s", "median seconds of a call"),
     "seconds_20": Quantity("lower", "s", "its 20% quantile"),
     "seconds_80": Quantity("lower", "s", "its 80% quantile"),
 }
-"""Those of :func:`benchmarks.cost.timing.times`."""
+"""Units and directions of the metrics of :func:`benchmarks.cost.timing.times`."""
 
 
 def check_device(device: str) -> None:
@@ -55,13 +55,13 @@ def table(
     """Return time and memory of results and their ratios to the bases.
 
     Args:
-        title: Its heading.
-        results: Those of a run; the ones without metrics are left out.
+        title: Heading of the table.
+        results: Results of a run; those without metrics are left out.
         keys: Fields of the case that head the first columns.
-        bases: What a result is divided by.
+        bases: Results that a result is divided by.
         over: Names of the bases, a column of time and one of memory each.
         more: Further columns: their metric and its format.
-        caption: What stands above it.
+        caption: Caption above the table.
     """
     measured = [result for result in results if result.ok]
     rows = []

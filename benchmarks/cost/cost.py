@@ -35,7 +35,7 @@ TABLES = {
     "lssar_table_a7": ("lssar-a7", {"train": "train", "evaluation": "eval"}, 1e3, 2**-20),
     "zeros_table_7": ("zeros-7", {"train": "train", "evaluation": "forward"}, 1.0, 2**-30),
 }
-"""Published table: our setting, its names of the modes, its units of time and of memory."""
+"""Our setting, names of modes, and units of time and memory of each published table."""
 KEYS = ("setting", "mode", "backend", "variant")
 ROUNDS = "Mean over seeds, each a round of measurements, with its 95% interval by Student's t."
 
@@ -47,7 +47,7 @@ class Costs:
     Attributes:
         attention: Attention variants and linear mixers, in all their implementations.
         sizes: lssar-a7 and zeros-7, GPT-2 124M as the two tables have it; small and tiny, a block.
-        rounds: Measurements of each, one after the other.
+        rounds: Numbers of the rounds, in each of which every step is timed once.
         device: cpu, or cuda.
     """
 
@@ -72,7 +72,7 @@ FORMS = {
     "triton": "fused (Triton)",
     "own": "its own form",
 }
-"""Backends, as a figure names them."""
+"""Names of backends in figures."""
 STEPS = {"train": "training", "evaluation": "test"}
 
 

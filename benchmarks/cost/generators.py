@@ -38,7 +38,7 @@ class Generator(NamedTuple):
     """A generator of the sequences.
 
     Attributes:
-        what: What it does, and what it does not.
+        what: Description of its work, and of what it leaves out.
         package: The distribution it needs.
         load: Imports what it needs and returns the function to be timed.
         batch: Trajectories per call.

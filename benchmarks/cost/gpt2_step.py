@@ -30,7 +30,7 @@ METRICS = {
     "tokens_per_s": "throughput",
     "bytes": "memory",
 }
-"""The study's names of what :func:`timings` returns."""
+"""Names of the study's metrics for those of :func:`timings`."""
 EAGER = Backend(
     refuses=lambda spec, q, v: None,
     avoids=lambda spec, q, v: "it is measured, not used",
@@ -65,9 +65,9 @@ SIZES = {
     "small": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257),
     "tiny": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257, length=64),
 }
-"""GPT-2 124M as LSSAR Table A7 and ZeroS Table 7 have it, and small blocks in its place."""
+"""Sizes: GPT-2 124M as in LSSAR Table A7 and ZeroS Table 7, and small blocks in its place."""
 ELSEWHERE = {("cpu", "triton"): timing.NEEDS_GPU, ("cuda", "blocked"): "is for a CPU"}
-"""Why an implementation is not timed on a device."""
+"""Reasons why an implementation is not timed on a device."""
 
 
 def cells(study: CostStudy, settings: Costs) -> Iterator[Cell]:

@@ -93,7 +93,7 @@ def measure(
         backend: A key of :data:`benchmarks.cost.kernels.BACKENDS`.
         variant: A name of the catalogue.
         shape: [B, H, L, D] of q, k and v.
-        dtype: Theirs, for example ``bfloat16``.
+        dtype: Type of the tensors, for example ``bfloat16``.
         device: ``cuda`` or ``cpu``.
         mode: One of :data:`benchmarks.cost.kernels.MODES`.
 
@@ -184,8 +184,8 @@ def products(backend: str, spec: AttnSpec, mode: str) -> int | None:
     SDPA's (FlashAttention-2, cuDNN, the CPU's) take QK and AV forward, 5 backward: QK and dO V
     again, then dV, dQ and dK. Ours take 7 backward, as dq is made in a pass of its own; with a
     second stage a third one forward, QK for the first stage's sums, and a fourth where a backward
-    pass will follow, which it spares another. Of the others, what a compiler makes of plain
-    operations and how much of it lies above the diagonal cannot be read off here.
+    pass will follow, which it spares another. Other backends leave the products, and the share of
+    them above the diagonal, to a compiler, so their number is unknown here.
     """
     sharpened = spec.sharpen != "none"
     if backend.startswith("sdpa"):

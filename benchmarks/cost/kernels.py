@@ -1,8 +1,8 @@
 """Time, memory and share of the roofline of the fused attention kernels beside their peers.
 
 Without a GPU eager attention and its blocks of rows are compared with SDPA, in time and in bytes
-kept for the backward pass, and the rest is skipped. What others are divided by is measured before
-them, and the most wanted first, so that what no time is left for is least wanted.
+kept for the backward pass, and the rest is skipped. Calls that others are divided by are timed
+first, then the others by interest, so that a lack of time costs the least interesting ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from orbits.runs.table import Table
 from orbits.runs.verdict import span
 
 MODES = ("training", "forward", "backward")
-"""Forward and backward; forward without a gradient; backward alone, of a graph that is kept."""
+"""Modes: forward and backward; forward without a gradient; backward alone, of a kept graph."""
 BACKENDS = {
     "sdpa flash": "scaled_dot_product_attention of softmax, pinned to FLASH_ATTENTION",
     "sdpa cudnn": "the same, pinned to CUDNN_ATTENTION",
@@ -38,13 +38,13 @@ BACKENDS = {
     "eager": "the plain operations one by one, in the dtype of the inputs",
 }
 FLOORS = {"cuda": ("sdpa flash", "sdpa cudnn"), "cpu": ("sdpa",)}
-"""What softmax takes in PyTorch's own kernels, by device."""
+"""PyTorch's own kernels for softmax, by device."""
 OURS = {"cuda": "triton", "cpu": "blocked"}
-"""What is fused of ours, by device."""
+"""Our fused backend, by device."""
 OTHERS = ("eager", "flex", "compiled")
-"""What else computes our variants."""
+"""Other backends that compute our variants."""
 WANTED = 4096
-"""The length that is asked about most, and up to which a matrix of weights is held in memory."""
+"""The length of most interest, and the longest with a matrix of weights in memory."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class KernelSettings:
         head_dims: Channels of a head.
         heads: Heads.
         tokens: Tokens of a call, at least one sequence: the batch shrinks as sequences grow.
-        dtype: Of queries, keys and values: float32, bfloat16 or float16.
+        dtype: Type of queries, keys and values: float32, bfloat16 or float16.
         device: cpu, or cuda.
     """
 
@@ -118,7 +118,7 @@ class Kernels(Study):
         ]
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Say how our fused forms and the plain operations stand to PyTorch's kernel of softmax."""
+        """Compare our fused kernels and the plain operations with PyTorch's kernel of softmax."""
         floor, ours = FLOORS[_device(results)][0], OURS[_device(results)]
         trained = _trained(results)
         length = _asked(trained)

@@ -28,7 +28,7 @@ class GeneratorSettings:
     """Settings of the timed generators.
 
     Attributes:
-        generators: Ours and peers.
+        generators: Names of generators, ours and peers'.
         seconds: CPU seconds per generator.
     """
 
@@ -93,7 +93,7 @@ class OrbitSpeed(Study):
         ]
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Return how the compiled generator stands to others, and to the bandwidth of memory."""
+        """Return ratios of the compiled generator's speed to others', and to the memory's."""
         by_variant = {result.case.variant: result for result in results if result.ok}
         return [*_verdict(by_variant), *self._bandwidth(by_variant)]
 
@@ -109,7 +109,7 @@ class OrbitSpeed(Study):
 
 
 def _verdict(by_variant: Mapping[str, Result]) -> list[str]:
-    """Say how many times as many sequences the compiled generator makes as each other one."""
+    """Say by which factor the compiled generator is faster than each other one."""
     if (own := by_variant.get("compiled")) is None:
         return []
     rate = own.metrics["trajectories_per_s"].value

@@ -36,7 +36,7 @@ class SearchSettings:
     Attributes:
         engine: Engines.
         processes: Numbers of processes; the first is what the others are compared with.
-        searches: Searches with each.
+        searches: Searches with each number of processes.
     """
 
     engine: tuple[str, ...] = ("operon",)
@@ -105,7 +105,7 @@ class SearchSpeed(Study):
         return [Table("Searches", columns, rows)]
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Say what a search takes and how much faster more processes are."""
+        """Say how long a search takes and how much faster more processes are."""
         said = []
         for name in dict.fromkeys(x.case.variant for x in results if x.ok):
             mine = [x for x in results if x.ok and x.case.variant == name]

@@ -39,7 +39,7 @@ def measure(
     """Measure each block of a text model on the first held-out tokens.
 
     Args:
-        checkpoint: Its file.
+        checkpoint: File of the checkpoint.
         length: Tokens.
         thresholds: Shares of the row's largest weight.
         text: Text file or folder; None for the standard library of Python.

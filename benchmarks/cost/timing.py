@@ -41,9 +41,9 @@ def times(call: Callable[[], Any], device: str, milliseconds: int = 100) -> dict
     on a quiet machine, with one thread (``OMP_NUM_THREADS=1``).
 
     Args:
-        call: What to time; it was called before, so that nothing is compiled any more.
+        call: Function to time; it was called before, so that nothing is compiled any more.
         device: ``cuda`` or ``cpu``.
-        milliseconds: How long to repeat it on a GPU.
+        milliseconds: Time to repeat the call on a GPU.
     """
     if device == "cuda":
         quantiles = do_bench(call, rep=milliseconds, quantiles=[0.2, 0.5, 0.8])
@@ -74,8 +74,8 @@ def kept_bytes(call: Callable[[], Any], given: Iterable[Tensor]) -> int:
     Storages are counted, each once, whichever nodes keep it or views of it.
 
     Args:
-        call: What is differentiated.
-        given: What is there anyway and does not count: inputs, parameters.
+        call: Function that is differentiated.
+        given: Tensors that do not count: inputs, parameters.
     """
     kept = {}
 

@@ -1,1 +1,1 @@
-"""Which tables and figures of the papers the kept results answer."""
+"""Tables and figures of the papers, and which of them the kept results reproduce."""

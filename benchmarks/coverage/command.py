@@ -1,4 +1,4 @@
-"""``python -m benchmarks coverage``: results folders are read, and the page is made of them."""
+"""``python -m benchmarks coverage``: make the page of reproduced tables from results folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables and figures of the papers as data: what each shows, and what answers it."""
+"""The tables and figures of the papers as data, with the studies that reproduce them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPECTATIONS = ("lower", "higher", "equal")
 
 @dataclass(frozen=True)
 class Claim:
-    """What a figure or a text says of two rows of a study.
+    """A statement of a figure or a text about two rows of a study.
 
     Attributes:
         study: The study whose results can tell.
@@ -26,11 +26,11 @@ class Claim:
         row: The row that the claim is about.
         against: The row beside it.
         expect: Whether its values are ``lower``, ``higher`` or ``equal``.
-        margin: Up to what mean difference rows are equal.
+        margin: Largest mean difference of rows that are equal.
         kind: The kind of the results.
         arm: Their arm.
-        where: What their case or its setting has.
-        without: What it must not have.
+        where: Fields and values that their case or its setting has.
+        without: Fields and values that it must not have.
     """
 
     study: str
@@ -58,15 +58,15 @@ class Entry:
 
     Attributes:
         paper: The paper.
-        place: Its name there.
-        shows: What it shows.
+        place: Name in the paper.
+        shows: Content, in words.
         tables: Files of :mod:`benchmarks.published` with its numbers.
         repeats: Rows of them that another entry has too: judged there, they say nothing here.
-        claims: What it shows without printed numbers.
+        claims: Statements without printed numbers.
         same_as: The name of an entry that has the same; empty for none.
-        command: What runs it, as it stands after ``python -m``; empty for nothing.
+        command: Arguments of ``python -m`` that run it; empty for none.
         why: Why it is not run, where it is not.
-        remark: What its state must be read with, where it is judged.
+        remark: Reservation about its state, where it is judged.
     """
 
     paper: str

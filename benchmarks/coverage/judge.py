@@ -1,4 +1,4 @@
-"""What kept results say of a table or a figure: reproduced, contradicted, inconclusive or not run.
+"""Verdicts on tables and figures: reproduced, contradicted, inconclusive or not run.
 
 A check is one published number, or one claim at one setting of our runs, judged over seeds as in
 reports (:mod:`benchmarks.published.compare`). Where several runs judge one check and do not agree,
@@ -38,7 +38,7 @@ from orbits.runs.study import Study
 REPRODUCED = "reproduced"
 STATES = (REPRODUCED, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 CHANCE, LEVEL = 0.025, 0.05
-"""How often chance contradicts one check, and how rare a number of these must be by chance."""
+"""Probability that chance contradicts one check, and level of the test on the number of these."""
 
 Outcomes = Mapping[tuple[Any, ...], str]
 """The outcome of each check."""
@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a table or figure.
+    """The verdict on a table or figure.
 
     Attributes:
         state: One of :data:`STATES`.
@@ -77,7 +77,7 @@ class Answer:
 
 
 def answers(entries: Mapping[str, Entry], sources: Sequence[Source]) -> dict[str, Answer]:
-    """Return what results say of each entry, by its name."""
+    """Return the verdict of results on each entry, by its name."""
     of_tables = {
         source.name: source.study.verdicts(source.results, source.config)
         for source in sources
@@ -131,7 +131,7 @@ def state(counts: Mapping[str, int]) -> str:
 def claim_outcomes(claim: Claim, results: Iterable[Result]) -> dict[tuple[Any, ...], str]:
     """Return the outcome of a claim at each setting of a run, by setting and metric.
 
-    Of a sweep each row has the rate and decay with the best validation.
+    In a sweep each row has the rate and decay of its best validation.
     """
     rows: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
     for result in best(x for x in results if _fits(claim, x)):
@@ -181,7 +181,7 @@ def _outcome(
 
 
 def _agreed(outcomes: set[str]) -> str:
-    """Return what runs say together: nothing, one outcome, or that they do not agree."""
+    """Return the joint outcome of runs: nothing, one outcome, or that they do not agree."""
     if not outcomes:
         return NOT_RUN
     return next(iter(outcomes)) if len(outcomes) == 1 else INCONCLUSIVE

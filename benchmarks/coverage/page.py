@@ -1,4 +1,4 @@
-"""The page of what is reproduced: every table and figure with its state and its command.
+"""The page of reproduced tables and figures, each with its state and its command.
 
 ``python -m benchmarks coverage --markdown > benchmarks/coverage/COVERAGE.md`` writes the page that
 is kept.
@@ -41,7 +41,7 @@ class Coverage:
     """The page as data.
 
     Attributes:
-        summary: How many have each state, in a sentence.
+        summary: Numbers of entries in each state, in a sentence.
         tables: One per paper.
     """
 
@@ -49,7 +49,7 @@ class Coverage:
     tables: Sequence[Table]
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data, a record per row by the headings of its columns."""
+        """Return the page as plain data, a record per row by the headings of its columns."""
         rows = [
             {"paper": table.title}
             | {x.heading: value.text for x, value in zip(table.columns, row, strict=True)}
@@ -59,12 +59,12 @@ class Coverage:
         return {"summary": self.summary, "rows": rows}
 
     def to_text(self) -> str:
-        """Return it for a terminal."""
+        """Return the page for a terminal."""
         parts = [self.summary, RULE, *(table.to_text() for table in self.tables)]
         return "\n\n".join(part.rstrip("\n") for part in parts)
 
     def to_markdown(self) -> str:
-        """Return it as a page of Markdown."""
+        """Return the page as Markdown."""
         parts = [f"# {TITLE}\n", f"{self.summary}\n", f"{RULE}\n"]
         return "\n".join([*parts, *(table.to_markdown() for table in self.tables)])
 

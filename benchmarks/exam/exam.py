@@ -31,7 +31,7 @@ EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
 
 @dataclass(frozen=True)
 class ExamSettings:
-    """Models and what they are asked.
+    """Models from outside, and the questions of their exam.
 
     Attributes:
         model: Models of your own, path/to/file.py:Class or package.module:Class, each after
@@ -85,7 +85,7 @@ class ExamStudy(Study):
                 shifts.get(name, settings.shift_file)
 
     def config(self, settings: ExamSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results: of a model the bytes of its file, not its path."""
+        """Return the data that determine the results; models count by bytes, not paths."""
         known = [(x.named, digest(x.path), str(x.model).partition(":")[2] or x.model)
                  for x in subjects(settings)]  # fmt: skip
         return {**super().config(settings, preset), "model": known}
@@ -109,7 +109,7 @@ class ExamStudy(Study):
 
 
 def subjects(settings: ExamSettings) -> list[Subject]:
-    """Return where the models are."""
+    """Return the files and classes of the models."""
     if not settings.model:
         raise ValueError("no model is given; name one with --model path/to/file.py:Class")
     found = [subject(text) for text in settings.model]

@@ -1,1 +1,1 @@
-"""Why fine-tuning on few labels fails for some backbones: one study."""
+"""The study of why fine-tuning on few labels fails for some backbones."""

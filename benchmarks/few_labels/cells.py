@@ -1,4 +1,4 @@
-"""Fine-tuning that is asked at its best validation and at its last step; a backbone's entropy."""
+"""Cells: fine-tunings tested at their best validation and last step; a backbone's entropy."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from worldmodel.models.predictions import read_rows
 from worldmodel.training.trainer import quiet_trainer
 
 ASKED = {"last": CHECKPOINT, "stopped": BEST}
-"""At which checkpoint a fine-tuning is asked: after all steps, and where validation was best."""
+"""Checkpoints of a fine-tuning that are tested: of the last step, and of the best validation."""
 ROWS = {"": 0, ", star": 1}
-"""Rows whose entropy is measured, by their place after those that are asked: a planet's, and the
-star's at the same time, which follows it."""
+"""Rows whose entropy is measured, by their distance behind the rows with a force: a planet's row,
+and the star's at the same time, which follows it."""
 
 
 def tune(
@@ -45,7 +45,7 @@ def tune(
         pretrained: The folder of the backbone's cell.
         ceiling: The folder of :func:`benchmarks.newton.cells.causal_ceiling`.
         folder: The cell's folder.
-        scratch: Its scratch folder.
+        scratch: Scratch folder of the cell.
         progress: Told how far training is.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What of a backbone goes with its score: rank correlations with exact p values."""
+"""Rank correlations, with exact p values, of a backbone's properties with its score."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def correlations(
 ) -> list[tuple[Group, str, Correlation]]:
     """Return the rank correlation of each measure of the backbones with their mean R2.
 
-    Those of fine-tuning with re-weighting alone, where some fail: a family as small as it can be.
+    Only fine-tuning with re-weighting counts, where some fail: a family as small as it can be.
     """
     measured = backbones(results)
     tested = []

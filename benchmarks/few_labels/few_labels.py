@@ -1,4 +1,4 @@
-"""Fine-tuning on few labels, by backbone, label set and what becomes of the re-weighting.
+"""Fine-tuning on few labels, by backbone, label set and state of the re-weighting.
 
 LSSAR with a large exponent sometimes fails after pre-training where labels are few. Here every
 backbone meets every set of labels, which are seeds of their own, so that the variance of the
@@ -24,7 +24,7 @@ REWEIGHTING = (WITH, WITHOUT, ANNEALED)
 
 @dataclass(frozen=True)
 class FewLabels:
-    """Backbones, label sets and how the heads are fine-tuned.
+    """Backbones, label sets and the fine-tuning of heads.
 
     Attributes:
         recipe: The preset of ``newton`` whose world, sizes and pre-training are taken; its
@@ -34,13 +34,13 @@ class FewLabels:
         seeds: Seeds of the backbones.
         label_sets: Seeds of the labelled sequences, of their order and of the head's weights.
         labels: Labelled sequences in each set.
-        reweighting: What becomes of re-weighting in fine-tuning, an arm each: ``with`` it
+        reweighting: States of re-weighting in fine-tuning, an arm each: ``with`` it
             throughout, ``without`` it (p = 1), or ``annealed``, its exponent rising from 1 to p.
-            A model is asked as its fine-tuning left it.
+            A model is tested as its fine-tuning left it.
         anneal: Share of the steps over which the exponent rises from 1 to p where it is annealed.
         lrs: Learning rates of fine-tuning.
         steps: Steps of fine-tuning.
-        val_steps: Steps between two validations, of which the best one is where it would stop.
+        val_steps: Steps between two validations; early stopping takes the best of them.
         n_val: Held-out labelled sequences of a validation; the label budget does not count them.
         baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES`,
             fitted to each label set.

@@ -34,7 +34,7 @@ CAPTION = (
 )
 TITLE = "How well do heads do by their backbone? (a dot per label set)"
 TUNED = {WITH: "re-weighted", WITHOUT: "at p = 1", ANNEALED: "from p = 1 up"}
-"""What becomes of the second stage while heads are trained, in words."""
+"""States of the second stage while heads are trained, in words."""
 SPREAD = 0.7
 """Width that the arms of one seed share, where seeds are 1 apart."""
 

@@ -117,6 +117,6 @@ def _controls(grid: Grid, settings: FewLabels) -> list[Cell]:
 
 
 def _case(case: Case, kind: str, arm: str | None = None, **setting: Any) -> Case:
-    """Return a case of this study about what a case of the flagship is about."""
+    """Return a case of this study with the fields of a case of the flagship."""
     arm = case.arm if arm is None else arm
     return dataclasses.replace(case, study=NAME, kind=kind, arm=arm, setting=setting)

@@ -9,11 +9,11 @@ from statistics import fmean
 from orbits.runs.result import Result
 
 WITH, WITHOUT, ANNEALED, NO_CHOICE = "with", "without", "annealed", "-"
-"""What becomes of the second stage in fine-tuning; attention that has none leaves no choice."""
+"""States of the second stage in fine-tuning; attention that has none leaves no choice."""
 ARMS = {WITH: "re-weighted", WITHOUT: "p = 1", ANNEALED: "annealed", NO_CHOICE: "-"}
 """Arms and their names in tables."""
 FAILED = 0.5
-"""A backbone has failed where the mean over its label sets of the R2 of ln F is below this."""
+"""Mean R2 of ln F over a backbone's label sets below which the backbone has failed."""
 LAST, STOPPED = "last", "stopped"
 
 Scores = dict[int, dict[int, float]]
@@ -88,7 +88,7 @@ def controls(results: Sequence[Result]) -> dict[str, dict[int, Result]]:
 
 
 def backbones(results: Sequence[Result]) -> dict[tuple[str, int], dict[str, float]]:
-    """Return what was measured of each backbone before it was fine-tuned, by attention and seed."""
+    """Return measurements of each backbone before its fine-tuning, by attention and seed."""
     found: dict[tuple[str, int], dict[str, float]] = {}
     for result in results:
         case = result.case

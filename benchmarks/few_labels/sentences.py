@@ -1,4 +1,4 @@
-"""Sentences: which backbones fail, what mends them, and where the variance lies."""
+"""Sentences: backbones that fail, remedies, and the sources of the variance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from orbits.runs.study import Study
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return for each rate and number of steps which backbones fail, and what mends them."""
+    """Return the backbones that fail, and the remedies, for each rate and number of steps."""
     found = groups(results)
     said = _verdict(found, results)
     for group in found:
@@ -123,7 +123,7 @@ def _other_arm(group: Group, other: Group) -> str:
 
 
 def _strongest(found: Sequence[Group], results: Sequence[Result]) -> list[str]:
-    """Say what orders the backbones best, and how little so few of them say."""
+    """Say which property orders the backbones best, and how little so few backbones show."""
     tested = correlations(found, results)
     if not tested:
         return []
@@ -138,7 +138,7 @@ def _strongest(found: Sequence[Group], results: Sequence[Result]) -> list[str]:
 
 
 def _baselines(results: Sequence[Result]) -> list[str]:
-    """Say what needs no world model."""
+    """Say how well baselines without a world model do."""
     named = [
         f"{name} {points(x for x in values if x is not None)}"
         for name, sets in controls(results).items()

@@ -1,4 +1,4 @@
-"""Tables: scores by backbone, where their variance lies, the backbones, and what orders them."""
+"""Tables: scores by backbone, sources of their variance, backbones, and correlations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ORDER_CAPTION = (
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
-    """Return scores, their variance, the backbones and what goes with their scores."""
+    """Return scores, their variance, the backbones and correlations with their scores."""
     found = groups(results)
     made = [
         _scores(found, results),

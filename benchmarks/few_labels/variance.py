@@ -1,4 +1,4 @@
-"""Where a variance lies: a two-way decomposition."""
+"""Two-way decomposition of a variance."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Shares(NamedTuple):
 
     Attributes:
         deviation: Standard deviation of all values.
-        rows: Of the means of rows.
-        columns: Of the means of columns.
-        rest: Of what neither explains.
+        rows: Share of the means of rows.
+        columns: Share of the means of columns.
+        rest: Share that neither explains.
         chance: The same three where values are independent and equally distributed, in the mean:
             their degrees of freedom.
     """
@@ -28,7 +28,7 @@ class Shares(NamedTuple):
 
 
 def shares(table: npt.ArrayLike) -> Shares | None:
-    """Divide the variance of a table among its rows, its columns and the rest.
+    """Divide the variance of a table into shares of its rows, its columns and the rest.
 
     Two-way analysis of variance without replication (Fisher, 1925).
 

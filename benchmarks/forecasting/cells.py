@@ -96,7 +96,7 @@ def train_and_test(
 
 
 def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
-    """Test what no gradient trains: last value, last season, mean, ridge, and a known law."""
+    """Test forecasts without training by gradients: last value or season, mean, ridge, a law."""
     made = ForecastData(**data, file=None if file is None else str(file))
     windows = made.sequences("test", data["n_test"])
     season, horizon = min(made.series.season, data["lookback"]), data["horizon"]

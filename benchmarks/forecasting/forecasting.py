@@ -29,7 +29,7 @@ from orbits.runs.verdict import against, beside, shown, span
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
 PEERS = (LINEAR, "patchtst", "itransformer")
-"""Models that are no mixer of ours."""
+"""Models that are no mixers of this suite."""
 HORIZONS = (96, 192, 336, 720)
 """The field's horizons, over which its tables take means."""
 KEYS = ("series", "horizon", "variant", "lr")
@@ -43,10 +43,10 @@ class Forecasts:
     Attributes:
         series: Names of series, or paths of CSV files: columns of numbers, and one of dates.
         data: The folder of published CSVs; None for this one.
-        gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
-            what models read; missing values are then never scored.
+        gaps: Treatment of missing values: ``refuse`` them, or ``carry`` the last value on in what
+            models read; missing values are never scored.
         drop: Columns that are left out.
-        models: Of dlinear, patchtst and itransformer.
+        models: Models beside mixers: dlinear, patchtst, itransformer.
         attention: Attention variants, linear mixers and the papers' ablations of both.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         lookback: Steps that a model reads.
@@ -55,7 +55,7 @@ class Forecasts:
         n_layer: Blocks.
         n_head: Heads per block.
         head_dim: Channels per head.
-        dropout: Of PatchTST and iTransformer.
+        dropout: Dropout of PatchTST and iTransformer.
         seeds: Model seeds.
         lrs: Learning rates of the sweep; the validation part chooses.
         steps: Training steps.
@@ -63,7 +63,7 @@ class Forecasts:
         batch_size: Windows per step.
         n_val: Most validation windows, spread over their part.
         n_test: Most test windows, spread over their part.
-        training: How models are trained.
+        training: Device, precision and other options of training.
     """
 
     series: tuple[str, ...] = ("radial_velocity",)
@@ -167,7 +167,7 @@ class Forecasting(PaperStudy):
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say of each task how rows stand to DLinear, and to what needs no training."""
+        """Compare the rows of each task with DLinear, and with baselines without training."""
         said = []
         for (series, horizon), found in _by_task(results).items():
             values = by_seed(found, "mse", "variant")

@@ -46,8 +46,8 @@ class ForecastData(SequenceData):
         name: Name or path of the series.
         lookback: Steps that a model reads.
         horizon: Steps that it forecasts.
-        gaps: As for :func:`benchmarks.forecasting.series.load`.
-        drop: Likewise.
+        gaps: Missing values, see :func:`benchmarks.forecasting.series.load`.
+        drop: Columns left out, see the same function.
         file: The series' file; None for one that needs none.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
     """
@@ -89,17 +89,17 @@ class ForecastModel(TrainedModel):
         horizon: Steps that it forecasts.
         kind: One of :data:`benchmarks.forecasting.forecasting.PEERS`, or ``mixer``.
         attention: The attention or mixer of a ``mixer``.
-        attention_args: Its arguments.
+        attention_args: Arguments of the attention.
         patch: Steps of a piece of the look-back, which a ``mixer`` takes for a token.
         n_layer: Blocks.
         n_head: Heads per block.
         head_dim: Channels per head.
-        dropout: Of PatchTST and iTransformer.
-        optimizer: As for :class:`worldmodel.models.base.GPTModel`, and so are the others.
-        lr: Likewise.
-        weight_decay: Likewise.
-        warmup_steps: Likewise.
-        min_lr_ratio: Likewise.
+        dropout: Dropout of PatchTST and iTransformer.
+        optimizer: Optimiser, see :class:`worldmodel.models.base.GPTModel`.
+        lr: Learning rate, see there.
+        weight_decay: Weight decay, see there.
+        warmup_steps: Steps of warm-up, see there.
+        min_lr_ratio: Final share of the learning rate, see there.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ def patches(past: Tensor, length: int, stride: int) -> Tensor:
 
 
 class DLinear(nn.Module):
-    """A linear map of the moving average and one of what is left (Zeng et al. 2023)."""
+    """A linear map of the moving average and one of the remainder (Zeng et al. 2023)."""
 
     def __init__(self, lookback: int, horizon: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The suite's own series: what a telescope sees of a planet, with a law that is known.
+"""The suite's own series: a telescope's observations of a planet, under a known law.
 
 Both are observed with noise, and with gaps as of nights and bad weather; what the law gives
 without noise is returned beside it. Steps are 24 an orbit of the inner planet.
@@ -19,7 +19,7 @@ LENGTH, PER_ORBIT = 4000, 24
 NOISE = 0.1
 """Standard deviation of the noise over that of the signal."""
 GAP, EVERY = 6, 60
-"""Steps of a gap, of which one stands somewhere in each so many steps."""
+"""Steps of a gap, and steps that have one gap somewhere."""
 
 
 def radial_velocity() -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Time series by name or by path: values, their parts, and what they must not have.
+"""Time series by name or by path: their values, their parts, and checks of both.
 
 Published ones are CSV files as everyone has them: ETT with 12, 4 and 4 months of 30 days for
 training, validation and test; Weather and Solar by 70, 10 and 20%, like any file of one's own.
@@ -32,7 +32,7 @@ class Source:
 
     Attributes:
         season: Steps of a season, which seasonal naive repeats.
-        about: What is measured, and how often.
+        about: Measured quantities, and the time between two values.
         file: Name of its CSV; empty for one that needs no file.
         parts: Steps of training, validation and test; None for shares of all.
     """
@@ -69,9 +69,9 @@ class Series:
     Attributes:
         values: [T, C], NaN where nothing was measured.
         filled: The same with the last measured value in gaps, [T, C]: what models read.
-        ends: Where training, validation and test end.
+        ends: Ends of training, validation and test.
         season: Steps of a season.
-        truth: What a law gives without noise, in the same scale, [T, C]; None where none is known.
+        truth: Values by a law, without noise, in the same scale, [T, C]; None where none is known.
     """
 
     values: Array
@@ -110,8 +110,8 @@ def load(
     """Return a series.
 
     Args:
-        name: Its name or path.
-        file: Its file, of :func:`find`.
+        name: Name or path of the series.
+        file: File of the series, from :func:`find`.
         gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
             what models read; missing values are then never scored.
         drop: Columns that are left out.

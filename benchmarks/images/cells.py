@@ -34,9 +34,9 @@ PLAIN = {
     "1-NN": KNeighborsClassifier(1),
     "25-NN": KNeighborsClassifier(25),
 }
-"""What is fitted to the pixels of the first seed's training images."""
+"""Classifiers that are fitted to the pixels of the first seed's training images."""
 FITTED = 8000
-"""Most images for these, which keep all of them."""
+"""Most images of a table of images, which keeps all of them."""
 
 
 def cells(study: Study, settings: Images) -> list[Cell]:
@@ -112,7 +112,7 @@ def train_and_test(
 
 
 def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
-    """Test what is no encoder: tables of images, a linear map, and the best possible answers."""
+    """Test answers without an encoder: tables of images, a linear map, the best possible ones."""
     made = ImageData(**data)
     x, labels = _pixels(made, "train", min(data["n_train"], FITTED))
     asked, truth = _pixels(made, "test", data["n_test"])

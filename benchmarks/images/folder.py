@@ -15,15 +15,15 @@ from PIL import Image, UnidentifiedImageError
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp")
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of ImageNet's channels."""
+"""Mean and standard deviation of ImageNet's channels."""
 AREA, SHAPE, ENLARGED = (0.08, 1.0), (3 / 4, 4 / 3), 256 / 224
-"""Share of the image and ratio of the sides of a random crop; how much larger than a crop the
-image is that the centre is taken from."""
+"""Ranges of a random crop: its share of the image, and the ratio of its sides. Size of the image
+over that of its central crop."""
 Array = npt.NDArray[np.float32]
 
 
 class Missing(FileNotFoundError):
-    """There is no such folder."""
+    """The folder of the images is missing."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Ar
 
 
 class _opened:
-    """Open an image; what is no image is refused in one line, there and while it is verified."""
+    """Open an image; a file that is no image is refused in one line, while it is verified too."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -36,7 +36,7 @@ class Images:
     """Encoders on images.
 
     Attributes:
-        tasks: Of digits, eccentricity, mass_ratio and imagenet.
+        tasks: Tasks: digits, eccentricity, mass_ratio, imagenet.
         data: The folder of ImageNet-1k, with train/CLASS/FILE and val/CLASS/FILE.
         attention: Attention that can read ahead: every quadratic variant without a window, zeros
             and its ablations.
@@ -56,7 +56,7 @@ class Images:
         n_val: Most validation images.
         n_test: Most test images.
         tracks: Orbits that the best possible answers are computed from.
-        training: How models are trained.
+        training: Device, precision and other options of training.
     """
 
     tasks: tuple[str, ...] = ("digits", "eccentricity", "mass_ratio")
@@ -138,7 +138,7 @@ class ImageStudy(PaperStudy):
         return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say of each task how encoders stand to softmax, and to what needs none."""
+        """Compare the encoders of each task with softmax, and with answers without an encoder."""
         said = []
         for task, found in _by_task(results).items():
             values = by_seed(found, "top1", "variant")

@@ -61,7 +61,7 @@ class Pictures(Sequences):
         return {"images": torch.from_numpy(images[:, None]).float(), "labels": labels}
 
     def _draw(self) -> np.random.Generator | None:
-        """Return what chooses a crop, seeded by torch's generator as all of training is."""
+        """Return the random generator of crops, seeded by torch's as all of training is."""
         return (
             np.random.default_rng(int(torch.randint(2**62, ()))) if self.split == "train" else None
         )
@@ -103,18 +103,18 @@ class ImageModel(TrainedModel):
         channels: 1 or 3.
         n_classes: Classes.
         attention: An attention that can read ahead; every position sees all others.
-        attention_args: Its arguments.
+        attention_args: Arguments of the attention.
         n_layer: Blocks.
         n_head: Heads per block.
         head_dim: Channels per head.
         smoothing: Share of a target that all classes have.
         mixed: Whether images of a batch are mixed in pairs: half of the batches by cutmix, the
             others by mixup with weights of Beta(0.8, 0.8).
-        optimizer: As for :class:`worldmodel.models.base.GPTModel`, and so are the others.
-        lr: Likewise.
-        weight_decay: Likewise.
-        warmup_steps: Likewise.
-        min_lr_ratio: Likewise.
+        optimizer: Optimiser, see :class:`worldmodel.models.base.GPTModel`.
+        lr: Learning rate, see there.
+        weight_decay: Weight decay, see there.
+        warmup_steps: Steps of warm-up, see there.
+        min_lr_ratio: Final share of the learning rate, see there.
     """
 
     def __init__(

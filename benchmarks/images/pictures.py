@@ -24,7 +24,7 @@ SIZE, CLASSES = 24, 6
 POINTS = 48
 """Times of one revolution at which a body is drawn."""
 WIDTH = 0.06
-"""Standard deviation of a body's light, in units of which the picture is 2.4 wide."""
+"""Standard deviation of a body's light; a picture is 2.4 wide."""
 NOISE = 2.0
 """Standard deviation of a pixel's noise. A body adds up to 1 each time; the brightest pixels of a
 track have some 4, of two bodies 8. With less noise a table of pictures answers nearly as well as
@@ -49,7 +49,7 @@ TASKS: Mapping[str, Callable[[Array], tuple[Array, Array]]] = {
     "eccentricity": _eccentricity,
     "mass_ratio": _mass_ratio,
 }
-"""Maps uniform numbers [N, 5] to places and to what is asked, in [0, 1)."""
+"""Functions of uniform numbers [N, 5]: places, and the answer to the question in [0, 1)."""
 
 
 def examples(task: str, split: str, seed: int, indices: npt.ArrayLike) -> tuple[Array, Any]:

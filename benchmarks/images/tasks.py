@@ -15,8 +15,8 @@ class Task:
     """Sizes of a task.
 
     Attributes:
-        name: Its name.
-        about: What is asked.
+        name: Name of the task.
+        about: Question of the task.
         size: Pixels of a side.
         patch: Pixels of a patch's side.
         channels: 1 or 3.

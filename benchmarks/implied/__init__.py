@@ -1,1 +1,1 @@
-"""By which law world models of several worlds continue the orbits of all of them: one study."""
+"""The study of the laws by which world models of several worlds continue orbits of all of them."""

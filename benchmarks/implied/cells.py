@@ -1,4 +1,4 @@
-"""What continues the prompts of all worlds: models, their untrained twins, controls, the truth."""
+"""Cells of the study: models, their untrained twins, controls, the truth; prompts of all worlds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ask(
 
 
 def untrained(question: Plain, worlds: Plain, model: Plain, seed: int) -> list[Outcome]:
-    """Ask a model with random weights, which are those of no world."""
+    """Test a model with random weights, which belong to no world."""
     lightning.seed_everything(seed, verbose=False)
     twin = NextTokenModel(**model).eval()
     return [
@@ -62,7 +62,7 @@ def untrained(question: Plain, worlds: Plain, model: Plain, seed: int) -> list[O
 
 
 def controls(question: Plain, worlds: Plain, law: str, folder: Path) -> list[Outcome]:
-    """Ask what learnt from a world without a model, and an observer who believes its law.
+    """Test controls that learn from a world, and an observer who believes its law.
 
     The observer fits the orbit of that law to each prompt, whatever world the prompt is of. The
     places at the ends of these orbits are kept: how near to them does a model of this world end?
@@ -85,7 +85,7 @@ def controls(question: Plain, worlds: Plain, law: str, folder: Path) -> list[Out
 
 
 def truths(question: Plain, worlds: Plain) -> list[Outcome]:
-    """Measure the truth, the truth to within a bin and what extrapolates without a world."""
+    """Measure the truth, the truth to within a bin, and extrapolations that know no world."""
     return [
         Outcome(measured(each, points), variant=name, arm=arm, setting=each.setting)
         for each in _prompts(question, worlds)
@@ -97,7 +97,7 @@ def truths(question: Plain, worlds: Plain) -> list[Outcome]:
 
 
 def measured(prompts: Prompts, points: Array, fitted: Array | None = None) -> dict[str, Interval]:
-    """Return what continuations [N, T, 2] in AU obey, and how far off they are.
+    """Return the law of continuations [N, T, 2] in AU, and their errors.
 
     Returns:
         As :meth:`Prompts.measured`; ``exponent_near`` and ``exponent_far`` where there are two such
@@ -118,7 +118,7 @@ def measured(prompts: Prompts, points: Array, fitted: Array | None = None) -> di
 
 
 def _is_near(prompts: Prompts) -> npt.NDArray[np.bool_]:
-    """Return which orbits are near in what is seen of them, [N]."""
+    """Return which orbits are near the star in the prompt, [N]."""
     seen = prompts.test.observed[:, 1 : prompts.test.n_prompt]
     distance = np.linalg.norm(seen[:, ::2] - seen[:, 1::2], axis=-1)
     return np.asarray(np.median(distance, axis=1) < MIDDLE)

@@ -112,7 +112,7 @@ def _on_line(place: Place) -> bool:
 
 
 def _end(row: Row, text: str, colour: str, where: Sequence[Place]) -> End | None:
-    """Return where the name of a row stands: at its last prompt of the training box."""
+    """Return the place of a row's name: at its last prompt of the training box."""
     there = [(at, x) for at, place in enumerate(where) if (x := row.mean(place)) is not None]
     return (
         End(text, there[-1][0], float(np.clip(there[-1][1], LOWEST, HIGHEST)), colour)
@@ -122,7 +122,7 @@ def _end(row: Row, text: str, colour: str, where: Sequence[Place]) -> End | None
 
 
 def _handles(found: Sequence[Row]) -> list[Line2D]:
-    """Return what lines of each kind stand for."""
+    """Return the meaning of each kind of line."""
     handles = [Line2D([], [], color=CONTROL, marker="o", label="world model")]
     if any(table_of(found, row.world) for row in found):
         label = "table of its world's training orbits"

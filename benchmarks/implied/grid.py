@@ -1,4 +1,4 @@
-"""The cells: the flagship's world models of every world, each asked, and what needs no model."""
+"""The cells: the flagship's world models of every world, their tests, and controls."""
 
 from __future__ import annotations
 

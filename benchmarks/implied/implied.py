@@ -1,4 +1,4 @@
-"""By which law world models continue orbits: trained in one world, prompted from each.
+"""Laws by which world models continue orbits: trained in one world, prompted from each.
 
 The probe ``implied_law`` asks this of a checkpoint. Here models are trained in several worlds, by
 the flagship's recipe, so that a run of it lends its world models (``--reuse``), and all are asked
@@ -20,7 +20,7 @@ from orbits.runs.settings import check_at_least, check_not_empty
 
 @dataclass(frozen=True)
 class Implied:
-    """Worlds, models and what they are asked.
+    """Worlds, models and the questions to them.
 
     Attributes:
         recipe: The preset of ``newton`` whose protocol, sizes and pre-training are taken.

@@ -1,4 +1,4 @@
-"""Which attentions go on by another power of the distance: paired by seed, corrected by Holm."""
+"""Comparison of attentions by the power they continue orbits by: paired by seed, Holm-corrected."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def sentences(found: Sequence[Row]) -> list[str]:
 
 
 def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
-    """Return the pairs, and what of them is compared in each column by the number of the pair."""
+    """Return the pairs, and the comparisons of each column by the number of the pair."""
     worlds = grouped(itertools.chain(*models(found).values()), lambda row: row.world)
     pairs = [pair for rows in worlds.values() for pair in itertools.combinations(rows, 2)]
     families = {
@@ -68,7 +68,7 @@ def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Com
 
 
 def _columns(found: Sequence[Row]) -> dict[str, Read]:
-    """Return what of a row is compared: prompts in the box, own ones outside, and the share."""
+    """Return readers of a row's values: prompts in the box, own ones outside, and the share."""
     shifts = dict.fromkeys(s for row in found for _, s in row.found if s is not None)
     truth = bins(found)
     return {
@@ -79,12 +79,12 @@ def _columns(found: Sequence[Row]) -> dict[str, Read]:
 
 
 def _inside(law: str) -> Read:
-    """Return what reads the exponent on a law's prompts."""
+    """Return a function that reads the exponent on a law's prompts."""
     return lambda row: row.by_seed((law, None))
 
 
 def _outside(shift: str) -> Read:
-    """Return what reads the exponent on shifted prompts of the training's own law."""
+    """Return a function that reads the exponent on shifted prompts of the training's own law."""
     return lambda row: row.by_seed((str(row.world), shift))
 
 

@@ -1,4 +1,4 @@
-"""The scores of a run: who was trained where and prompted from where, one value per training."""
+"""The scores of a run by world of the training and of the prompts, one value per training."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from worldmodel.probes.implied.names import SHIFT, in_words
 EXPONENT = "exponent_within"
 MODEL, TWIN = "pretrained", "untrained"
 KEPT = 0.1
-"""An exponent within this of the truth's, in bins or not, is that of its law."""
+"""Largest difference from the truth's exponent, in bins or not, of a law that is kept."""
 Place = tuple[str, str | None]
-"""Law of the prompts, and how they are shifted out of the training box."""
+"""Law of the prompts, and their shift out of the training box."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Everything of one who continues orbits.
+    """Results of one model, control or truth that continues orbits.
 
     Attributes:
         variant: Attention, control or truth.

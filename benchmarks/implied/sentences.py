@@ -20,7 +20,7 @@ OFF = ("first_error", "last_error", "own_law_error")
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return what a run says: the verdict, then the matrix and what lies outside the box."""
+    """Return the sentences of a run: the verdict, then the matrix, then orbits outside the box."""
     found = rows(results)
     named = models(found)
     said = _verdict(named, found) + pairs.sentences(found)
@@ -108,7 +108,7 @@ def _inside(name: str, mine: Sequence[Row], found: Sequence[Row]) -> str:
 
 
 def _outside(mine: Sequence[Row], found: Sequence[Row]) -> str:
-    """Say what becomes of the laws outside the training box, where model and table may differ."""
+    """Describe the laws outside the training box, where model and table may differ."""
     parts = []
     for shift in dict.fromkeys(x for row in mine for _, x in row.found if x is not None):
         asked = [(row, (str(row.world), shift)) for row in mine]
@@ -125,7 +125,7 @@ def _outside(mine: Sequence[Row], found: Sequence[Row]) -> str:
 
 
 def _beside(row: Row, place: Place, found: Sequence[Row]) -> str:
-    """Return by which exponent one world's models go on, beside the truth and the table."""
+    """Return the exponents of one world's models, beside the truth's and the table's."""
     box = row.box(place)
     others = {"truth in bins": bins(found), "table": table_of(found, row.world)}
     known = {name: x for name, other in others.items() if other and (x := other.box(place))}
@@ -164,7 +164,7 @@ def _off(mine: Sequence[Row], metric: str, at_home: bool) -> float | None:
 
 
 def _no_power(law: str, named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
-    """Say what becomes of a law that is no power of the distance, near and far."""
+    """Describe a law that is no power of the distance, near and far."""
     said = []
     place = (law, None)
     truth = bins(found)

@@ -1,4 +1,4 @@
-"""Tables: the matrix, what is outside the training box, near and far orbits, errors, trainings."""
+"""Tables: the matrix, orbits outside the training box, near and far orbits, errors, trainings."""
 
 from __future__ import annotations
 

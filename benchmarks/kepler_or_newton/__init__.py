@@ -1,1 +1,1 @@
-"""When does a world model become Newtonian? Head, noise and context of its training."""
+"""The study of training choices that make a world model Newtonian: head, noise and context."""

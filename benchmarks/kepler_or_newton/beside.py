@@ -13,7 +13,7 @@ from orbits.runs.page import Report, Section
 from orbits.runs.result import Result
 
 CONTEXT, NOISE = "kepler_newton_figure_6", "kepler_newton_figure_5"
-"""Tables: read-outs by context length, and errors of rollouts by noise."""
+"""Published tables: read-outs by context length, and errors of rollouts by noise."""
 READ = {
     "F": "r2_log_force",
     "Fx": "r2_force_vector",
@@ -23,11 +23,11 @@ READ = {
     "Ax": "r2_eccentricity_vector",
     "Ay": "r2_eccentricity_vector",
 }
-"""Ours for each published read-out: one R² of both components, since no axis is special."""
+"""Our metric for each published read-out: one R² of both components, since no axis is special."""
 
 
 def verdicts(results: Sequence[Result], table: str) -> list[compare.Verdict]:
-    """Return what our runs say of each number of a published table."""
+    """Return the verdicts of our runs on each number of a published table."""
     return compare.verdicts(published.get(table), ours(results, table))
 
 

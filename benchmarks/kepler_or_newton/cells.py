@@ -1,4 +1,4 @@
-"""What a world model carries: the law of its continuations, and what is read from its states."""
+"""Cells of a world model: the law of its continuations, and read-outs of its states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from worldmodel.probes.read_out import Features, hidden_states, read, recent_pla
 from worldmodel.probes.settings import Settings
 
 INSIDE, CLOSER = "inside", "closer"
-"""Where orbits are continued: in the training box, and closer to the star than any in it."""
+"""Places of continued orbits: in the training box, and closer to the star than any in it."""
 
 Plain = dict[str, Any]
 
@@ -71,7 +71,7 @@ def carried(
 
 
 def references(data: Plain, world: Plain, n: int) -> list[Outcome]:
-    """Measure what continues orbits without a model: the truth, a fit, extrapolation, a table."""
+    """Measure continuations without a model: the truth, a fit, extrapolation, a table."""
     protocol, outcomes = _protocol(data, world), []
     for where, prompts in _prompts(protocol, n):
         others = [*truths(prompts.test), *continuations(prompts.test, protocol)]

@@ -1,4 +1,4 @@
-"""The cells: a training of each point and seed, what it carries, and what needs no training."""
+"""The cells: a training of each point and seed, its tests, and controls without training."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
 
 
 def _steps(flagship: NewtonSettings, window: int) -> float:
-    """Return how many time steps of both bodies a model with a window sees."""
+    """Return the number of time steps of both bodies that a model with a window sees."""
     n_points = world(flagship).n_points
     rows = n_points if window == ALL else reach(window, flagship.n_layer)
     return min(rows, n_points) / 2
@@ -132,7 +132,7 @@ def _case(point: Point, arm: str, seed: int | None, like: Case) -> Case:
 
 
 def _references(flagship: NewtonSettings, settings: KeplerOrNewton) -> Iterator[Cell]:
-    """Yield what continues orbits without a model, and read-outs of places alone."""
+    """Yield the continuations without a model, and the read-outs of places alone."""
     arguments = dict(flagship.protocol_args.get(flagship.protocol, {})) or None
     data = {"protocol": flagship.protocol, "protocol_args": arguments}
     asked = {**_asked(world(flagship).config(), data), "n": settings.n_test}

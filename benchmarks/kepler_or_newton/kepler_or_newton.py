@@ -1,4 +1,4 @@
-"""When does a world model become Newtonian, and when Keplerian?
+"""The study of training choices that make a world model Newtonian or Keplerian.
 
 Liu et al. (2026, arXiv:2602.06923) find that a transformer holds the shape of an orbit where it
 sees all of it, and the force where its context is short, once it predicts places by regression and
@@ -60,7 +60,7 @@ class KeplerOrNewtonStudy(RecipeStudy):
     def verdicts(
         self, results: Sequence[Result], config: Mapping[str, Any]
     ) -> dict[str, list[Verdict]]:
-        """Return what results say of each published number, by table."""
+        """Return the verdicts of results on each published number, by table."""
         from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
 
         there = [result for result in results if result.ok]

@@ -1,4 +1,4 @@
-"""The points of the study: one training recipe each, a star around the first value of each knob."""
+"""The points of the study: one training recipe each; one knob differs from the centre."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 FIELDS = ("predicts", "input", "noise", "window", "steps")
 ALL = 0
-"""The window that leaves out no row."""
+"""The window that leaves no row out."""
 PUBLISHED = {"predicts": "gaussian", "noise": 0.1}
-"""The published recipe: least squares, and noise of this size."""
+"""The published recipe: least squares, and noise on the context."""
 TRAINED, RANDOM = "world model", "random weights"
 """Arms."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """How one world model is trained.
+    """Choices with which one world model is trained.
 
     Attributes:
         attention: The label of its attention.
-        predicts: Its head (:mod:`worldmodel.models.next_point`).
-        input: Its embedding: exact ``coordinates``, or ``bin_centres``.
+        predicts: Name of the head (:mod:`worldmodel.models.next_point`).
+        input: Embedding: exact ``coordinates``, or ``bin_centres``.
         noise: Standard deviation in AU of the noise on its context.
         window: Rows that each block attends to, beside the time step; 0 for all.
         steps: Time steps of both bodies that all blocks together see.
@@ -48,19 +48,19 @@ class Point:
 
     @property
     def setting(self) -> dict[str, Any]:
-        """What tells it apart beside its attention, as plain data."""
+        """All fields but the attention, as plain data."""
         return {name: getattr(self, name) for name in FIELDS}
 
     @property
     def name(self) -> str:
-        """It in words."""
+        """Name in words."""
         head = self.predicts if self.input == "coordinates" else f"{self.predicts}, input in bins"
         noise = f"noise {self.noise:g} AU" if self.noise else "no noise"
         return f"{self.attention}, {head}, {noise}, {self.context}"
 
     @property
     def context(self) -> str:
-        """What it sees, in words."""
+        """Rows that the model sees, in words."""
         return f"window {self.window} ({self.steps:g} steps)" if self.window else "all rows"
 
 

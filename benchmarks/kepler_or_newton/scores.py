@@ -1,4 +1,4 @@
-"""What is known of each point: by seed, its exponents, its errors and its best read-outs."""
+"""Scores of each point by seed: its exponents, its errors and its best read-outs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BySeed = Mapping[int | None, float]
 
 @dataclass
 class Carried:
-    """What one point's models carry, or what a control has.
+    """Results of one point's models, or of a control.
 
     Attributes:
-        name: It in words.
-        point: None of a control.
-        arm: Its arm.
+        name: Name in words.
+        point: The point; None of a control.
+        arm: The arm of the results.
         asked: Results of continuations by place and seed.
         read: Results of read-outs by rows, seed and layer.
     """

@@ -1,4 +1,4 @@
-"""Sentences: whether the published transition is seen, what paths obey, and what controls have."""
+"""Sentences: whether the published transition is seen, the laws of continuations, and controls."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _moved(before: Carried, after: Carried) -> str:
 
 
 def _less(trained: Carried, untrained: Carried, metrics: Sequence[str]) -> BySeed:
-    """Return by how much a score of trained models exceeds that of their twins."""
+    """Return the excess of a score of trained models over that of their twins."""
     own, other = trained.score(metrics), untrained.score(metrics)
     return {seed: own[seed] - other[seed] for seed in own if seed in other}
 
@@ -93,9 +93,9 @@ def judged(force: int | None, shape: int | None) -> str:
     """Return the verdict on the transition as a whole from the signs of two differences.
 
     Args:
-        force: Of the force, short less whole context: 1, -1, or 0 where the interval holds 0; None
-            where there is no interval.
-        shape: Of the shape.
+        force: Change of the force, short less whole context: 1, -1, or 0 where the interval holds
+            0; None where there is no interval.
+        shape: Change of the shape.
     """
     if force is None or shape is None:
         return compare.NOT_RUN
@@ -143,7 +143,7 @@ def _paths(windows: dict[object, Carried]) -> list[str]:
 
 
 def _places(found: Sequence[Carried]) -> list[str]:
-    """Say what of the scores places without a model have."""
+    """Say which scores places without a model reach."""
     parts = [
         f"{each.name} {_mean(force)} and {_mean(each.score(SHAPE))}"
         for each in found

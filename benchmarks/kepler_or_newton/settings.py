@@ -12,7 +12,7 @@ LISTS = ("attention", "predicts", "noise", "windows", "seeds", "heads", "places"
 
 @dataclass(frozen=True)
 class KeplerOrNewton:
-    """Values of the knobs; the first of each is the centre, around which one at a time is turned.
+    """Values of the knobs; the first of each is the centre, and one knob at a time differs from it.
 
     Attributes:
         recipe: The preset of ``newton`` whose world, sizes and pre-training are taken.
@@ -26,7 +26,7 @@ class KeplerOrNewton:
         labels: Labelled sequences that read-outs are fitted to.
         heads: Label budgets of force heads on every world model, which are examined outside the
             training box; none for none.
-        places: The control of read-outs: so many last places, exact and without a model.
+        places: Last places, exact, that a control of the read-outs has in place of a model.
     """
 
     recipe: str = "small"

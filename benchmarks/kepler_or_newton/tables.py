@@ -1,4 +1,4 @@
-"""Tables: what the models carry, what controls do, and every read-out by itself."""
+"""Tables: scores of models, scores of controls, and every read-out by itself."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class LanguageModels:
             :class:`worldmodel.data.shards.ShardData`.
         tokenizer: ``bytes``, ``gpt2`` or the path of a ``tokenizer.json``.
         checkpoints: Checkpoints of language models to evaluate in place of trained ones, each a
-            path or ``LABEL:SEED=PATH``: the name of its row, and which of its seeds it is.
-        training: How models are trained.
+            path or ``LABEL:SEED=PATH``, with the name of its row and its seed.
+        training: Device, precision and other options of training.
     """
 
     attention: tuple[str, ...] = ("softmax", "lssar")
@@ -105,10 +105,10 @@ class EvaluatedText(LanguageModels):
     """Settings of language models and of the text that evaluates them.
 
     Attributes:
-        eval_path: Another text to evaluate on than the models' own, its held-out part: as
-            ``path``.
-        eval_corpus: As ``corpus``, of the text to evaluate on.
-        eval_column: As ``column``, of the text to evaluate on.
+        eval_path: The text to evaluate on, like ``path``; None for the held-out part of the
+            models' own text.
+        eval_corpus: The corpus of that text, like ``corpus``.
+        eval_column: The column of that text, like ``column``.
     """
 
     eval_path: str | None = None

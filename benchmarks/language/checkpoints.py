@@ -28,10 +28,10 @@ class TextCheckpoint:
 
     Attributes:
         path: The checkpoint.
-        hyper_parameters: Of the model.
-        data: Of its text, without what Lightning's command line adds.
-        learner: Which text it is, see ``LEARNERS``; None if the checkpoint does not say.
-        corpus: What it was trained on, as ``corpus_record`` of its data module, if it says so.
+        hyper_parameters: Hyper-parameters of the model.
+        data: Hyper-parameters of its text, without what Lightning's command line adds.
+        learner: Learner of its text, see ``LEARNERS``; None if the checkpoint does not say.
+        corpus: Text of the training, as ``corpus_record`` of its data module, if it says so.
     """
 
     path: Path

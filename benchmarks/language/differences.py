@@ -1,4 +1,4 @@
-"""Which language models extrapolate differently: paired by seed, corrected for their number."""
+"""Differences in extrapolation between language models: paired by seed, Holm-corrected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orbits.runs.verdict import box
 
 BASELINE = "softmax"
 METRICS = ("loss@1x", "rise@8x", "loss@8x")
-"""What is compared: where training ended, and at the longest length of the papers."""
+"""Compared metrics: at the length of training, and at the longest length of the papers."""
 Pair = tuple[str, str]
 STATES = {"off": False, "on": True}
 CAPTION = (

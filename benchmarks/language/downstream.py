@@ -132,7 +132,7 @@ class DownstreamStudy(LanguageStudy):
     cells = deferred("benchmarks.language.downstream_cells:cells")
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means; tasks of no paper have metrics of their own."""
+        """Return the meaning of a metric; tasks of no paper have metrics of their own."""
         name = metric.partition("@")[0]
         return self.metrics.get(metric) or KINDS.get(name, OTHER)
 

@@ -32,7 +32,7 @@ from orbits.runs.verdict import beside, shown
 
 MULTIPLES = (1, 2, 4, 8, 16)
 WINDOW = "sliding_window"
-"""Softmax over as many keys as the training had: what needs no extrapolation at all."""
+"""Softmax over as many keys as in training, which needs no extrapolation at all."""
 TITLES = {
     "loss": "Loss, mean over the window, nats per token",
     "rise": "Rise of the loss over that at the training length, nats per token",
@@ -49,7 +49,7 @@ class Extrapolation(EvaluatedText):
 
     Attributes:
         multiples: Lengths as multiples of the training length.
-        tail: Last tokens of a window that ``tail`` is the mean of.
+        tail: Last tokens of a window, over which the metric ``tail`` is the mean.
         eval_tokens: Tokens of held-out text, the same at every length: whole windows of the
             longest.
     """

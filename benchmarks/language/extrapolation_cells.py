@@ -61,7 +61,7 @@ def evaluate_lengths(
         eval_tokens: Tokens of held-out text.
         ntk: Whether rotary positions are stretched by dynamic NTK.
         model: A checkpoint, or the folder of the cell that trained it.
-        folder: Where the losses by position go.
+        folder: Folder for the losses by position.
         progress: Told how many lengths are done.
         text: Another text than the model's own, with its checksum.
     """

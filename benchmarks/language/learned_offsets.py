@@ -27,7 +27,7 @@ from orbits.runs.verdict import against, beside
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
 MIDDLE, STARTED = GROUPS[1], "as started"
 NEAR, CLOSE = 20, range(2, 11)
-"""Distances within which biases vary, with rotary positions; those of what is pushed away."""
+"""Distances within which biases vary, with rotary positions; distances that they push away."""
 KNOBS = ("tau", "tau_spread", "slope", "dip", "bend")
 
 
@@ -64,7 +64,7 @@ class LearnedOffsetsStudy(LanguageStudy):
     cells = deferred("benchmarks.language.learned_offsets_cells:cells")
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Return what groups of layers learned, and each layer."""
+        """Return tables of the offsets that groups of layers learned, and of each layer."""
         groups = measured(results, layer=None)
         layers = [x for x in measured(results) if x.case.get("layer") is not None]
         keys = ("variant", "layer")
@@ -75,7 +75,7 @@ class LearnedOffsetsStudy(LanguageStudy):
         return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say how groups of layers stand to the start and to the middle, and how far they could."""
+        """Compare groups of layers with the start, with the middle, and with their bounds."""
         found, said = measured(results, layer=None), []
         for label in dict.fromkeys(str(x.case.get("of")) for x in found):
             mine = [x for x in found if x.case.get("of") == label]

@@ -97,7 +97,7 @@ def groups(n_layer: int) -> dict[str, range]:
 
 
 def summary(tau: Array | None = None, bias: Array | None = None) -> dict[str, Metric]:
-    """Return what is compared between groups of layers."""
+    """Return the statistics that are compared between groups of layers."""
     found = {}
     if tau is not None:
         found["tau"] = tau.mean()
@@ -120,7 +120,7 @@ def _slopes(bias: Array) -> Array:
 
 
 def _numbers(layer: Attention, context: int) -> dict[str, Array]:
-    """Return what a layer has learned; of biases those of distances that a window has."""
+    """Return a layer's learned numbers; biases at distances that a window has."""
     found = {}
     for name in ("tau", "bias"):
         if name in layer.learned:

@@ -18,7 +18,7 @@ COLUMNS = 4
 
 
 def figures(results: Sequence[Result], out: Path) -> list[Picture]:
-    """Draw what each model's layers learned."""
+    """Draw the offsets that each model's layers learned."""
     pictures = []
     layers = [x for x in results if x.case.get("layer") is not None]
     for label in dict.fromkeys(x.case.variant for x in layers):
@@ -61,7 +61,7 @@ def _offsets(results: Sequence[Result], label: str, path: Path) -> Picture:
 
 
 def _biases(results: Sequence[Result], label: str, path: Path) -> Picture:
-    """Draw what each head adds to a score by distance, about its mean, and the mean of heads."""
+    """Draw the bias of each head by distance, about its mean, and the mean of heads."""
     layers = _of_layer(results, "bias")
     columns = min(COLUMNS, len(layers))
     rows = -(-len(layers) // columns)

@@ -41,10 +41,10 @@ class EvaluatedModel:
     """A language model with its training cell or its checkpoint.
 
     Attributes:
-        label: Its name in tables.
-        seed: Which of the models of this name it is; None if that is not known.
-        attention: Its variant or mixer.
-        tokenizer: As for :func:`worldmodel.text.tokenizers.load_tokenizer`.
+        label: Name in tables.
+        seed: Number among the models of this name; None if that is not known.
+        attention: Variant or mixer.
+        tokenizer: Tokeniser, see :func:`worldmodel.text.tokenizers.load_tokenizer`.
         context: Tokens of a training window.
         n_positions: Most tokens it can read; None without learned positions.
         stretches: Whether dynamic NTK changes it.
@@ -80,10 +80,10 @@ class EvaluatedModel:
         """Return the cell of an evaluation of this model.
 
         Args:
-            study: Whose evaluation it is.
-            function: What evaluates; its parameter ``model`` is a checkpoint, or the folder of
-                the cell that trained it.
-            setting: What tells rows apart, beside model and seed.
+            study: Name of the study that evaluates.
+            function: Function that evaluates; its parameter ``model`` is a checkpoint, or the
+                folder of the cell that trained it.
+            setting: Entries that tell rows apart, beside model and seed.
             arguments: Further arguments of the function.
             inputs: Files that it reads.
         """
@@ -199,10 +199,10 @@ def train(
     """Train a language model; keep its checkpoint and curves.
 
     Args:
-        job: What is trained and how.
+        job: Job of the training.
         corpus_sha256: The checksum of its text when the run began.
-        folder: Where the checkpoint and the curves go.
-        scratch: Where a killed training left off.
+        folder: Folder for the checkpoint and the curves.
+        scratch: Folder in which a killed training left off.
         progress: Told how far training is.
         tokenizer_sha256: The checksum of a tokeniser that is a file; part of the address alone.
     """

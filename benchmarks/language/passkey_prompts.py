@@ -27,7 +27,7 @@ MAX_NEW_TOKENS = 10
 
 
 class Tokenizer(Protocol):
-    """What is needed of a tokeniser, see :mod:`worldmodel.text.tokenizers`."""
+    """The methods a tokeniser needs here, see :mod:`worldmodel.text.tokenizers`."""
 
     def encode(self, text: str) -> Sequence[int] | npt.NDArray[Any]: ...  # noqa: D102
 
@@ -70,9 +70,9 @@ def prompts(
     characters. Trial i has the same key and depth at every length, for every tokeniser.
 
     Args:
-        tokenizer: What the model reads with; tokens that it puts in front count too.
+        tokenizer: Tokeniser of the model; tokens that it puts in front count too.
         n_tokens: Length of every prompt.
-        n_trials: How many, at least 1.
+        n_trials: Number of prompts, at least 1.
         seed: 0 <= seed < 2^64.
     """
     if n_trials < 1:

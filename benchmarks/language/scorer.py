@@ -114,7 +114,7 @@ class TextScorer:
         last allowed token. Prompts of equal length are decoded together.
 
         Args:
-            prompts: What to continue; a prompt and its continuation may exceed ``max_length``.
+            prompts: Prompts to continue; a prompt and its continuation may exceed ``max_length``.
             use_cache: Keep what attention needs of earlier tokens instead of computing them anew
                 at every token. The texts are the same up to rounding; the specification is
                 without.

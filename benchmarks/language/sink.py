@@ -36,7 +36,7 @@ TEXTS = ("natural", "repeated", "story")
 """Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
 KINDS = ("q", "k", "v", "hidden")
 FIRST = tuple(f"{statistic}_{kind}" for statistic in ("norm", "var") for kind in KINDS)
-"""What is measured by position, and shown at the first one by the mean of the others."""
+"""Metrics by position, shown at the first position divided by the mean of the others."""
 NORMS = {"norm_v": "values", "norm_hidden": "hidden states"}
 """Statistics that are drawn, in words."""
 FIRST_TITLE = "The first position by the mean of the others"

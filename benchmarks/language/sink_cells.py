@@ -128,7 +128,7 @@ def _windows(
     n_windows: int,
     text: Mapping[str, Any] | None,
 ) -> tuple[Tensor, dict[str, Any] | None]:
-    """Return the windows to measure, int64 [N, L + 1], and what says another text than its own."""
+    """Return the windows, int64 [N, L + 1], and the record of a text that is not the model's."""
     if window_text == "story":
         return torch.from_numpy(language_model.tokenizer.encode(STORY).astype(np.int64))[None], None
     n_tokens, scored = checkpoint.context * n_windows, None

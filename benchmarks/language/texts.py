@@ -21,12 +21,12 @@ from worldmodel.text.documents import Unreachable
 from worldmodel.text.tokenizers import Tokenizer, Tokens, load_tokenizer
 
 PLACES = ("path", "corpus", "column")
-"""Arguments of a data module that say where its text is."""
+"""Arguments of a data module that name the place of its text."""
 
 
 @contextlib.contextmanager
 def skipping() -> Iterator[None]:
-    """Skip a cell whose text no network reaches."""
+    """Skip a cell whose text cannot be downloaded."""
     try:
         yield
     except Unreachable as error:

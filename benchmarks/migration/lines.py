@@ -32,7 +32,7 @@ KINDS = {
 }
 STUDIES = {"law rates": "law_rates"}
 FIELDS = {"attentions": "attention", "engines": "engine", "task_version": "version"}
-"""Settings that are called otherwise now; those of one study come on top."""
+"""Settings that have another name now; those of one study come on top."""
 FIELDS_OF = {
     "law_rates": {"laws": "law"},
     "leaderboard": {"arguments": "engine_args"},

@@ -130,4 +130,4 @@ CONVERSIONS: Mapping[str, tuple[Study, Any, Any]] = {
     "searches": (search_speed.STUDY, searches, _search_settings),
     "speed/skippable": (skippable.STUDY, tiles, _tile_settings),
 }
-"""For the name in old lines: the study, what converts its lines, and what tells its settings."""
+"""Study, conversion of lines and reader of settings, by the name in old lines."""

@@ -57,7 +57,7 @@ def next_point(data: Plain, world: World, training: Plain, pretrained: Path) -> 
 
 
 def next_point_references(data: Plain, world: World) -> Sequence[Outcome]:
-    """Measure what predicts the next point without a model, one result each."""
+    """Measure predictions of the next point without a model, one result each."""
     found = rollout.next_point_references(*_held_out(data, world))
     return [Outcome(metrics, variant=name) for name, metrics in found.items()]
 
@@ -89,14 +89,14 @@ def transfer(
 
 
 def control(data: Plain, world: World, control: str, arguments: Plain, folder: Path) -> Outcome:
-    """Measure what predicts forces without a trained model, one of :data:`controls.CONTROLS`."""
+    """Measure a force prediction without a trained model, one of :data:`controls.CONTROLS`."""
     orbits = checked_orbits(data, world)
     columns = controls.CONTROLS[control](**arguments)(orbits)
     return _forces(columns, orbits, folder, arguments.get("seed"))
 
 
 def causal_ceiling(data: Plain, world: World, shifts: Shifts, folder: Path) -> Outcome:
-    """Fit orbits to what a model has seen, in the training box and outside it."""
+    """Fit orbits to the rows that a model has seen, in the training box and outside it."""
     errors = {
         name: exam.ceiling_errors(orbits)
         for name, orbits in asked_sequences(data, world, shifts).items()
@@ -119,13 +119,13 @@ def examine(
 
     Args:
         data: The test sequences of the box.
-        world: Their world.
+        world: World of the test sequences.
         shifts: The shifts, by name, as plain data.
         ceiling: The folder of :func:`causal_ceiling`.
         head: The folder of the head's training; None for a control.
         control: A name of :data:`controls.CONTROLS`.
-        arguments: Its arguments.
-        training: How the head was trained, if not as usual: on what device it answers.
+        arguments: Arguments of the control.
+        training: Options of the head's training, for the device that it answers on.
     """
     asked, device = asked_sequences(data, world, shifts), "cpu"
     if head is None:

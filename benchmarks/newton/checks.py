@@ -14,9 +14,9 @@ from symreg import engines
 from worldmodel.controls.baselines import BASELINES
 
 FORCE_SEED_OFFSET = 1000
-"""Fine-tuning starts from another random state than pre-training with the same seed."""
+"""Offset of the random state of fine-tuning from that of pre-training with the same seed."""
 LARGEST_SEED = 2**32 - 1 - FORCE_SEED_OFFSET
-"""PyTorch, NumPy and Lightning take seeds below 2^32."""
+"""Largest seed: PyTorch, NumPy and Lightning take seeds below 2^32."""
 
 LEAST = {
     **dict.fromkeys(("n_layer", "n_head", "batch_size", "n_test", "n_pretrain"), 1),
@@ -24,11 +24,11 @@ LEAST = {
     **dict.fromkeys(("weight_decay", "num_workers"), 0),
     "head_dim": 2,
 }
-"""Least values of sizes; None passes."""
+"""Least values of sizes; None is allowed."""
 
 
 def check(settings: NewtonSettings) -> None:
-    """Refuse settings that ask for what cannot be."""
+    """Refuse settings that cannot be met."""
     check_not_empty(settings, "labels", "seeds", "attention", "engine", "baseline_seeds")
     check_at_least(settings, LEAST)
     for name in ("lr", "finetune_lr"):

@@ -1,4 +1,4 @@
-"""Which power of the distance a world model's own continuations of orbits obey; no label, no head.
+"""The power of distance that a world model's continuations obey: without labels or a head.
 
 The whole question, with the prompts of other worlds, is the probe ``implied_law`` and the study
 ``implied``. Here each backbone is asked in its own world alone, by inference.
@@ -41,7 +41,7 @@ def ask_random_weights(data: Plain, world: Plain, n: int, model: Plain, seed: in
 
 
 def ask_references(data: Plain, world: Plain, n: int) -> list[Outcome]:
-    """Ask the truth in bins, and what continues orbits without a model or a law."""
+    """Measure the truth in bins, and continuations without a model or a law."""
     prompts = _prompts(data, world, n)
     test = prompts.test
     found = itertools.chain(

@@ -1,4 +1,4 @@
-"""Names of controls, by which a report knows what each is given; they need no torch."""
+"""Names of controls, which tell a report the inputs of each; they need no torch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from orbits import laws
 TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
 CAUSAL_CEILING = "ceiling, causal"
 KNOWING = (TRUE_FORCE, CEILING, CAUSAL_CEILING, POWER_LAW)
-"""Those that know the law or are told its form."""
+"""Controls that know the law or are told its form."""
 TRUE_STATE = "on the true state"
 """End of the names of look-up tables that are told r and both masses."""
 NEAREST = f"2-NN {TRUE_STATE}"
 """The baseline that is also fitted to labels of other worlds."""
 DRAWN = (NEAREST, f"k-NN {TRUE_STATE}")
-"""The look-up table beside which models are drawn, and what results before 2026-11 call it."""
+"""The look-up table drawn beside models, and its name in results before 2026-11."""
 _WORLD, _OBSERVER, _PAST = "'s world", " observer", ", averaged over the past"
 
 
@@ -53,4 +53,4 @@ OLD_CONTROL_NAMES = MappingProxyType(
         **{f"observer, past, by {law}": observer_name(law, past=True) for law in laws.names()},
     }
 )
-"""Names of results of schema 1, and those that took their place."""
+"""Present names for the names in results of schema 1."""

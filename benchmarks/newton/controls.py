@@ -1,4 +1,4 @@
-"""Controls: what predicts the force without a trained model, beside which models stand.
+"""Controls: force predictions without a trained model, which stand beside models.
 
 A control is made once, from labelled sequences where it needs any, and then predicts the forces of
 any test sequences: of the training box, and of the exam outside it.
@@ -29,7 +29,7 @@ from worldmodel.models.predictions import central_columns
 Columns = dict[str, Tensor]
 """The columns of a prediction file."""
 Predictor = Callable[[OrbitData], Columns]
-"""Predicts the forces of test sequences."""
+"""Function that predicts the forces of test sequences."""
 Batch = dict[str, Tensor]
 Plain = dict[str, Any]
 
@@ -51,7 +51,7 @@ def ceiling() -> Predictor:
 
 
 def causal_ceiling() -> Predictor:
-    """Return the observer who knows the physics, and has seen what a model has seen."""
+    """Return the observer who knows the physics, and sees the rows that a model sees."""
 
     def best_fit(batch: Batch, data: OrbitData) -> Tensor:
         indices = batch["sequence_id"].numpy()
@@ -112,7 +112,7 @@ CONTROLS: Mapping[str, Callable[..., Predictor]] = {
     control.__name__: control
     for control in (true_force, ceiling, causal_ceiling, baseline, observer, power_law, untrained)
 }
-"""What a cell calls each of them, with the arguments that it holds as plain data."""
+"""Controls by name; a cell calls one with arguments that it holds as plain data."""
 
 
 def _central(magnitude: Callable[[Batch, OrbitData], Tensor]) -> Predictor:

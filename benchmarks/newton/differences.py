@@ -1,4 +1,4 @@
-"""Which rows differ: paired by seed, and corrected for the number of pairs that are looked at."""
+"""Differences between rows: paired by seed, corrected for the number of pairs."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ MEASURES: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "rms_log_error": ("ln rms error", _ln),
     "exam": ("ln exam", _ln),
 }
-"""Metrics of a force head: the heading of each, and what of it is compared."""
+"""Metrics of a force head: the heading, and the function of the value that is compared."""
 NEXT_POINT: Mapping[str, tuple[str, Callable[[float], float]]] = {
     "nll": ("nats per point", float),
     "planet_error": ("ln planet error", _ln),
     "star_error": ("ln star error", _ln),
 }
-"""The same of a world model."""
+"""Metrics of a world model, likewise."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What was trained alike but for the seed.
+    """Trainings that differ in the seed alone.
 
     Attributes:
         model: The attention or mixer.
-        arm: How it was trained.
+        arm: Arm: the kind of the training.
         labels: The label budget.
         failed: Number of trainings that failed; the others are no sample of all.
         values: Values of each metric by seed.
@@ -61,7 +61,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Differences:
-    """What is compared in one table.
+    """The comparisons of one table.
 
     Attributes:
         table: A row per pair and a column per metric.
@@ -79,8 +79,8 @@ class Claim:
     """A difference that is claimed.
 
     Attributes:
-        one: What is compared.
-        other: What is taken from it.
+        one: The trainings whose metric is compared.
+        other: The trainings whose metric is subtracted.
         metric: The heading of the metric.
         mean: The mean difference, and its interval in brackets.
     """
@@ -92,7 +92,7 @@ class Claim:
 
     @property
     def words(self) -> str:
-        """What a box of the matrix says of it."""
+        """Text of the claim in a box of the matrix."""
         same = self.one.model == self.other.model  # then two arms are compared
         labels = f"{self.one.labels} labels" if self.one.labels else ""
         trained = ", ".join(filter(None, ("" if same else self.one.arm, labels)))

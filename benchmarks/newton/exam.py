@@ -63,7 +63,7 @@ def errors(sequence_id: npt.NDArray[Any], predicted: Array, true: Array, n: int)
 
 
 def ceiling_errors(data: OrbitData) -> Errors:
-    """Return the errors of orbits fitted to what a model has seen of each test sequence."""
+    """Return the errors of orbits fitted to the rows that a model sees of each test sequence."""
     n = data.hparams["n_test"]
     batch = data.protocol.batch(data.hparams["seed"], "test", np.arange(n), "force")
     fitted = causal_ceiling(data.protocol, data.hparams["seed"], "test", np.arange(n)).force
@@ -78,7 +78,7 @@ def save(path: Path, each: Mapping[str, Errors], record: Mapping[str, Any]) -> N
 
 
 def load(path: Path) -> dict[str, Errors]:
-    """Read what :func:`save` wrote."""
+    """Read a file that :func:`save` wrote."""
     arrays, _ = artefact.load_arrays(path)
     return {name: Errors(*sums.T) for name, sums in arrays.items()}
 

@@ -1,4 +1,4 @@
-"""The figures of the exam: who errs how much, in the training box, outside it and in each shift."""
+"""The figures of the exam: errors in the training box, outside it and in each shift."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_DRAWN, DRAWN_CONTROLS = 12, 2
 """Lines of models in the figure, and of controls of each kind."""
 SCRATCH = "scratch"
 FARTHEST = 4.0
-"""How many times the errors of models a panel goes on for those of controls."""
+"""Factor beyond the models' errors up to which a panel shows those of controls."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Line:
     """A line of the figure.
 
     Attributes:
-        name: What it is called.
-        rows: What is drawn in it: arms of one model and label budget, or a control.
+        name: Name in the figure.
+        rows: Rows of the line: arms of one model and label budget, or a control.
         style: Look of its marks, as arguments of matplotlib.
     """
 
@@ -47,7 +47,7 @@ class Line:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is of a control."""
+        """Whether the line is that of a control."""
         return self.rows[0].is_control
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of the exam: sentences first, then tables and a figure."""
+"""The exam's part of a report: sentences first, then tables and a figure."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _over(value: Interval | None, ceiling: Interval | None) -> Value:
 
 
 def exponents(rows: Sequence[ExamRow]) -> Table:
-    """Return the exponent of what was shifted, inside each shift, beside the law's."""
+    """Return the exponent of the shifted variable, inside each shift, beside the law's."""
     names = [x for x in shifts(rows) if any(x in row.exponents for row in rows)]
     law = {name: row.law_exponents[name] for row in rows for name in row.law_exponents}
     note = "exponent of the shifted variable inside the shift, and the law's on the same points."
@@ -155,7 +155,7 @@ def sentences(rows: Sequence[ExamRow]) -> list[str]:
 
 
 def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
-    """Return how many of each group passed, where shifts test an exponent."""
+    """Return the number of each group that passed, where shifts test an exponent."""
     if not any(row.law_exponents for of in groups.values() for row in of):
         return []
     counts = [f"{sum(x.passed for x in of)} of {len(of)} {who}" for who, of in groups.items() if of]
@@ -166,7 +166,7 @@ def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
 
 
 def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
-    """Return law-free controls: look-up tables of the true state, and what sees what models see."""
+    """Return law-free controls: look-up tables of the true state, and others on models' inputs."""
     controls = [row for row in rows if row.arm == "control" and row.score]
     fitted = [row for row in controls if row.labels not in NO_LABELS]
     told = [row for row in fitted if is_table(row.variant)]

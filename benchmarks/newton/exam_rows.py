@@ -1,4 +1,4 @@
-"""The rows of the exam: what each model and control scored outside the training box, best first."""
+"""The rows of the exam: scores of models and controls outside the training box, best first."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from orbits.runs.statistics import Interval
 from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds
 
 BOX = "box"
-"""The training box, which stands beside the shifts and is none."""
+"""The training box, which stands beside the shifts and is not one of them."""
 MEDIAN, MEDIAN_EXAM = "median_log_error", "median_exam"
 """Metrics of a median absolute error of ln F, and of its geometric mean over the shifts."""
 KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
 PASS = 2.0
-"""Most times the ceiling's error with which an exam is passed, if every exponent is kept too."""
+"""Largest error, in units of the ceiling's, of a passed exam; every exponent must be kept too."""
 NO_LABELS = ("-", "None")
-"""Label budgets of what has no labels."""
+"""Label budgets of rows without labels."""
 SUBMITTED = "submission"
 """The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
-"""What all errors are measured in: errors of the row ``ceiling, causal``."""
+"""Unit of all errors: the errors of the row ``ceiling, causal``."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ExamRow:
 
     Attributes:
         variant: The attention, mixer or control.
-        arm: How it was trained.
+        arm: Arm: the kind of the training.
         labels: The label budget.
         seeds: Number of trainings, or of fits of a baseline to label sets of their own; 0 where
             there is one of none.
@@ -49,7 +49,7 @@ class ExamRow:
             Errors of two trainings do not cancel in it.
         medians: Median absolute error of ln F in the box and in each shift, not over the
             ceiling's; interval as that of ``score``.
-        median_score: Their geometric mean over the shifts, likewise.
+        median_score: Geometric mean of the medians over the shifts, likewise.
     """
 
     variant: str
@@ -68,12 +68,12 @@ class ExamRow:
 
     @property
     def is_control(self) -> bool:
-        """Whether it is a control and not a contestant."""
+        """Whether the row is that of a control and not of a contestant."""
         return self.arm in CONTROLS
 
     @property
     def passed(self) -> bool:
-        """Whether it errs at most :data:`PASS` times as much as the ceiling and keeps the law.
+        """Whether the error is at most :data:`PASS` times the ceiling's and the law is kept.
 
         It takes both: a spline of the true state errs little where only the time step is another,
         and a regression of logarithms keeps exponents while its errors are large.
@@ -84,7 +84,7 @@ class ExamRow:
 
     @property
     def name(self) -> str:
-        """Its name in words."""
+        """Name in words."""
         labels = "" if self.labels in NO_LABELS else f"{self.labels} labels"
         arm = "" if self.arm == "control" else self.arm
         return ", ".join(part for part in (self.variant, arm, labels) if part)
@@ -97,7 +97,7 @@ class ExamRow:
 
 
 def row_key(result: Result) -> tuple[str, str, str]:
-    """Return what results of one row share: variant, arm and label budget."""
+    """Return the key that results of one row share: variant, arm and label budget."""
     return result.case.variant, result.case.arm, str(result.case.get("labels"))
 
 
@@ -150,7 +150,7 @@ def _row(variant: str, arm: str, labels: str, members: Sequence[Result]) -> Exam
 
 
 def _kept(result: Result) -> int:
-    """Return in how many shifts the exponent of what was shifted is the law's."""
+    """Return the number of shifts in which the shifted variable's exponent is the law's."""
     gaps = [
         abs(metric.value - law.value)
         for name, metric in result.metrics.items()

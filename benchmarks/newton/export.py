@@ -21,7 +21,7 @@ from orbits.runs.result import Result
 from worldmodel.models.export import CONFIG, export, files
 
 STUDIES = ("newton", "implied")
-"""Studies of whose runs models are exported: both train the flagship's world models."""
+"""Studies whose models are exported: both train the flagship's world models."""
 ARMS = ("pretraining", "pretrained")
 
 
@@ -36,7 +36,7 @@ def export_models(
 
     Args:
         run: The folder of a finished run of the flagship or of ``implied``, with its cells.
-        out: Where the models go; made if needed.
+        out: Folder for the models; made if needed.
         attention: Names of attention variants, each with all its exponents; none for all.
         seeds: Seeds of models; none for all.
         limit_mb: Most megabytes, of 10^6 bytes, of all models below ``out``.
@@ -143,7 +143,7 @@ def _about(result: Result) -> str:
 
 
 def _provenance(result: Result, checkpoint: Path) -> dict[str, Any]:
-    """Return of which case, cell, checkpoint and commit a model is."""
+    """Return the case, cell, checkpoint and commit of a model."""
     git = result.manifest.get("git") or {}
     origins = artefact.load_record(checkpoint.parent / RECORD).get("origins", {})
     return {

@@ -111,7 +111,7 @@ def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | Non
 
 
 def magnitudes(forces: Sequence[Result], path: Path) -> Path | None:
-    """Draw how far predicted magnitudes are off by distance and masses, one line per model."""
+    """Draw the error of predicted magnitudes by distance and masses, one line per model."""
     known = [result for result in forces if result.details.get("residuals")]
     controls = [[result] for result in _controls(known, *DRAWN, CEILING)]
     groups = [*_showcase(known), *controls]

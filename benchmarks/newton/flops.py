@@ -1,4 +1,4 @@
-"""What a run computes, said before it starts: parameters, sequences, rows and FLOPs of training.
+"""Cost of a run, known before it starts: parameters, sequences, rows and FLOPs of training.
 
 For each row of a sequence, forward and backward take 6 FLOPs per weight of a matrix (2 forward, 4
 backward; Kaplan et al. 2020, arXiv:2001.08361, section 2.1), and 12 per layer and channel for
@@ -36,7 +36,7 @@ MODEL = ("learner", "model", "lr", "steps", "direction_weight")
 
 @dataclass(frozen=True)
 class Cost:
-    """What training takes; costs add up.
+    """The cost of training; costs add up.
 
     Attributes:
         models: Models trained.
@@ -55,7 +55,7 @@ class Cost:
 
 
 def of_cell(cell: Cell) -> Cost:
-    """Return what the training of one cell takes; nothing, if it trains nothing."""
+    """Return the cost of training one cell; no cost, if it trains nothing."""
     job = cell.arguments.get("job")
     if job is None:
         return Cost()

@@ -29,7 +29,7 @@ DIRECTION_WEIGHT = 0.3
 """Weight of the force's direction beside its standardised magnitude."""
 UNTRAINED = "untrained + ridge"
 LEAKED = "leaked labels"
-"""Part of the name of a model that learnt from labels of the test sequences, and of its table's."""
+"""Part of the name of a model that learnt labels of the test sequences, and of its table."""
 
 
 class Grid:
@@ -59,7 +59,7 @@ class Grid:
         return [*trained, *asked, *forces, *examined, *self.searches(forces)]
 
     def next_points(self) -> Iterable[Cell]:
-        """Yield how well each world model of this world predicts, and what needs no model."""
+        """Yield the next-point errors of each world model of this world, and of references."""
         arguments = {"data": self._data("pretrain", None, None), "world": self._world()}
         training = self._training(one_device=True)
         for (law, variant, seed), cell in self.world_models.items():
@@ -71,7 +71,7 @@ class Grid:
         yield Cell(cells.next_point_references, case, arguments)
 
     def continuations(self) -> Iterable[Cell]:
-        """Yield by which law each world model of this world continues orbits, and controls."""
+        """Yield the laws by which each world model of this world continues orbits, and controls."""
         settings, here = self.settings, world(self.settings)
         if not settings.continued or refusal(here) is not None:
             return
@@ -375,7 +375,7 @@ class Grid:
         }
 
     def _training(self, *, one_device: bool) -> dict[str, Any]:
-        """Return how a cell is trained, if not as usual."""
+        """Return the options of a cell's training, if not as usual."""
         how = self.settings.training
         if one_device:
             how = dataclasses.replace(how, devices=1, strategy="auto")

@@ -82,7 +82,7 @@ def in_the_box(rows: Sequence[Row], results: Iterable[Result]) -> Table:
 
 
 def _trained(row: ExamRow) -> str:
-    """Return how, and how often, a row was trained; a baseline is fitted to sets of labels."""
+    """Return the kind and number of a row's trainings; a baseline is fitted to sets of labels."""
     if row.arm == SUBMITTED:
         return "elsewhere, submitted"
     if row.arm != "control":

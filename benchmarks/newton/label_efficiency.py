@@ -1,4 +1,4 @@
-"""The label-efficiency curve: what pre-training is worth at each number of labels."""
+"""The label-efficiency curve: the gain by pre-training at each number of labels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ARMS = {"pretrained": COLOURS[0], "scratch": COLOURS[5]}
 """Trained arms and the colours of their bands."""
 LINES = {"pretrained": "-", "scratch": "--"}
 ALONE = "lssar p=15"
-"""The model that has lines of its own beside the bands."""
+"""The model that has its own lines beside the bands."""
 FEW = 3
-"""Models up to which each has lines of its own and there are no bands."""
+"""Most models that each have their own lines; with more there are bands."""
 BANDS = (
     "Lines join means over trainings; dots are seeds, each with its own labelled sequences. Of "
     "more than three models bands reach from the best to the worst mean, and thin lines are the "

@@ -72,7 +72,7 @@ class NewtonStudy(Study):
         check_devices(settings.training)
 
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
-        """Refuse what cannot be, before torch is imported."""
+        """Refuse impossible settings before torch is imported."""
         check_settings(settings)
         refuse_unused(changes, settings.attention)
 
@@ -83,7 +83,7 @@ class NewtonStudy(Study):
         return Grid(settings).cells()
 
     def plan(self, cells: Sequence[Cell], settings: NewtonSettings) -> str:
-        """Return what the training of all cells costs."""
+        """Return the cost of training all cells."""
         from benchmarks.newton.flops import table
 
         return table(cells, settings.tflops)

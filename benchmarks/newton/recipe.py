@@ -59,6 +59,6 @@ class RecipeStudy(Study):
         refuse_unused(changes, settings.attention, self.re_weighting)
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
-        """Return the cells and what the training of models costs."""
+        """Return the cells and the cost of training models."""
         trained = [cell for cell in cells if cell.case.arm not in self.untrained]
         return f"{super().plan(cells, settings)}\n\n{costs(trained)}"

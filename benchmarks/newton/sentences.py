@@ -1,4 +1,4 @@
-"""Sentences of the report: what predictions and formulas say, and of which trainings they are."""
+"""Sentences of the report about predictions and formulas, and about the trainings behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from symreg.leaderboard.words import name
 TRANSFERRED = ("pretrained on ", "trained on ")
 """Beginnings of the arms of models from other worlds."""
 NEAR = 0.05
-"""Distance from the law's exponents up to which a verdict calls a row near them."""
+"""Largest distance from the law's exponents that a verdict calls near."""
 HEAD = "head, "
 """Beginning of the arms of force heads that are trained in other worlds."""
 BACKBONE = "pretrained/last.ckpt"
@@ -32,7 +32,7 @@ BACKBONE = "pretrained/last.ckpt"
 
 
 def answers(table: Sequence[Row], law: str) -> list[str]:
-    """Say for each trained row at its largest budget what its predictions and formulas are."""
+    """Describe the predictions and formulas of each trained row at its largest budget."""
     truth = laws.get(law)
     sentences = []
     transferred = [row for row in table if row.arm.startswith(TRANSFERRED)]
@@ -55,7 +55,7 @@ def answers(table: Sequence[Row], law: str) -> list[str]:
 
 
 def hidden_masses(law: str) -> list[str]:
-    """Say of a law under which motion does not show the masses what can be known of them."""
+    """Say what can be known of the masses under a law whose motion does not show them."""
     if laws.get(law).shows_masses:
         return []
     return [
@@ -106,14 +106,14 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
 
 
 def _beside(one: Interval, other: Interval) -> str:
-    """Say how the intervals of two rows lie that share no trainings: apart, or not."""
+    """Say whether the intervals of two rows that share no trainings lie apart."""
     if one.high < other.low:
         return "which is more"
     return "which is less" if other.high < one.low else "no difference is shown"
 
 
 def leaks(config: Mapping[str, Any]) -> list[str]:
-    """Say of a run with leaked labels that it is one."""
+    """Warn of leaked labels in a run that has them."""
     if not (leak := config.get("label_leak")):
         return []
     return [
@@ -135,7 +135,7 @@ def heads_elsewhere(results: Iterable[Result]) -> list[str]:
 
 
 def mixed_backbones(results: Iterable[Result]) -> list[str]:
-    """Say which results are of several trainings of one world model, as those of other runs may be.
+    """Name world models of which the results hold several trainings, as reused results may.
 
     A world model is determined by its configuration and seed up to rounding, which changes with
     the code, the libraries and the machine.
@@ -163,7 +163,7 @@ def _shown(value: Sequence[float]) -> str:
 
 
 def _elsewhere(row: Row) -> str:
-    """Say which laws were found that do not rule here."""
+    """Name the laws that were found and are not the law of the world."""
     wrong: Counter[str] = sum((Counter(entry.laws) for entry in row.laws), Counter())
     for right in (row.law, NO_LAW, NOT_COMPARED):
         del wrong[right]

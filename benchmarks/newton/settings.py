@@ -13,10 +13,10 @@ class NewtonSettings:
     """World, rows and sizes of one run.
 
     Attributes:
-        protocol: What is observed.
+        protocol: Name of the data protocol.
         law: Force law of the world.
-        elsewhere: Other laws. A backbone pre-trained in each of their worlds is fine-tuned in this
-            one, and one with its force head from there is tested here without a label.
+        elsewhere: Other laws. Backbones pre-trained in their worlds are fine-tuned in this one, and
+            their own force heads are tested here without a label.
         attention: Attention variants, linear mixers or ablations.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         sharpen_after: For each re-weighted variant, a further row whose pre-training starts
@@ -24,8 +24,8 @@ class NewtonSettings:
         labels: Label budgets: numbers of labelled sequences, or ``unlimited``.
         baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES` or
             ``all``, fitted to each label budget.
-        baseline_seeds: Baselines are fitted to the labels that models of these seeds get, once
-            each, so that their rows have an interval as models' have; searched is the first.
+        baseline_seeds: Seeds of models to whose labels baselines are fitted, so that their rows
+            have an interval too; formulas are searched for the first alone.
         label_leak: Labels of every test sequence among those that rows learn from, 2 as
             published; these sequences are scored as always, and every row says so.
         images: Train force heads on random images of the labelled sequences
@@ -39,8 +39,8 @@ class NewtonSettings:
         shifts: Shifts of the exam outside the training box (:mod:`orbits.shifts`): names, or
             ``all`` that the protocol can make; none for no exam.
         shift_file: A YAML file of further shifts.
-        continued: Held-out orbits that each world model continues by itself, to say by which power
-            of the distance; 0 for none, and none of a protocol of several planets.
+        continued: Held-out orbits that each world model continues by itself, for the power of the
+            distance that it obeys; 0 for none. Protocols of several planets have none.
         n_layer: Blocks of the backbone.
         n_head: Heads per block.
         head_dim: Channels per head.
@@ -57,8 +57,8 @@ class NewtonSettings:
         protocol_args: Overrides of each protocol.
         device_batches: Make pre-training sequences on the device, in this precision, where the
             protocol allows it.
-        num_workers: Processes that make each device's other batches; 0 for the one that trains.
-        training: How and on what models are trained.
+        num_workers: Processes that make the other batches of each device; 0 for the training's own.
+        training: Device, precision and other options of training.
         tflops: Throughput for an estimate of the time by ``--dry-run``, in 10^12 FLOPs a second.
     """
 

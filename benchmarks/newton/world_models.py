@@ -77,7 +77,7 @@ def world_models(results: Iterable[Result]) -> Table:
 
 
 def continues(results: Iterable[Result]) -> list[str]:
-    """Say by which law each world model continues orbits, and what does so without a model."""
+    """Say by which law each world model continues orbits, and each control without a model."""
     asked = (result for result in results if result.ok and result.case.kind == CONTINUED)
     found = grouped(asked, lambda result: (result.case.variant, result.case.seed is None))
     bins = found.pop((IN_BINS, True), [])

@@ -1,4 +1,4 @@
-"""The worlds of a run: its protocol at its size, under the law that rules here or another one."""
+"""The worlds of a run: its protocol at its size, under the law of the run or another one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from orbits.shifts import Shift
 UNLIMITED = "unlimited"
 """The label budget without a bound."""
 TRIED = 300
-"""Test systems that a world or a shift is tried on before any work."""
+"""Test systems of the trial of a world or a shift, before any work."""
 ALIASED = 0.05
-"""Share of these above which too few of a shift's orbits are sampled often enough to be seen."""
+"""Largest share of these systems that may be sampled too rarely."""
 
 
 def as_number(budget: int | str | None) -> float:

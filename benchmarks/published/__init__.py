@@ -1,1 +1,1 @@
-"""The papers' tables as data, and what our runs say about their numbers."""
+"""The papers' tables as data, and verdicts on their numbers by our runs."""

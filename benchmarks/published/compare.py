@@ -40,15 +40,15 @@ Ours = Mapping[str, Mapping[int | None, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said about one published number.
+    """The verdict on one published number.
 
     Attributes:
         row: Our label of the row.
         metric: The metric.
         outcome: One of :data:`OUTCOMES`.
-        reason: Why, in one line.
-        interval: Our mean and its two ends, of what was compared: the difference to the baseline
-            or, at the paper's scale, the value; None if not run.
+        reason: The reason, in one line.
+        interval: Our mean and the ends of its interval: of the difference to the baseline or, at
+            the paper's scale, of the value; None if not run.
     """
 
     row: str
@@ -69,7 +69,7 @@ def verdicts(table: PublishedTable, ours: Ours, same_scale: bool = False) -> lis
 
 
 def counts(judged: Sequence[Verdict]) -> str:
-    """Return how many verdicts have each outcome, in words."""
+    """Return the number of verdicts with each outcome, in words."""
     found = Counter(verdict.outcome for verdict in judged)
     return ", ".join(f"{found[outcome]} {outcome}" for outcome in OUTCOMES if found[outcome])
 
@@ -132,7 +132,7 @@ def verdict(
 def _margin(
     table: PublishedTable, row: str, column: PublishedColumn, same_scale: bool
 ) -> float | None:
-    """Return how far ours may lie from the paper's; roundings of a value add to the margin."""
+    """Return the allowed distance of our value from the paper's; roundings add to the margin."""
     margin = table.margin(column)
     if margin is None:
         return None

@@ -1,4 +1,4 @@
-"""The papers' tables as data, so that a report prints their numbers beside ours.
+"""The papers' tables as data, for reports that print their numbers beside ours.
 
 One JSON file of this folder is one table, or one panel of a table that has several baselines.
 Numbers keep the digits of the page: ``3.2000`` is read as the decimal 3.2000, for its last digit
@@ -31,16 +31,16 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class PublishedColumn:
-    """A column of a table, or what follows from two of its columns.
+    """A column of a table, printed or derived from two others.
 
     Attributes:
-        name: What is measured, and where: ``loss@2x``, ``acc@piqa``.
-        direction: Which values are better: ``lower``, ``higher``, or ``none``.
+        name: Metric, with its length or task: ``loss@2x``, ``acc@piqa``.
+        direction: Better values: ``lower``, ``higher``, or ``none``.
         unit: The unit of its values.
         column: The heading as printed; empty if derived.
         of: The two columns it is derived from; empty if printed.
-        op: How: their ``difference`` (first minus second) or ``ratio`` (first by second).
-        margin: What a difference must exceed to be one; None: see :meth:`PublishedTable.margin`.
+        op: Operation: their ``difference`` (first minus second) or ``ratio`` (first by second).
+        margin: Least size of a difference that counts; None: see :meth:`PublishedTable.margin`.
     """
 
     name: str
@@ -82,7 +82,7 @@ class PublishedColumn:
         return first / second if second else None
 
     def resolution(self, columns: Mapping[str, Decimal]) -> Decimal:
-        """Return how far the paper's value may lie from what was rounded to it.
+        """Return the largest distance of the paper's value from the unrounded one.
 
         Half of the last printed digit; for a derived metric, what two such errors add up to.
         """
@@ -102,7 +102,7 @@ class PublishedRow:
         row: Our label of it.
         label: The label as printed.
         values: The printed numbers by metric; a cell without a number is left out.
-        printed_notes: What the paper says of the row beside its numbers.
+        printed_notes: Remarks of the paper on the row, beside its numbers.
     """
 
     row: str
@@ -138,14 +138,14 @@ class PublishedTable:
     Attributes:
         table: The name of the table and of its file.
         paper: The paper.
-        place: Where it stands there.
+        place: Place in the paper.
         study: The study it belongs to.
-        setting: What was trained, how, and on what.
+        setting: Setting of the training: model, recipe and data.
         baseline: The row that differences are taken against.
         metrics: The columns as printed, then the derived ones.
         rows: The rows as printed.
         notes: Known errors, and what the table leaves open.
-        equal: What the text says not to differ, whatever the digits.
+        equal: Equalities that the text states, whatever the digits.
     """
 
     table: str
@@ -190,7 +190,7 @@ class PublishedTable:
         return found is not None and abs(found[0]) < found[1]  # rounding can have made its sign
 
     def margin(self, metric: PublishedColumn) -> Decimal | None:
-        """Return what a difference must exceed to be one where the paper shows none.
+        """Return the least size of a difference that counts where the paper shows none.
 
         The column's own; else half of the smallest difference that the paper does show in it, and
         None if it shows none.
@@ -273,7 +273,7 @@ def _derived(
     op: str,
     margin: Decimal | None = None,
 ) -> PublishedColumn:
-    """Return a derived metric; what is better, and its unit, it has from its first column."""
+    """Return a derived metric, with the unit and the better direction of its first column."""
     if len(of) != 2:
         raise ValueError(f"{name} must be derived of two columns, got {list(of)}")
     first, _ = (_find("metric", each, columns, name) for each in of)

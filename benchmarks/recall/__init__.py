@@ -1,1 +1,1 @@
-"""Studies of synthetic problems whose answers are known: what a model can recall, copy or infer."""
+"""Studies of synthetic problems with known answers: recall, copying and inference."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from benchmarks.recall.measures import Integers
 
 Edges = tuple[tuple[int, int], ...]
-"""Of one state: (symbol, next state), in the order of the symbols."""
+"""Edges from one state: (symbol, next state), in the order of the symbols."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class AutomatonSampler:
 def allowed_symbols(
     tokens: Integers, automata: Sequence[Automaton], n_symbols: int
 ) -> npt.NDArray[np.bool_]:
-    """Return which tokens each row's automaton allows after each position, [N, L, V].
+    """Return the tokens that each row's automaton allows after each position, [N, L, V].
 
     After the separator, the token ``n_symbols``, it is back in state 0. Separator and padding,
     which are the last two of the vocabulary, are never allowed.

@@ -23,7 +23,7 @@ from orbits.runs.table import Table, by_seed
 from orbits.runs.verdict import Seeds, against, beside, shown
 
 BASELINE = "softmax"
-"""The variant that the others stand beside."""
+"""The variant that others are compared with."""
 
 
 def share(of: str) -> Quantity:
@@ -40,7 +40,7 @@ METRICS = {
 }
 """Metrics of every trained model."""
 STOPPED = {**METRICS, "steps": Quantity("lower", "steps", METRICS["steps"].about)}
-"""The same where training stops once the problem is solved: fewer steps are better."""
+"""Metrics where training stops once the problem is solved: fewer steps are better."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Headline:
 
     Attributes:
         file: Name of the figure.
-        metric: Its name.
-        caption: What the figure shows.
+        metric: Name of the metric.
+        caption: Caption of the figure.
         xlabel: Name of the values.
-        level: Where a line is drawn; None for none.
-        named: What the line stands for.
+        level: Value at which a line is drawn; None for none.
+        named: Meaning of the line.
     """
 
     file: str
@@ -98,7 +98,7 @@ class RecallStudy(PaperStudy):
         ]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say of each exercise which variants differ from softmax, and what needs no training."""
+        """Compare each exercise's variants with softmax, and with baselines without training."""
         exercises = {}
         for exercise in by_exercise(best(results)).values():
             headline = self.headline(exercise)
@@ -128,7 +128,7 @@ class RecallStudy(PaperStudy):
 
 
 def _verdict(rows: Mapping[str, Seeds], headline: Headline, quantity: Quantity) -> str:
-    """Say how variants stand to softmax, and softmax to what needs no training."""
+    """Compare variants with softmax, and softmax with baselines without training."""
     softmax = shown(rows[BASELINE], ".1f", "%", quantity.bounds)
     said = f"{headline.caption.rstrip('.')}: {BASELINE} {softmax}"
     if headline.level is not None:

@@ -1,4 +1,4 @@
-"""What both forms of pass keys share: the filler of the published prompt, and lengths."""
+"""The filler of the published prompt and the lengths, for both forms of pass keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MULTIPLES = (1, 1.5, 2, 3, 4, 8, 16)
 GARBAGE = (
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 )
-"""Of Mohtashami and Jaggi (2023)."""
+"""Filler text of Mohtashami and Jaggi (2023)."""
 
 
 def check_multiples(multiples: Sequence[float]) -> None:

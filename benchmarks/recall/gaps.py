@@ -1,4 +1,4 @@
-"""Gaps between what a row shows and what it asks for: small ones are likely, as in text."""
+"""Gaps between the tokens that a row shows and its queries: small ones are likely, as in text."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def right_by_row(answers: Integers, targets: Integers) -> Reals:
 
     Args:
         answers: Greedy answers, [N, L].
-        targets: What was asked, [N, L], ``IGNORE`` where nothing is.
+        targets: Right answers, [N, L], ``IGNORE`` where nothing is asked.
     """
     asked = _asked(answers, targets)
     right = ((answers == targets) & asked).sum(axis=1)

@@ -89,7 +89,7 @@ class MQAR(Problem):
     def shown(
         self, rng: np.random.Generator, keys: Integers, values: Integers
     ) -> tuple[Integers, Integers]:
-        """Return the tokens before the queries, and what each key is answered with."""
+        """Return the tokens before the queries, and the answer to each key."""
         return np.stack([keys, values], axis=1).reshape(-1), values
 
 

@@ -62,7 +62,7 @@ class Compositional(Problem):
 
     @property
     def third(self) -> int:
-        """Tokens of each kind; values have what remains."""
+        """Tokens of each kind; values have the rest."""
         return self.vocab_size // 3
 
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:

@@ -24,12 +24,12 @@ class Variants(Sweep):
     """Settings of models and of the variants of recall.
 
     Attributes:
-        kinds: Of repeated (pairs are shown ``n_passes`` times), forgetting (``n_updates`` keys get
-            another value) and compositional (two keys together have a value).
+        kinds: Problems: repeated (pairs are shown ``n_passes`` times), forgetting (``n_updates``
+            keys get another value) and compositional (two keys together have a value).
         vocab_size: Tokens.
         seq_len: Length of a row.
-        n_pairs: Pairs; of compositional triples, a square number.
-        n_passes: How often pairs are shown.
+        n_pairs: Pairs; for compositional a square number.
+        n_passes: Number of times that pairs are shown.
         n_updates: Keys that get another value.
         n_train: Number of different training examples; None for new ones at every step.
         head_dim: Channels per head; with one head, the width of the model.

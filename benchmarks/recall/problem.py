@@ -43,8 +43,8 @@ class Examples:
     """Rows of a problem.
 
     Attributes:
-        tokens: What the model reads, [N, L].
-        targets: What it must answer at each position, ``IGNORE`` where nothing is asked, [N, L].
+        tokens: Tokens that the model reads, [N, L].
+        targets: Right answer at each position, ``IGNORE`` where nothing is asked, [N, L].
             They are already shifted: the answer at position t belongs to the output at t.
     """
 
@@ -57,7 +57,7 @@ class Problem(ABC):
 
     Attributes:
         stream: The name of its random streams.
-        learner: What learns it, a key of :data:`benchmarks.learners.LEARNERS`.
+        learner: Learner, a key of :data:`benchmarks.learners.LEARNERS`.
         padded: Whether rows end in padding, which a batch has no more of than it needs.
         weighs: Whether :meth:`measure_distributions` measures anything.
     """
@@ -126,7 +126,7 @@ class Problem(ABC):
     def measure_distributions(
         self, shares: Reals, split: str, seed: int, at: str
     ) -> dict[str, Metric]:
-        """Return what the probabilities of all tokens show, beyond the likeliest one.
+        """Return metrics of the probabilities of all tokens, beyond the likeliest one.
 
         Args:
             shares: The probability of each token at each position, [N, L, V].

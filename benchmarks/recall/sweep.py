@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from benchmarks.variants import Variant
 
 AFTER = "first stage first"
-"""Marks a re-weighted model that trains without re-weighting until it can recall."""
+"""Mark of a re-weighted model that trains without re-weighting until it can recall."""
 variants = deferred("benchmarks.variants:variants")
 
 
@@ -79,7 +79,7 @@ class Sweep:
         weight_decays: Weight decays of the sweep.
         n_layer: Blocks.
         n_head: Heads per block.
-        mlp: What follows attention in a block: gelu, swiglu or none.
+        mlp: MLP behind attention in a block: gelu, swiglu or none.
         norm: layer or rms.
         positions: ``rope``, or ``learned`` absolute positions in its stead.
         init: ``ours``, or ``published`` for zoology's initial sizes and its tied head.
@@ -92,7 +92,7 @@ class Sweep:
         batch_size: Examples per step.
         n_val: Validation examples.
         n_test: Test examples.
-        training: How cells are trained.
+        training: Device, precision and other options of training.
     """
 
     attention: tuple[str, ...] = ("softmax", "lssa", "lssar")
@@ -151,7 +151,7 @@ class Sweep:
                             yield Trial(variant, warm, seed, lr, decay)
 
     def job(self, trial: Trial, exercise: Exercise) -> Job:
-        """Return how one model is trained on a problem."""
+        """Return the job of training one model on a problem."""
         learned, length = self.positions == "learned", exercise.problem.seq_len
         steps = self.steps
         if self.epochs is not None:

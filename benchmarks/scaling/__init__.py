@@ -1,1 +1,1 @@
-"""What more steps, width and data buy a world model: one study."""
+"""The study of the gains of a world model by more steps, width and data."""

@@ -1,4 +1,4 @@
-"""What a world model of the curve is measured by; what needs no training beside it."""
+"""Cells of the curve: measurements of a world model, and references that need no training."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(
 
 
 def controls(question: Plain, world: Plain) -> list[Outcome]:
-    """Measure an orbit fit and what continues orbits without a law."""
+    """Measure an orbit fit, and continuations without a law."""
     box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
     test, found = box.test, []
     true = test.batch["coordinates"]
@@ -77,7 +77,7 @@ def controls(question: Plain, world: Plain) -> list[Outcome]:
 
 
 def planned(flops: float, parameters: int) -> Outcome:
-    """Return what the training of a preset takes, to which a curve is extrapolated."""
+    """Return the cost of training a preset, to which a curve is extrapolated."""
     return Outcome({"flops": flops, "parameters": parameters})
 
 

@@ -1,4 +1,4 @@
-"""Curves of a run: what is measured at each point, and the power laws through it.
+"""Curves of a run: the measurements at each point, and power laws through them.
 
 A power law is fitted to the logarithms of each seed's points by least squares, and the seeds'
 exponents are the sample, since the points of one seed share its sequences. The coefficient of the
@@ -19,7 +19,7 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 CURVE, PLAN, EXAM = "curve", "plan", "exam"
 LEAST = 3
-"""Points of a curve through which a power law is fitted."""
+"""Fewest points of a curve through which a power law is fitted."""
 AXES = ("steps", "heads", "sequences")
 
 
@@ -29,11 +29,11 @@ class Point:
 
     Attributes:
         variant: The attention.
-        seed: Of the training.
-        steps: Of pre-training.
+        seed: Seed of the training.
+        steps: Steps of pre-training.
         heads: Per block.
         sequences: Different ones; 0 where every step has new ones.
-        metrics: What was measured, by name.
+        metrics: Metrics by name.
     """
 
     variant: str
@@ -93,7 +93,7 @@ def points(results: Iterable[Result]) -> list[Point]:
 
 
 def fits(found: Sequence[Point], x: str, y: str) -> dict[tuple[Any, ...], Fit]:
-    """Return the power laws of ``y`` in ``x``, by variant and by what else is held fixed."""
+    """Return the power laws of ``y`` in ``x``, by variant and by the variables held fixed."""
     curves: dict[tuple[Any, ...], dict[int, list[tuple[float, float]]]] = {}
     for point in found:
         value, at = point.metrics.get(y), getattr(point, x)
@@ -158,7 +158,7 @@ def plan(results: Iterable[Result]) -> Result | None:
 
 
 def controls(results: Iterable[Result]) -> dict[str, Result]:
-    """Return what was measured without a training, by name."""
+    """Return the measurements without a training, by name."""
     return {
         result.case.variant: result
         for result in results

@@ -52,7 +52,7 @@ def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
 
 
 def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cell]:
-    """Yield the world models of a point, what they are measured by, and their heads' exams."""
+    """Yield the world models of a point, their measurements, and their heads' exams."""
     asked = _asked(grid, settings)
     for (_, variant, seed), cell in grid.world_models.items():
         model = as_flagship(cell)
@@ -80,7 +80,7 @@ def _controls(grid: Grid, settings: Scaling) -> Cell:
 
 
 def _plan(settings: Scaling) -> Cell:
-    """Return what the world model of the preset that is extrapolated to takes."""
+    """Return the cell that counts the cost of the preset that is extrapolated to."""
     one = {"attention": settings.attention[:1], "exponents": (), "seeds": (0,)}
     grid = Grid(flagship(dataclasses.replace(settings, recipe=settings.predict), **one))
     ((_, variant, _), cell), *_ = grid.world_models.items()
@@ -95,7 +95,7 @@ def _plan(settings: Scaling) -> Cell:
 
 
 def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:
-    """Return what every measurement is about."""
+    """Return the question that every measurement answers, as plain data."""
     world = newton_worlds.world(grid.settings)
     question = {
         "protocol": grid.settings.protocol,

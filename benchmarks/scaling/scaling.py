@@ -21,7 +21,7 @@ from orbits.runs.settings import check_at_least, check_not_empty
 
 @dataclass(frozen=True)
 class Scaling:
-    """Points of a curve.
+    """Points of the curves.
 
     Attributes:
         recipe: The preset of ``newton`` whose world, depth, batch and learning rates are taken.
@@ -33,7 +33,7 @@ class Scaling:
         seeds: Seeds of the trainings.
         labels: Label budgets of force heads, which are examined; none for none.
         n_test: Held-out test sequences.
-        predict: A preset of ``newton`` whose world model's error is extrapolated to.
+        predict: Preset of ``newton`` for whose world model an error is extrapolated.
     """
 
     recipe: str = "small"

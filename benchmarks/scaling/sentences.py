@@ -1,4 +1,4 @@
-"""Sentences: how fast errors fall, whether the curve bends, and what it says of a larger preset."""
+"""Sentences: how fast errors fall, whether the curve bends, and the outlook for a larger preset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSED = "missed"
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return what steps and compute buy, and what a power law through them predicts."""
+    """Return the gains by steps and compute, and the prediction of a power law through them."""
     found = points(results)
     said: list[str] = []
     for variant, each in frontier(found, MISSED).items():

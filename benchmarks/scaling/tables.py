@@ -1,4 +1,4 @@
-"""Tables: the power laws, the points, and what needs no training."""
+"""Tables: the power laws, the points, and references without training."""
 
 from __future__ import annotations
 

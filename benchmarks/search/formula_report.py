@@ -110,7 +110,7 @@ def _each(results: Sequence[Result]) -> Table:
 
 
 def _found(members: Sequence[Result], metric: str = "found") -> int:
-    """Return how many of some searches found; one that failed did not."""
+    """Return the number of successes of some searches; a failed search has none."""
     return sum(result.value(metric) == 1 for result in members)
 
 

@@ -32,7 +32,7 @@ LEVELS = ("easy", "medium", "hard")
 POINTS, NEW = 1000, 2000
 TOLERANCE, STRICT, SHARE_AGREED, BEYOND = 1e-2, 1e-3, 0.95, 2.0
 FLAT = 0.01
-"""A truth that is one number within this says nothing about a search."""
+"""Largest relative spread of a truth that is one number and says nothing about a search."""
 OUTER = MappingProxyType({"acos": np.arccos, "asin": np.arcsin, "atan": np.arctan})
 """Inverse functions in front of a formula, whose values are then degrees."""
 

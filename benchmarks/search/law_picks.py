@@ -25,7 +25,7 @@ shape_of = deferred("symreg.formula.symbolic:shape")
 
 
 def picks(searches: Iterable[Result], rule: str) -> Counter[str]:
-    """Return how often each shape of formula is picked by ``rule`` from the fronts of searches."""
+    """Return how often ``rule`` picks each shape of formula from the fronts of searches."""
     shapes: Counter[str] = Counter()
     for search in searches:
         equations = tuple(Equation(**row) for row in search.details["front"])

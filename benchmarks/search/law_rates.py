@@ -84,7 +84,7 @@ class LawRates(Study):
         return dataclasses.replace(super().resolve(settings), engine=tuple(named))
 
     def config(self, settings: LawRatesSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results, numbers of points and rules included."""
+        """Return the data that determine the results, numbers of points and rules included."""
         rules = {name: engines.get(name).rule for name in settings.engine if name != "auto"}
         own = {"points": POINTS, "held_out": HELD_OUT, "rules": rules}
         return {**super().config(settings, preset), **own}
@@ -117,7 +117,7 @@ class LawRates(Study):
 
 
 def _verdict(results: Sequence[Result]) -> list[str]:
-    """Say how often a law is found at each noise, and how often where another one rules."""
+    """Say how often a law is found at each noise, and how often where the law is another."""
     found: dict[tuple[str, str], dict[str, list[bool]]] = {}
     wrong = []
     for result in results:
@@ -183,11 +183,11 @@ def recover(
     """Search points of a formula for it.
 
     Args:
-        formula: Its name.
+        formula: Name of the formula.
         noise: Standard deviation of the relative noise.
         engine: The engine's name.
         seed: Draws points and noise, and seeds the search.
-        definition: What the names stand for; a part of the cell's address alone.
+        definition: Definition of the formula; a part of the cell's address alone.
     """
     true = formulas.catalogue()[formula]
     searcher = engines.get(engine)
@@ -212,7 +212,7 @@ def search(
         control: A wrong law of :mod:`symreg.controls` that makes the answers instead.
         engine: The engine's name.
         seed: Draws points and noise, and seeds the search.
-        definition: What the names stand for; a part of the cell's address alone.
+        definition: Definition of the law; a part of the cell's address alone.
     """
     data = synthetic(law, noise, seed, control)
     return measure.search(data, law=law, engine=engine, seed=seed)

@@ -24,9 +24,9 @@ class LawRatesSettings:
             domain (``gravity``) or one (``gravity_easy_0``).
         noise: Standard deviations of the relative noise.
         engine: Symbolic-regression engines, or ``auto``.
-        first_seed: Where the seeds start.
+        first_seed: The first seed.
         seeds: Number of seeds.
-        wrong_seeds: Number of them that the wrong laws have too.
+        wrong_seeds: Number of these seeds, the first ones, in which wrong laws are searched too.
     """
 
     law: tuple[str, ...] = LAWS

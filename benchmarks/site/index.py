@@ -1,4 +1,4 @@
-"""What the index shows: the exam ranked in one table, then every study with its verdicts."""
+"""The index of the site: the exam ranked in one table, then every study with its verdicts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ UNSAID = "No verdict in a sentence; the tables are on the page."
 
 @dataclass(frozen=True)
 class Run:
-    """A results folder and what its report says.
+    """A results folder and the parts of its report.
 
     Attributes:
-        name: Its name on the site.
+        name: Name on the site.
         page: The file of its page.
         study: Its study.
         config: The settings of the run.
@@ -49,17 +49,17 @@ class Run:
 
     @property
     def date(self) -> str:
-        """When the last of its results was computed."""
+        """Date of its last result."""
         return max((str(x.manifest.get("utc", ""))[:10] for x in self.results), default="")
 
     @property
     def said(self) -> str:
-        """Its verdict, or that it has none."""
+        """The verdict, or that there is none."""
         return self.verdict or UNSAID
 
 
 def context(runs: Sequence[Run]) -> dict[str, Any]:
-    """Return what the template of the index is filled with."""
+    """Return the data that fill the template of the index."""
     main = _main(runs)
     here = [run for run in runs if main and run is not main and same_exam(run.config, main.config)]
     outside = [x for run in here for x in run.results if x.case.arm == SUBMITTED]
@@ -111,7 +111,7 @@ def _studies(runs: Sequence[Run]) -> list[tuple[Study, list[Run]]]:
 
 
 def _counts(runs: Sequence[Run], rows: Sequence[ExamRow]) -> str:
-    """Return how much there is, in words."""
+    """Return the size of the site in words."""
     parts = [f"{len(runs)} results folders", f"{sum(len(run.results) for run in runs):,} results"]
     parts += [f"{sum(run.failed for run in runs)} failed"]
     parts += [f"{sum(row.arm == SUBMITTED for row in rows)} submissions in the table"]

@@ -24,7 +24,6 @@ from benchmarks.site.index import EXAMINED, Run, context
 from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
 
-"""The results that the suite keeps, in a checkout that has them."""
 TEMPLATES = Path(__file__).parent / "templates"
 INDEX, GLOSSARY, COVERAGE, CLAIM = "index.html", "glossary.html", "coverage.html", "site.json"
 TAKEN = (folder.CLAIM, folder.LINES, f"{folder.LINES}.json")
@@ -87,7 +86,7 @@ def find(places: Sequence[Path]) -> dict[str, Path]:
 
 
 def _run(its: study.Study, name: str, source: Path, out: Path) -> Run:
-    """Write the page of a results folder from its lines and figures, and return what it says."""
+    """Write the page of a results folder from its lines and figures, and return its content."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / name
         (copy / folder.FIGURES).mkdir(parents=True)

@@ -26,7 +26,7 @@ ERRORS = "errors.npz"
 
 
 def ceiling(key: Path, folder: Path) -> list[Outcome]:
-    """Fit orbits to what a model has seen: the unit of the exam, and the row of the fit itself."""
+    """Fit orbits to the rows that a model sees: the exam's unit, and the row of the fit itself."""
     asked = sheet.read_key(key)
     columns = _columns(controls.causal_ceiling(), asked)
     errors = {

@@ -1,4 +1,4 @@
-"""The report of submissions: where they stand, what was checked, and what no file can show."""
+"""The report of submissions: their ranks, the checks passed, and limits of any check of files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
 
 
 def ranked(rows: Sequence[ExamRow]) -> list[ExamRow]:
-    """Return what sees what models see, best first, then what knows or is told more, likewise."""
+    """Return rows with the inputs of models, best first, then rows that know or are told more."""
 
     def knows_more(row: ExamRow) -> bool:
         name = row.variant
@@ -78,7 +78,7 @@ def ranked(rows: Sequence[ExamRow]) -> list[ExamRow]:
 
 
 def verdict(rows: Sequence[ExamRow]) -> list[str]:
-    """Say how the best submission stands to the best baseline that sees what models see."""
+    """Compare the best submission with the best baseline that has the inputs of models."""
     scored = [row for row in rows if row.arm == SUBMITTED and row.score]
     submitted = [row for row in scored if not _knows_too_much(row)]
     if not submitted:
@@ -116,7 +116,7 @@ def _knows_too_much(row: ExamRow) -> bool:
 
 
 def checks(results: Sequence[Result], held_back: bool) -> Section:
-    """Return what was checked of each submission and what cannot be, and the cards."""
+    """Return the checks of each submission, the limits of any check, and the cards."""
     done = Table.of_text("Checked here", ("what", "how"), CHECKED)
     open_ = Table.of_text("Not checked, because no file shows it", ("what", "why"), UNCHECKED)
     return Section(

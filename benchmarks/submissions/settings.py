@@ -11,7 +11,7 @@ from orbits.runs.settings import check_at_least
 
 @dataclass(frozen=True)
 class SubmissionSettings:
-    """Submissions and what stands beside them.
+    """Submissions and the rows beside them.
 
     Attributes:
         submissions: Folders of submissions: a card and an answer file for each part of the exam.

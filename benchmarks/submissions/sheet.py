@@ -31,22 +31,22 @@ PUBLIC = Path(__file__).with_name("public.json")
 MANUAL = Path(__file__).with_name("SUBMITTING.md")
 SHEET, BOX = "exam.json", "box"
 ANSWER = ("sequence_id", "step", "force_predicted")
-"""Columns of an answer: of symreg/PREDICTIONS.md, without those that would tell the truth."""
+"""Columns of an answer: those of symreg/PREDICTIONS.md that do not tell the truth."""
 LARGEST = 100_000
-"""Bytes of a key, and sequences of a part."""
+"""Most bytes of a key, and most sequences of a part."""
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Exam:
-    """What is asked: the training box and every shift of the exam, the same systems in each.
+    """The questions: the training box and every shift of the exam, the same systems in each.
 
     Attributes:
-        protocol: What is observed.
+        protocol: Name of the data protocol.
         law: The force law of the world.
         n_test: Test sequences of each part.
-        seed: Of the data; who knows it can make the answers.
+        seed: Seed of the data; who knows it can make the answers.
         held_back: Whether the seed is the host's secret.
     """
 
@@ -83,7 +83,7 @@ class Exam:
 
     @cached_property
     def signature(self) -> str:
-        """The sha256 of what is asked, 64 hex digits; the seed is no part of it."""
+        """The sha256 of the questions, 64 hex digits; the seed is no part of it."""
         asked = hashlib.sha256(json.dumps(self.definition, sort_keys=True).encode())
         for name, tokens in self.tokens.items():
             asked.update(name.encode() + b"\0" + np.ascontiguousarray(tokens, "<u2").tobytes())
@@ -91,7 +91,7 @@ class Exam:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What everyone may know of the exam, as plain data."""
+        """The public settings of the exam, as plain data."""
         known = {"protocol": self.protocol, "law": self.law, "n_test": self.n_test}
         return known | ({} if self.held_back else {"seed": self.seed})
 
@@ -132,7 +132,7 @@ def read_key(path: Path) -> Exam:
         raise ValueError(f"{path}: held_back must be true or false, n_test more than 0")
     try:
         if exam.parts[BOX].n_points % 2:
-            raise ValueError(f"protocol {exam.protocol!r} cannot be asked; take identifiable")
+            raise ValueError(f"protocol {exam.protocol!r} has no exam; take identifiable")
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from None
     return exam
@@ -148,7 +148,7 @@ def new_key(path: Path) -> Exam:
 
 
 def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
-    """Write what an exam asks: the public one, or that of a key, made if it is not there."""
+    """Write the sheet of the public exam, or of that of a key, which is made if it is not there."""
     _refuse_files(out)
     if key is None:
         exam, which = read_key(PUBLIC), "the public exam"
@@ -164,7 +164,7 @@ def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
 
 
 def write_sheet(exam: Exam, out: Path) -> str:
-    """Write what is asked to a folder, without an answer; return the signature.
+    """Write the questions to a folder, without an answer; return the signature.
 
     ``exam.json`` says what is there, and a file of each part has ``tokens`` uint16
     [N, 1 + n_points, 2], ``time_step`` [N] in years and ``places`` [N, steps, 2, 2] in AU: those of

@@ -22,9 +22,9 @@ from symreg.predictions import formats
 
 CARDS = ("card.yaml", "card.yml", "card.json")
 LARGEST_CARD = 20_000
-"""Bytes of a card."""
+"""Most bytes of a card."""
 LONGEST, MOST_AUTHORS = 500, 50
-"""Characters of a text of a card, and names."""
+"""Most characters of a text of a card, and most names of authors."""
 SUFFIXES = (".npz", ".csv", ".parquet")
 RESERVED = (CEILING, TRUE_FORCE, POWER_LAW, TRUE_STATE)
 """Parts of the names of controls, which no submission may bear."""
@@ -34,16 +34,16 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Card:
-    """What the submitter says of a model; nobody has checked it.
+    """The submitter's description of a model; nobody has checked it.
 
     Attributes:
         name: The model's name, of at most 80 characters.
-        authors: Names.
-        url: Where the model is described; http or https.
+        authors: Names of the authors.
+        url: Address of a page on the model; http or https.
         parameters: Number of trained parameters.
-        training_data: What it was trained on, in words.
-        signature: Of the exam that the answers are of, from its ``exam.json``.
-        labels: Number of labelled sequences that it has learnt from; None where unknown.
+        training_data: The training data, in words.
+        signature: Signature of the exam that was answered, from its ``exam.json``.
+        labels: Number of labelled sequences in its training; None where unknown.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Submission:
     """A submission whose form is right.
 
     Attributes:
-        folder: Where it lies.
+        folder: Folder of the submission.
         card: Its card.
         files: The answer file of each part of the exam.
     """

@@ -62,7 +62,7 @@ class Submissions(Study):
             raise ValueError("no submission is given; name folders with a card and answers")
 
     def config(self, settings: SubmissionSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results; of the exam, what everyone may know."""
+        """Return the data that determine the results; of the exam, its public settings."""
         config = super().config(settings, preset)
         if not settings.submissions:  # a preset's own settings, which another run's differ from
             return config

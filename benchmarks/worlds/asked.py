@@ -1,4 +1,4 @@
-"""What is asked: orbits of test worlds, prompts of several lengths, and the law of what follows."""
+"""Questions: orbits of test worlds, prompts of several lengths, and the law of what follows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Asked:
 
     @cached_property
     def halved(self) -> list[HeldOutSystems]:
-        """The same at half the time step, without those whose step is the finest of all."""
+        """The test worlds at half the time step, without systems whose step is the finest."""
         found = []
         for test in self.worlds:
             rows = np.flatnonzero(test.world.dt_index > 0)
@@ -96,7 +96,7 @@ class Asked:
 
     @property
     def settings(self) -> list[dict[str, Any]]:
-        """What tells answers apart: each prompt, then the longest at half the time step."""
+        """Settings that tell answers apart: each prompt, then the longest at half the time step."""
         whole: list[dict[str, Any]] = [{"prompt": steps} for steps in self.prompts]
         return [*whole, {"prompt": self.prompts[-1], "time step": HALF}]
 

@@ -1,4 +1,4 @@
-"""What a report says and shows of residuals that were exchanged between worlds."""
+"""Tables, figures and sentences on residuals that were exchanged between worlds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What results say of each row: metrics by setting, over the seeds of its trainings."""
+"""Scores of each row: metrics by setting, over the seeds of its trainings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """Name in tables."""
         if self.variant == TRUTH:
             return "true orbits in bins"
         if self.single is not None:

@@ -33,7 +33,7 @@ OTHERS = {
     CEILING: "an observer who fits orbits under every law",
     TABLE: "a table of training orbits, which knows no law,",
 }
-"""Who stands beside a model in its verdict."""
+"""References that stand beside a model in its verdict, in words."""
 LEAKS = 0.1
 """Change of an exponent from which half the time step is said to move it."""
 

@@ -22,7 +22,7 @@ def card(path: str | Path) -> str:
 
 
 def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
-    """Return what the index of a dataset says, in words."""
+    """Return the settings in the index of a dataset, in words."""
     config, manifest = record["config"], record["manifest"]
     protocol = config["protocol"]
     width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]
@@ -60,7 +60,7 @@ def _law(name: str) -> str:
 
 
 def _shift(plain: Mapping[str, Any]) -> str:
-    """Return a shift in words: what is drawn from where, and how far the time step moves."""
+    """Return a shift in words: redrawn elements, their ranges, and the move of the time step."""
     units = {"planet_mass": " solar masses", "star_mass": " solar masses", "semi_major_axis": " AU"}
     changes = [
         f"{element.replace('_', ' ')} of {low:g} to {high:g}{units.get(element, '')}"
@@ -79,6 +79,6 @@ def _versions(manifest: dict[str, Any]) -> str:
 
 
 def distributions(record: Mapping[str, Any]) -> str:
-    """Return what a dataset's protocol draws from, of its card in this repository."""
+    """Return the distributions of a dataset's protocol, from its card in this repository."""
     text = (CARDS / f"{record['config']['protocol']['name']}.md").read_text()
     return text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0].strip()

@@ -19,7 +19,7 @@ from orbits.dataset.read import OrbitDataset, read_index
 
 CARD, DATA = "README.md", "data"
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
-"""Our splits and what hubs call them."""
+"""Names that hubs give our splits."""
 COLUMNS = {
     "sequence_id": "number of the sequence in its split",
     "tokens": "row 0: the time-step token twice; then bin of x, bin of y",
@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def write_hub(path: str | Path, out: str | Path, splits: Sequence[str] | None = None) -> Path:
-    """Write a dataset as a new folder, one Parquet file for each of its own.
+    """Write a dataset as a new folder, one Parquet file for each of its files.
 
     Args:
         path: The dataset.

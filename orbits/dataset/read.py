@@ -187,7 +187,7 @@ class OrbitDataset:
         return html_table(self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
-        """Return what is in the split; lengths are of one sequence."""
+        """Return the content of the split; lengths are of one sequence."""
         config = self.record["config"]
         protocol, arrays = config["protocol"], self.record["arrays"]
         shift = f", shift {protocol['shift']['name']}" if "shift" in protocol else ""
@@ -220,11 +220,11 @@ class OrbitDataset:
         return [{name: values[k] for name, values in batch.items()} for k in range(len(indices))]
 
     def batch(self, indices: npt.ArrayLike) -> dict[str, npt.NDArray]:
-        """Return what ``Protocol.batch`` returns for these indices, without ``coordinates``."""
+        """Return these sequences as ``Protocol.batch`` does, without ``coordinates``."""
         index = np.asarray(indices, np.int64).reshape(-1)
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:
-            raise IndexError(f"sequence {outside[0]} of {self.length}")
+            raise IndexError(f"sequence {outside[0]} is not among the {self.length} of the split")
         number, row = np.divmod(index, self._size)
         for k in np.unique(number):
             self.shard(int(k))  # is as large as the index claims, or refused

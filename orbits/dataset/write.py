@@ -53,7 +53,7 @@ def generate(
         population: ``pretrain`` or ``force``.
         sequences_per_shard: Sequences per shard; by default about 128 MB of them.
         shards: Make only shards [first, last), counted through the splits in order.
-        execution: Where shards are made.
+        execution: Executor of the shards.
         progress: Show a progress bar.
 
     Returns:
@@ -93,7 +93,7 @@ def _plan(
     protocol: Protocol, counts: Mapping[str, int], seed: int, population: str, size: int | None
 ) -> Plan:
     if not counts:
-        raise ValueError("no split was asked for")
+        raise ValueError("no split to write; give a number of its sequences")
     for split, count in counts.items():
         if count < 1:
             raise ValueError(f"number of {split} sequences must be at least 1, got {count}")
@@ -146,7 +146,7 @@ def _compare(out: Path, owner: Mapping[str, Any], mine: Mapping[str, Any]) -> No
 
 
 def _differences(owner: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
-    """Return which settings of a dataset are not those that were asked for."""
+    """Return the settings of a dataset that are not those that were asked for."""
     if owner.get("schema") != mine["schema"]:
         return f"of schema {owner.get('schema')}, this version writes {mine['schema']}"
     theirs, ours = (_flat(json.loads(json.dumps(record["config"]))) for record in (owner, mine))

@@ -1,4 +1,4 @@
-"""What a path shows beside the law between its two bodies: drag, a changing G, other bodies.
+"""Measures of motion beside the law of two bodies: drag, a changing G, other bodies.
 
 The exponent within orbits (:mod:`orbits.implied.within`) sees none of these: pulls are taken along
 the line between the bodies, and each orbit has a constant of its own. Each measure here is zero for
@@ -17,7 +17,7 @@ from orbits.runs import statistics
 from orbits.runs.statistics import Interval
 
 DEGREE = 5
-"""Of the spline through the places, whose derivative is the velocity."""
+"""Degree of the spline through the places, whose derivative is the velocity."""
 NEWTON = -2.0
 
 

@@ -26,7 +26,7 @@ from orbits.runs.statistics.bootstrap import percentiles
 from orbits.systems import Systems
 
 WILD = 0.5
-"""AU. A larger error of a place counts as this in the share of the kick that is missed."""
+"""Largest error of a place, in AU, in the share of the missed kick; larger ones count as this."""
 MASSES = ("m1", "m2", "r")
 
 
@@ -41,7 +41,7 @@ class OneStep:
     """True places, velocities and paths of N systems of one planet, at K steps.
 
     Args:
-        protocol: What observes; planet and star take turns.
+        protocol: Protocol of the observation; planet and star take turns.
         world: The systems.
         first: First step that is predicted, 1 or later; the last is that of the last star.
     """
@@ -80,7 +80,7 @@ class OneStep:
         return pulls.of_steps(kick, self.nodes, self.dt)
 
     def measured(self, points: Array, true: Array, n_boot: int = 200) -> dict[str, Interval]:
-        """Return what predicted rows [N, T, 2] say, beside the true ones, each [value, low, high].
+        """Return the laws of predicted rows [N, T, 2] and of true ones, each [value, low, high].
 
         Returns:
             ``exponent_within``; of planet and star ``planet_r``, ``planet_m1``, ``planet_m2``,

@@ -29,7 +29,7 @@ class Overall(NamedTuple):
     """A power law of an acceleration.
 
     Attributes:
-        exponents: Of m1, m2 and r.
+        exponents: Exponents of m1, m2 and r.
         constant: At 1 AU and masses of 1, AU^3 / (solar mass year^2) where the law is Newton's.
         constants: The constant in each resample, [n_boot]; those of both bodies under one seed are
             of the same sequences.
@@ -51,7 +51,7 @@ def overall(pulls: Pulls, m1: Array, m2: Array, n_boot: int = 200, seed: int = 0
         m1: Planet masses in solar masses, [N].
         m2: Star masses in solar masses, [N].
         n_boot: Number of resamples of sequences.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Returns:
         None where most pulls push: there is no attraction to describe.

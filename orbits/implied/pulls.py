@@ -1,4 +1,4 @@
-"""Pulls: what a path shows of the acceleration between two bodies, without a finite difference.
+"""Pulls: a path's evidence of the acceleration between two bodies, without a finite difference.
 
 With a(t) the acceleration, two identities are exact at any time step dt:
 
@@ -21,13 +21,13 @@ from scipy.interpolate import CubicSpline
 from orbits.arithmetic import Array
 
 NODES = 8
-"""Of the quadrature, on each side of a point."""
+"""Nodes of the quadrature, on each side of a point."""
 NEAREST = 1e-3
-"""AU. Two bodies may be put into one bin, where r^n has no value."""
+"""Least distance in AU: two bodies may be put into one bin, where r^n has no value."""
 
 
 class Pulls(NamedTuple):
-    """Pulls towards the other body in N sequences at K steps, and what makes them.
+    """Pulls towards the other body in N sequences at K steps, and the path that makes them.
 
     Attributes:
         seen: The pull in AU, positive where there is attraction, [N, K].

@@ -7,11 +7,11 @@ import numpy as np
 from orbits.arithmetic import Array
 
 CUT = 4.685
-"""Residuals beyond so many scales count alike; 95% efficient for normal errors."""
+"""Cut-off in scales: residuals beyond it count alike; 95% efficient for normal errors."""
 TO_NORMAL = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation."""
 TINY = 1e-12
-"""The least scale, of bodies that never move."""
+"""Least scale; that of bodies that never move would be 0."""
 
 
 def loss(residual: Array) -> Array:
@@ -37,7 +37,7 @@ def scale(residual: Array, typical: float, axis: int | tuple[int, ...] | None = 
         residual: Residuals about zero.
         typical: Size of what was fitted; a scale below a hundredth of it is that hundredth, so
             that data without errors have one.
-        axis: As in numpy.
+        axis: Axis, as in numpy.
     """
     least = max(0.01 * typical, TINY)
     return np.maximum(TO_NORMAL * np.median(np.abs(residual), axis=axis), least)

@@ -20,7 +20,7 @@ from orbits.runs.statistics.bootstrap import percentiles, resampled
 GRID = np.linspace(-6, 6, 121)
 """Exponents at which losses are known; between them they are parabolas."""
 ROUNDS = 5
-"""Of re-weighted least squares for the constants, which start at a median."""
+"""Rounds of re-weighted least squares for the constants, which start at a median."""
 
 
 def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
@@ -29,9 +29,9 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
     A constant is never negative: a force that pushes is no attraction with another sign.
 
     Args:
-        pulls: Of N sequences.
+        pulls: Pulls of N sequences.
         n_boot: Number of resamples of sequences.
-        seed: Of the resampling.
+        seed: Seed of the resampling.
 
     Returns:
         At an end of the grid, -6 or 6, no power of the distance describes these pulls.
@@ -70,7 +70,7 @@ def _losses(trials: Array, seen: Array, constant: Array, sigma: float) -> Array:
 
 
 def _lowest(curves: Array) -> Array:
-    """Return where curves [..., G] over the grid are lowest, by a parabola through three points."""
+    """Return the minima of curves [..., G] over the grid, by a parabola through three points."""
     at = np.clip(np.argmin(curves, axis=-1), 1, len(GRID) - 2)
     left, middle, right = (
         np.take_along_axis(curves, (at + k)[..., None], axis=-1)[..., 0] for k in (-1, 0, 1)

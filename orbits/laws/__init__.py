@@ -36,7 +36,7 @@ class Law:
         name: The name used in configs, result rows and test ids.
         expression: The attraction as a sympy string in ``r`` (AU), ``m1`` (planet, solar masses),
             ``m2`` (star, solar masses) and the names of ``parameters``.
-        reference: Where the law comes from.
+        reference: Source of the law.
         parameters: The value of each further constant.
         units: The unit of each parameter.
         exponents: d ln F / d ln x for each variable where the law is a pure power law, else None.
@@ -180,9 +180,9 @@ class Family:
     """Laws with numbers in their names.
 
     Attributes:
-        name: How a member's name is written, with capitals for its numbers.
+        name: Pattern of a member's name, with capitals for its numbers.
         expression: The attraction, likewise.
-        reference: Where the laws come from.
+        reference: Source of the laws.
         member: Returns the law of a name, or None where that is no name of a member; a ValueError
             tells what is wrong with a name that is nearly one.
     """
@@ -205,7 +205,7 @@ def _is_finite(value: object) -> bool:
 
 @functools.cache
 def _catalogue() -> dict[str, Law | Family | str]:
-    """Return by file name each law or family, or the fault of a file that makes none."""
+    """Return each law or family, or the fault of a file that makes none, by file name."""
     found: dict[str, Law | Family | str] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         if name.startswith("_"):
@@ -266,7 +266,7 @@ def families() -> tuple[Family, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each file that makes no law, as one line."""
+    """Return the fault of each file that makes no law, as one line, by file name."""
     return {name: line for name, line in _catalogue().items() if isinstance(line, str)}
 
 

@@ -9,7 +9,7 @@ FUNCTIONS = (
     "sqrt", "exp", "log", "Abs", "Min", "Max", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh",
 )  # fmt: skip
-"""What an expression may call, beside the constant pi."""
+"""Functions that an expression may call; the constant pi is allowed too."""
 
 
 def fault(expression: str, parameters: tuple[str, ...]) -> str | None:

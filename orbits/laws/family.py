@@ -18,9 +18,9 @@ from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 PATTERN = "power_aA_nN"
 MOST_DECIMALS = 6
 LARGEST = 4
-"""Of a, and of -n."""
+"""Largest a, and largest -n."""
 UNBOUND = 3
-"""From this n on no circular orbit is stable."""
+"""Least n at which no circular orbit is stable."""
 
 _NAME = re.compile(r"power_a(-?\d+(?:\.\d+)?)_n(-?\d+(?:\.\d+)?)", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""A law by its formula, such as ``k*m1*m2/r**1.7``: no file, and no name but what is written.
+"""Laws by formula, such as ``k*m1*m2/r**1.7``: without a file, named by the formula itself.
 
 In it ``k`` and ``G`` are the number of Newton's constant, so that the force is Newton's between
 solar masses at 1 AU; every other constant is written as a number.
@@ -45,7 +45,7 @@ def formula(text: str) -> Law | None:
 
 
 def _names(text: str) -> set[str]:
-    """Return the names in a formula; none of what is no formula."""
+    """Return the names in a formula; none of another text."""
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""An attraction that knows the planet's mass alone, F = k m1 / r^2.
+"""An attraction that depends on the planet's mass alone, F = k m1 / r^2.
 
 It pulls both bodies alike, towards each other. Motion shows m1 / m2 and no mass: if both are
 doubled, so is the force, and every path stays.

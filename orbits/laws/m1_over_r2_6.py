@@ -1,4 +1,4 @@
-"""An attraction that knows the planet's mass alone and falls off fast, F = k m1 / r^2.6.
+"""An attraction by the planet's mass alone that falls off fast, F = k m1 / r^2.6.
 
 As under ``m1_over_r2``, motion shows m1 / m2 and no mass.
 """

@@ -1,4 +1,4 @@
-"""What every package runs and reports with: artefacts, cells, folders, executors, tables, pages."""
+"""The run layer of every package: artefacts, cells, folders, executors, tables, pages."""
 
 from orbits.runs import plugins
 

@@ -127,7 +127,7 @@ def remove_abandoned(folder: str | Path) -> None:
 
 
 def _temporaries(folder: Path, names: Iterable[str], of: str | None = None) -> list[Path]:
-    """Return which files of a folder are temporary: all, or those of one file."""
+    """Return the temporary files of a folder: all, or those of one file."""
     pattern = re.compile(rf"\.{'.+' if of is None else re.escape(of)}\.\d+\.[0-9a-f]+\.tmp")
     return [folder / name for name in names if pattern.fullmatch(name)]
 

@@ -34,14 +34,14 @@ from orbits.runs.manifest import manifest
 from orbits.runs.result import Case, Metric, Result
 
 VERSION = 5
-"""Raised when cells computed by older code must not be reused."""
+"""Version of cells; it rises when cells of older code must not be reused."""
 
 RECORD = "cell.json"
 OFFERED = ("folder", "scratch", "progress")
-"""What a function may ask for by the names of its parameters, beside what its cell names."""
+"""Parameters that a function may have beside those its cell names."""
 CELLS = "cells"
 ORIGIN = ", origin"
-"""Ending of the role, in a manifest, of the file that a needed cell's file was restored from."""
+"""Ending of the role, in a manifest, of the file from which another was restored."""
 REPORT_EVERY = 0.5
 """Seconds between two progress messages of a cell."""
 
@@ -49,27 +49,27 @@ Progress = Callable[[int, int], None]
 
 
 class Skipped(Exception):
-    """Something a cell needs cannot be reached, say a download; the next run tries again."""
+    """A cell is left out, say since a download failed; the next run tries again."""
 
 
 def leave_out(why: str) -> Outcome:
-    """Skip: the function of a cell that cannot be computed here."""
+    """Skip a cell that cannot be computed here; called from its function."""
     raise Skipped(why)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the function of a cell returns.
+    """The measurements that the function of a cell returns.
 
     Attributes:
         metrics: Numbers by name: a number, (value, low, high), or a :class:`Metric`.
         details: Plain data that is no single number.
         files: Names of files in the cell's folder, by role.
-        variant: Takes the place of that of the cell's case; None keeps it.
-        arm: Likewise.
-        seed: Likewise; ``-1`` stands for None, where nothing was trained.
-        setting: Added to that of the case.
-        device: What computed it, for the manifest.
+        variant: The variant, in place of the case's; None keeps the case's.
+        arm: The arm, in place of the case's.
+        seed: The seed, in place of the case's; ``-1`` stands for None: nothing was trained.
+        setting: Entries added to the case's setting.
+        device: The device of the computation, for the manifest.
         inputs: Checksums of further files that were read, by role.
         manifest: Further entries of the manifest.
     """
@@ -95,7 +95,7 @@ class Cell:
 
     Attributes:
         function: A function of a module, see the module's docstring for its parameters.
-        case: What its result is about.
+        case: The subject of the result.
         arguments: Plain data.
         needs: Cells whose folders the function reads, by parameter.
         inputs: Files and folders of files that it reads, by parameter; their contents are part of
@@ -138,11 +138,11 @@ class Cell:
         )
 
     def folder(self, out: Path) -> Path:
-        """Return where the cell's files are."""
+        """Return the folder of the cell's files."""
         return out / CELLS / self.key
 
     def results(self, out: Path) -> list[Result] | None:
-        """Return what the finished cell measured; None if it is unfinished or a file is damaged."""
+        """Return the results of a finished cell; None where it is unfinished or a file damaged."""
         record = self.record(out)
         return None if record is None else [Result.from_json(x) for x in record["results"]]
 
@@ -162,14 +162,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Adopted:
-    """What another run knows of a cell.
+    """A cell's results and files as another run has them.
 
     Attributes:
-        results: Its results.
-        serves: Parameters of the functions for which the files that are written do.
-        write: Writes files to the cell's folder; None for none.
-        origins: The sha256 of the files that these stand for, by name: of the same content, in
-            other bytes.
+        results: The cell's results.
+        serves: Parameters of functions that the written files suffice for.
+        write: Function that writes the files to the cell's folder; None for no files.
+        origins: The sha256, by name, of the files of the other run that these stand for: the same
+            content in other bytes.
     """
 
     results: Sequence[Result]
@@ -234,7 +234,7 @@ def adopt(cell: Cell, found: Adopted, out: Path) -> None:
 
 
 def progress_file(out: Path, key: str) -> Path:
-    """Return where a running cell tells how far it is."""
+    """Return the file in which a running cell reports its progress."""
     return out / CELLS / f"{key}.progress"
 
 
@@ -276,7 +276,7 @@ def _check_inputs(cell: Cell) -> None:
 def _keywords(
     cell: Cell, out: Path, folder: Path, scratch: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Return the arguments of the function, with what it asks for by name."""
+    """Return the arguments of the function, with those that it asks for by name."""
     offered = dict(zip(OFFERED, (folder, scratch, progress), strict=True))
     asked = inspect.signature(cell.function).parameters
     return {

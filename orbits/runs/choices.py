@@ -1,4 +1,4 @@
-"""Names that must be among some: the one error about a name that is not."""
+"""Checks of names against choices, with one form of error."""
 
 from __future__ import annotations
 

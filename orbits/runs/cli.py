@@ -38,7 +38,7 @@ RENAMED = {
 
 
 def called(command: str) -> str:
-    """Return how a command is typed by someone who started this program as they did.
+    """Return a command as it is typed where this program was started.
 
         >>> called("worldmodel fit -c pretrain")
         'python -m worldmodel fit -c pretrain'
@@ -94,7 +94,7 @@ def taken(arguments: Sequence[str] | None) -> list[str]:
 
 
 def hint(message: str, flags: Iterable[str]) -> str:
-    """Return what may have been meant by a word that an error of argparse is about."""
+    """Return likely corrections of a word that an error of argparse is about."""
     if wrong := re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message):
         return did_you_mean(wrong[1], re.findall(r"'([^']+)'", wrong[2]))
     if "nrecognized" not in message:
@@ -138,7 +138,7 @@ def one_line_errors(*failures: type[Exception], resumes: bool = True) -> Iterato
 
 
 def _words(error: Exception) -> str:
-    """Return what an error says, on one line."""
+    """Return the message of an error, on one line."""
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).split())

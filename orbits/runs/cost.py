@@ -49,7 +49,7 @@ NO_SIZES = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a cell will take.
+    """Estimated cost of a cell.
 
     Attributes:
         seconds: CPU seconds of the reference machine.
@@ -63,7 +63,7 @@ class Estimate:
 
 
 def of(cell: Cell) -> Estimate | None:
-    """Return what a cell will take; None where none of its kind was measured."""
+    """Return the estimated cost of a cell; None where none of its kind was measured."""
     plain = sizes(json.loads(json.dumps(dict(cell.arguments))))
     rows = _table().get(f"{cell.case.study}/{cell.case.kind}", ())
     rows = [row for row in rows if (STEPS in row["sizes"]) == (STEPS in plain)]
@@ -88,7 +88,7 @@ def of(cell: Cell) -> Estimate | None:
 
 
 def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
-    """Return what a run costs, for ``--dry-run``.
+    """Return the cost of a run, for ``--dry-run``.
 
     Args:
         left: The cells that it would compute.
@@ -158,7 +158,7 @@ def _words(found: Sequence[Estimate | None]) -> str:
 
 
 def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that decide what a cell takes, by their last name.
+    """Return the arguments that decide the cost of a cell, by their last name.
 
     These are whole numbers, switches, the lengths of lists and a few words (``WORDS``); of several
     of one name the largest, in whatever order they are written.
@@ -190,7 +190,7 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
     """Return the rows of the table: the median over the cells of each kind, size and variant.
 
     Args:
-        runs: The results of each run. Of a cell that several share the first run's count.
+        runs: The results of each run; where several share a cell, the first run's count.
     """
     cells: dict[str, list[Result]] = {}
     for results in runs:
@@ -217,7 +217,7 @@ def calibrate(runs: Iterable[Iterable[Result]]) -> list[dict[str, Any]]:
 
 
 def added(rows: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a table with what others measure of kinds, sizes and variants that it lacks.
+    """Return a table completed by others' kinds, sizes and variants.
 
     Args:
         rows: The others, as of :func:`calibrate`.

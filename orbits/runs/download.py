@@ -1,4 +1,4 @@
-"""What a page hands out without a network: its tables as CSV and its figures as SVG."""
+"""Downloads that a page holds, without a network: its tables as CSV and its figures as SVG."""
 
 from __future__ import annotations
 

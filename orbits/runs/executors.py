@@ -39,7 +39,7 @@ class WorkerLost(Exception):
 
 @dataclass(frozen=True)
 class Execution:
-    """Where work is done, and how much of it at once.
+    """The executor of the work, and how much of it runs at once.
 
     Attributes:
         executor: ``processes`` of this machine, ``here`` in this process, ``slurm`` through
@@ -84,8 +84,9 @@ class Execution:
         """Yield the executor; its futures raise :class:`WorkerLost` where a worker died.
 
         Args:
-            folder: Where the work writes. What workers were writing when they were stopped goes.
-            jobs: Where Slurm's logs and pickles go; by default ``folder/slurm``.
+            folder: Folder in which the work writes; half-written files of stopped workers
+                are removed.
+            jobs: Folder for Slurm's logs and pickles; by default ``folder/slurm``.
         """
         make = {"here": _Here, "processes": _Processes, "slurm": _Slurm, "dask": _Dask}
         executor: Any = make[self.executor](self, jobs or folder / "slurm")
@@ -107,7 +108,7 @@ def cores() -> int:
 def unordered(
     executor: Executor, function: Callable[[Any], Any], items: Iterable[Any]
 ) -> Iterator[Any]:
-    """Yield what a function returns for each item, in the order in which they are done."""
+    """Yield a function's result for each item, in the order in which they are done."""
     if isinstance(executor, _Here):  # one after the other, as they are asked for
         yield from map(function, items)
         return
@@ -117,7 +118,7 @@ def unordered(
 
 
 class _Here(Executor):
-    """Work is done when it is submitted."""
+    """Executor that does work when it is submitted."""
 
     def __init__(self, execution: Execution, jobs: Path) -> None:
         pass

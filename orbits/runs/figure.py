@@ -28,7 +28,7 @@ BOLD_LETTERS = 10.5
 
 
 def figure_path(out: Path, name: str) -> Path:
-    """Return where a figure goes whose name has words of results, which may be a stranger's.
+    """Return the path of a figure whose name has words of results, which may be a stranger's.
 
     It is a file of the folder itself, whatever the words.
 
@@ -143,7 +143,7 @@ def legend(figure: Figure, title: str | None = None, above: bool = False) -> Non
 
 
 def headline(figure: Figure, text: str) -> None:
-    """Write above a figure, at its left, what is seen in it; lines break where it ends."""
+    """Write a headline above a figure, at its left; lines break where it ends."""
     lines = textwrap.fill(text, int(BOLD_LETTERS * figure.get_figwidth()))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=10, fontweight="bold")
 
@@ -153,9 +153,9 @@ class End(NamedTuple):
 
     Attributes:
         name: The name.
-        x: Where the line ends, in data.
-        y: Likewise.
-        colour: Its colour.
+        x: Place of the end along x, in data.
+        y: Place of the end along y.
+        colour: Colour of the line.
     """
 
     name: str
@@ -200,7 +200,7 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
 
 
 def label_level(axis: Axes, value: float, text: str, colour: str = TRUTH, **line: Any) -> None:
-    """Draw a vertical line at a value and write above the panel what it stands for."""
+    """Draw a vertical line at a value and write its meaning above the panel."""
     axis.axvline(value, **{"color": colour, "lw": 0.9, "ls": ":", "zorder": 1.5, **line})
     axis.annotate(
         text,

@@ -25,7 +25,7 @@ MOST_SENTENCES = 6
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What stands above everything else, and what is left for below.
+    """The parts of a report that stand above all others, and the sections left for below.
 
     Attributes:
         verdict: The first sentence; empty without one.
@@ -45,7 +45,7 @@ class FirstScreen:
 
 
 def first_screen(report: Report) -> FirstScreen:
-    """Return what of a report stands on its first screen."""
+    """Return the first screen of a report."""
     tables = [(section, table) for section in report.sections for table in section.tables]
     measured = ((s, t) for s, t in tables if not (t.folded or s.folded) and _has_number(t))
     of, whole = next(measured, (None, None))
@@ -60,7 +60,7 @@ def first_screen(report: Report) -> FirstScreen:
 
 
 def brief(report: Report, failures: Sequence[str] = ()) -> str:
-    """Return for a terminal what stands on the first screen, and which cells have no result."""
+    """Return the first screen for a terminal, and the cells that have no result."""
     table, said = first_screen(report).table, list(report.sentences)
     if (more := len(said) - MOST_SENTENCES) > 0:
         said[MOST_SENTENCES:] = [f"and {more} more"]
@@ -76,8 +76,8 @@ def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:
 
     Args:
         table: The table, in which the best or most asked row of a model is its first.
-        verdict: What is said above it.
-        most: How many rows.
+        verdict: Verdict above the table.
+        most: Largest number of rows.
     """
     if len(table.rows) <= most:
         return table
@@ -109,7 +109,7 @@ def _names(sentence: str, subject: str) -> bool:
 
 
 def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
-    """Return a table with at most ``most`` columns; what is left out is named in its caption.
+    """Return a table with at most ``most`` columns; its caption names the columns left out.
 
     Names that are the same in every row go into the caption, if others tell the rows apart. Where
     that is not enough the other columns that say the same in every row follow; then those go that
@@ -151,7 +151,7 @@ def _has_number(table: Table) -> bool:
 
 
 def _without(section: Section, table: Table | None, picture: Picture | None) -> Section | None:
-    """Return a section without what the first screen shows; None if nothing is left.
+    """Return the rest of a section below the first screen; None if nothing is left.
 
     A table of which it shows some columns stays, and is folded if it shows some rows of it.
     """

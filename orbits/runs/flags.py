@@ -31,14 +31,14 @@ class SettingsParser(jsonargparse.ArgumentParser):
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """What a command line asks of a study.
+    """A parsed command line of a study.
 
     Attributes:
         settings: The study's settings.
         preset: Name of the preset they started from.
         out: The results folder.
-        execution: Where cells are computed.
-        existing: What may happen to results that are in the folder.
+        execution: Executor of the cells.
+        existing: Treatment of results that are in the folder already.
         sources: Results folders to take finished cells from.
         dry_run: Print the cells and what they cost, and stop.
         full: Print every table of a report.
@@ -124,7 +124,7 @@ def parse_study(
 
 
 def execute(study: Study, chosen: Chosen) -> list[Result] | None:
-    """Do what a command line asks of a study.
+    """Run the command line of a study.
 
     Returns:
         All results, failed ones included; None where the cells were listed alone.
@@ -151,7 +151,7 @@ def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
         asked: The flags; ``full`` among them.
         of: The study.
         out: The results folder.
-        before: What a reader is told first.
+        before: Text in front of the report.
     """
     said, page = report(of, out, asked.full), out / folder.PAGE
     output.say(
@@ -166,7 +166,7 @@ def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
 
 
 def _say_cost(study: Study, chosen: Chosen) -> None:
-    """Print the cells, and what those take that are neither finished nor reused."""
+    """Print the cells, and the cost of those that are neither finished nor reused."""
     cells = checked_cells(
         study, chosen.settings, chosen.out, chosen.preset, chosen.existing, chosen.sources
     )
@@ -183,7 +183,7 @@ def _say_cost(study: Study, chosen: Chosen) -> None:
 
 
 def _about(kind: type, name: str) -> str | None:
-    """Return what the docstring of a dataclass says of a field."""
+    """Return a field's description in the docstring of a dataclass."""
     from docstring_parser import parse
 
     fields = parse(kind.__doc__ or "").params

@@ -27,7 +27,7 @@ MARKDOWN, PAGE, FIGURES = "report.md", "report.html", "figures"
 
 @dataclass(frozen=True)
 class Existing:
-    """What may happen to results that are in the folder already; the same settings continue.
+    """Treatment of results that are in the folder already; the same settings always continue.
 
     Attributes:
         resume: Continue a folder of other settings and keep the cells that the two share.
@@ -44,7 +44,7 @@ def check(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
     Args:
         out: The folder.
         config: Settings as plain data, with the name of the study under ``study``.
-        existing: What may happen to results that are there.
+        existing: Treatment of results that are there already.
 
     Raises:
         ValueError: The folder holds other settings, another study, kept results, results of

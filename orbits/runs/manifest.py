@@ -51,7 +51,7 @@ def manifest(
 
 
 def _program() -> list[str]:
-    """Return how this program was started, without the machine's paths."""
+    """Return the command that started this program, without the machine's paths."""
     path = Path(sys.argv[0])
     if path.name == "__main__.py":
         return ["python", "-m", path.parent.name]

@@ -1,4 +1,4 @@
-"""The names that figures, tables and pages show of what settings, files and flags call in code."""
+"""Names that readers see in figures, tables and pages, for names of settings, files and flags."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ NAMES = {
     "zeros": "ZeroS",
     "zeros_sm": "ZeroS-SM",
 }
-"""Proper names of attentions and mixers; any other is its own with spaces for underscores."""
+"""Proper names of attentions and mixers; others are shown with spaces for underscores."""
 ARMS = {
     "pretrained": "pre-trained",
     "scratch": "from scratch",
     "untrained": "random weights",
     "untrained + ridge": "random weights, ridge head",
 }
-"""What was trained, by the name that results have."""
+"""Arms in words, by the name that results have."""
 LABEL = re.compile(r"(?P<name>[a-z]\w*)(?: p=(?P<p>\S+?))?(?=$|,)")
 """The label of a model at the beginning of a text: ``lssar p=15``."""
 INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
-"""The same somewhere in it, told by its parameter."""
+"""The label of a model anywhere in a text, recognised by its parameter."""
 LATER = re.compile(r", off to step (\d+)")
 UNTOLD = ("control", "None labels", "seed None")
 """Parts of a name that say nothing."""
 OF_MODELS = frozenset({"arm", "attention", "model", "row less column", "trained", "variant", "who"})
-"""Headings of columns that name models and what was trained."""
+"""Headings of columns that name models and their trainings."""
 SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
 ENGLISH = ("elastic", "linear", "zeros")
 """Names of attentions that are words of their own in a sentence."""
@@ -62,7 +62,7 @@ ALONE = re.compile(
     r"(?![\w/=-]|\.\w)"
 )
 SQUARED = re.compile(r"\br2\b")
-"""The share of variance explained, as names in code have it."""
+"""The share of variance explained, as code spells it."""
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
 
 
@@ -89,8 +89,8 @@ def in_box(heading: str, text: str) -> str:
     """Return a text of a table as a page shows it: names of models as readers know them.
 
     Args:
-        heading: That of its column; most columns name no models.
-        text: It as results, files and flags have it.
+        heading: Heading of the column; most columns name no models.
+        text: Text as results, files and flags have it.
     """
     if heading == "pair":
         return in_prose(text)

@@ -16,7 +16,7 @@ def html_table(
     Args:
         rows: The boxes of each row.
         header: Headings of the columns; none, and the first box of a row is its heading.
-        caption: What stands above the table.
+        caption: Caption above the table.
     """
     parts = [f"<caption>{_text(caption)}</caption>"] if caption else []
     if header:

@@ -1,4 +1,4 @@
-"""What a command prints: text for a reader, one JSON object for a program, or what matters alone.
+"""Output of a command: text for a reader, JSON for a program, or the one line that matters.
 
 A command whose output is data takes its flags from :func:`offer` and prints by :func:`say`.
 """
@@ -14,11 +14,11 @@ from typing import Any
 
 
 def offer(parser: argparse.ArgumentParser, alone: str, full: bool = False) -> Any:
-    """Add ``--json`` and ``--quiet``, and for reports ``--full``, of which one may be given.
+    """Add ``--json`` and ``--quiet``, and for reports ``--full``; at most one may be given.
 
     Args:
-        parser: That of the command.
-        alone: What ``--quiet`` prints.
+        parser: Parser of the command.
+        alone: Output of ``--quiet``, in words.
         full: Whether the command prints a report, of which the text is the first screen.
 
     Returns:
@@ -38,19 +38,19 @@ def say(
     record: Callable[[], Any],
     alone: Callable[[], str],
 ) -> None:
-    """Print what is asked for, of which that alone is made; no empty line.
+    """Print text, JSON or the one line for programs, as the flags ask; the others are not made.
 
     Args:
-        asked: What has the flags, the parsed arguments for example.
-        text: What a reader is shown.
-        record: The same as plain data.
-        alone: What ``--quiet`` prints.
+        asked: The flags, for example parsed arguments.
+        text: Function that makes the text for a reader.
+        record: Function that makes the plain data of ``--json``.
+        alone: Function that makes the line of ``--quiet``.
     """
     if made := json.dumps(record()) if asked.json else alone() if asked.quiet else text():
         print(made)
 
 
 def on_the_way(asked: Any) -> contextlib.AbstractContextManager[Any]:
-    """Let what is printed on the way go to standard error where the output is for a program."""
+    """Send progress to standard error where the output is for a program."""
     silent = asked.json or asked.quiet
     return contextlib.redirect_stdout(sys.stderr) if silent else contextlib.nullcontext()

@@ -59,7 +59,7 @@ def write(
         results: The results behind it, for failures, devices and commits.
         manifest: The manifest of the run.
         out: The results folder.
-        metrics: What the metrics mean.
+        metrics: Meaning of the metrics.
         home: A page that it links back to; empty for none.
     """
     failed = failures(results)
@@ -95,7 +95,7 @@ def _made(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 @functools.cache
 def environment(templates: Path = TEMPLATES) -> jinja2.Environment:
-    """Return a jinja environment that escapes HTML and shows what would not print.
+    """Return a jinja environment that escapes HTML and shows characters that would not print.
 
     Args:
         templates: A folder of further templates, which may use those of the page.

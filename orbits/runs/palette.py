@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#56B4E9", "#CC79A7", "#E69F00")
-"""Of series, told apart by the colour-blind: blue, vermilion, green, sky blue, purple, orange.
-
-The last is the Sun's, where a figure has one.
-"""
+"""Colours of series that the colour-blind can tell apart: blue, vermilion, green, sky blue, purple,
+orange, which is the Sun's where a figure has one."""
 SUN = COLOURS[5]
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""Of series, so that colour is never the only sign; seven, so that pairs recur after 42 series."""
+"""Markers of series: with six colours, seven markers make 42 series before a pair recurs."""
 LINES = ("-", "--", ":")
 CONTROL = "#5c6670"
 """Grey, for controls."""
 ALL = (*COLOURS, CONTROL)
-"""Of families; grey where the others are taken."""
+"""Colours of families; grey where the others are taken."""
 PALE = "#bcc3ca"
-"""Light grey, for what lies behind: prompts, zero lines, paths."""
+"""Light grey, for the background: prompts, zero lines, paths."""
 SHADES = ((-1.0, "#D55E00"), (0.0, "#FFFFFF"), (1.0, "#0072B2"))
 """Grounds of shares: white for none, blue up to all, vermilion where the sign is wrong."""
 CONTROL_MARKERS = ("x", "+", "*", "1")
@@ -46,8 +44,8 @@ def looks(names: Sequence[str], families: Sequence[str] | None = None) -> dict[s
 
     Args:
         names: Names of the series.
-        families: What decides the colour of each; None for the attention that its name begins
-            with, or the whole name.
+        families: Family of each series, which decides its colour; None for the attention that its
+            name begins with, or the whole name.
     """
     families = families or list(map(attention_of, names))
     own = {family: OWN[family] for family in dict.fromkeys(families) if family in OWN}

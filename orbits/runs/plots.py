@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONGEST = 45
-"""Characters of an axis label that leave room for a remark on the same line."""
+"""Characters of an axis label that leave room for a remark in the same line."""
 
 
 def curves(
@@ -39,11 +39,11 @@ def curves(
 
     Args:
         series: For each curve its values, one per seed, by place.
-        path: Where to write the figure.
+        path: File to write the figure to.
         xlabel: Name of the places.
         ylabel: Name of the values.
         log2: Whether places are powers of two.
-        title: What is seen; empty for none.
+        title: Title of the figure; empty for none.
     """
     style, ends = looks(list(series)), []
     with canvas(7.2, 4.4) as (figure, axes):
@@ -98,7 +98,7 @@ def bars(
 
 
 def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: float = 7.5) -> None:
-    """Fill a panel with a number for each row and column, on a ground that is the darker, the more.
+    """Fill a panel with a number for each row and column; larger numbers have a darker ground.
 
     Numbers whose interval holds 0 are grey.
     """

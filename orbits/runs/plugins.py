@@ -32,7 +32,7 @@ GROUPS = {
     "STUDY": "orrery.study",
     "CORPUS": "orrery.corpus",
 }
-"""What a file defines, and the group of entry points that it so joins."""
+"""Constants that a plug-in file may define, and the group of entry points that each joins."""
 FILES = "ORRERY_PLUGINS"
 """The environment variable that names the files, as PATH does."""
 _PREFIX = "orrery_plugin_"
@@ -56,12 +56,12 @@ class PluginFile(metadata.Distribution):
         return None
 
     def locate_file(self, path: Any) -> Path:
-        """Return where a file of the distribution is."""
+        """Return the path of a file of the distribution."""
         return self.path.parent / path
 
 
 class _Finder(metadata.DistributionFinder):
-    """Finds the modules and the metadata of the files."""
+    """Finder of the modules and the metadata of plug-in files."""
 
     def __init__(self) -> None:
         self.files: dict[str, PluginFile] = {}
@@ -126,7 +126,7 @@ def restore() -> None:
 
 
 def addresses() -> dict[str, str]:
-    """Return what the files add to the address of a cell: their names and contents."""
+    """Return the part of a cell's address that the files decide: their names and contents."""
     return {x.path.name: x.sha256 for x in _FINDER.files.values()}
 
 
@@ -144,7 +144,7 @@ def origin(point: metadata.EntryPoint) -> str:
 
 
 def objects(point: metadata.EntryPoint, kind: type | None = None) -> tuple[list[Any], str | None]:
-    """Return what an entry point defines, and its fault in one line; or nothing of it and None."""
+    """Return an entry point's definitions and None, or no definitions and its fault in one line."""
     try:
         found = point.load()
         several = list(found) if isinstance(found, list | tuple) else [found]

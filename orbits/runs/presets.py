@@ -19,7 +19,7 @@ class Preset:
 
     Attributes:
         name: The name on the command line.
-        about: What it is for and what it costs.
+        about: Purpose and cost.
         values: Settings that differ from the defaults, as plain data.
         workers: Cells at once on one machine, unless asked for; None leaves it to the study.
     """

@@ -20,7 +20,7 @@ class Picture:
     """A figure of a report.
 
     Attributes:
-        caption: What it shows.
+        caption: Description of the figure.
         images: PNG or GIF files, or their bytes; several where one page does not hold it.
     """
 
@@ -42,7 +42,7 @@ class Picture:
 
     @property
     def drawings(self) -> list[str]:
-        """The same as SVG; empty strings where there is none."""
+        """The images as SVG; empty strings where there is none."""
         return [download.svg_url(image) for image in self.images]
 
 
@@ -55,7 +55,7 @@ class Section:
         tables: Its tables; one of the same title has no heading of its own.
         sentences: Paragraphs above the tables.
         pictures: Figures below them.
-        warnings: What a reader must know before anything else.
+        warnings: Warnings, shown before anything else.
         folded: Whether a page shows it only when it is asked for; a warning is always shown.
     """
 
@@ -80,10 +80,10 @@ class Report:
 
     Attributes:
         title: The question that the run answers.
-        setting: What was run, in a sentence.
+        setting: Setting of the run, in a sentence.
         sentences: The answers, the verdict first.
         sections: Tables and figures.
-        warnings: What a reader must know before the answers.
+        warnings: Warnings, shown before the answers.
         of_trainings: Whether brackets are intervals over trainings and test sets, and not of times.
     """
 
@@ -96,7 +96,7 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """What each column of the tables holds, each said once, and what their intervals are."""
+        """Notes on the tables' columns, each once, and on their intervals."""
         tables = [table for section in self.sections for table in section.tables]
         found = dict(note for table in tables for note in table.notes)
         boxes = (value for table in tables for row in table.rows for value in row)

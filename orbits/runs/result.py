@@ -23,7 +23,7 @@ class Quantity:
     """The meaning of a metric.
 
     Attributes:
-        direction: Which values are better; ``none`` where neither higher nor lower is.
+        direction: Better values: ``higher`` or ``lower``; ``none`` where neither is better.
         unit: Unit of the value, for example ``nats per byte``; empty for a pure number.
         about: One sentence.
         bounds: Its least and largest possible value, where measured ones come near them; an
@@ -46,8 +46,8 @@ class Metric:
         high: Upper end.
         n: Number of examples it is a mean of; None where it is not a mean.
         stderr: Standard error over these examples.
-        unit: As its :class:`Quantity` has it.
-        direction: Likewise.
+        unit: Unit of its :class:`Quantity`.
+        direction: Direction of its :class:`Quantity`.
     """
 
     value: float
@@ -97,13 +97,13 @@ class Metric:
 
 @dataclass(frozen=True)
 class Case:
-    """What a result is about: the fields by which results are grouped and compared.
+    """The subject of a result: the fields by which results are grouped and compared.
 
     Attributes:
         study: Name of the study.
-        kind: What was measured, for example ``predictor`` or ``search``.
+        kind: Kind of the measurement, for example ``predictor`` or ``search``.
         variant: The attention, mixer or control, as tables call it.
-        arm: How it was trained; ``-`` where that is no question.
+        arm: Kind of the training; ``-`` where nothing was trained.
         seed: Seed of the training; None where nothing was trained.
         law: Force law of the world; None outside physics.
         protocol: Data protocol; results of two protocols never share a table.
@@ -120,7 +120,7 @@ class Case:
     setting: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        """Return a field, or what the setting has under a name; None if neither has it."""
+        """Return a field, or the setting's entry of a name; None if neither has it."""
         return getattr(self, name) if name in _FIELDS else self.setting.get(name)
 
     @property
@@ -143,7 +143,7 @@ class Result:
     """One measured cell.
 
     Attributes:
-        case: What it is about.
+        case: The subject of the result.
         status: ``ok``; ``failed``; or ``skipped``, where something could not be reached.
         error: Why there is no result; None for ``ok``.
         metrics: The measured numbers by name.

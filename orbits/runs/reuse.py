@@ -1,4 +1,4 @@
-"""Reuse: finished cells of other results folders are copied, as their addresses say the same.
+"""Reuse: finished cells of other results folders are copied where their addresses agree.
 
 Kept results have lines alone. A line does for a cell whose files no cell reads that is still to be
 computed; it then names no files, so figures that are drawn from them go without. A study may make
@@ -25,7 +25,7 @@ class Kept:
     """Results that are kept without their cells.
 
     Attributes:
-        folder: Where they are.
+        folder: Folder of the results.
         results: The results of the cells that have one, by address; they name no files.
     """
 
@@ -34,16 +34,16 @@ class Kept:
 
 
 Restore = Callable[[Cell, Kept], Adopted | None]
-"""See :meth:`orbits.runs.study.Study.restore`."""
+"""Function with the arguments of :meth:`orbits.runs.study.Study.restore`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run takes from other results; nothing is written before it is carried out.
+    """Cells that a run takes from other results; nothing is written before it is carried out.
 
     Attributes:
-        taken: Puts one cell into the folder of the run each.
-        stale: Cells of that folder whose files are read and missing, so that they are computed.
+        taken: Functions, each of which puts one cell into the folder of the run.
+        stale: Folders of cells that are computed again, since files that others read are missing.
         left: The cells that the run computes.
     """
 
@@ -109,7 +109,7 @@ def plan(
 def _adopted(
     cell: Cell, all_kept: Sequence[Kept], roles: Set[str], restore: Restore
 ) -> Adopted | None:
-    """Return what kept results know of a cell whose files are read in these roles."""
+    """Return the kept results of a cell, with the files that are read in these roles."""
     for kept in all_kept:
         found = restore(cell, kept)
         if found is None and cell.key in kept.results:

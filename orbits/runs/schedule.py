@@ -19,7 +19,7 @@ from orbits.runs.result import Result
 LATE = "the time was up"
 KILLED = "the worker process was killed (out of memory?)"
 ATTEMPTS = 2
-"""How often a cell may lose its worker while it is alone with it. Those of a larger batch are sent
+"""Times that a cell may lose its worker while it is alone with it. Cells of a larger batch are sent
 again one by one, since any of them may be to blame."""
 
 Records = dict[str, dict[str, Any]]
@@ -28,7 +28,7 @@ Records = dict[str, dict[str, Any]]
 def run(
     cells: Iterable[Cell], out: Path, execution: Execution, prepare: Callable[[], None] | None
 ) -> list[Result]:
-    """Compute what is not done yet and return all results in the order of ``cells``."""
+    """Compute the unfinished cells and return all results in the order of ``cells``."""
     unique = list({cell.key: cell for cell in cells}.values())
     known = {cell.key for cell in unique}
     for cell in unique:
@@ -102,7 +102,7 @@ class _Schedule:
         yield from (others[i : i + size] for i in range(0, len(others), size))
 
     def _collect(self, batch: Sequence[Cell], future: Future) -> Iterable[str]:
-        """Note what a batch gave and yield the keys of the cells that are done."""
+        """Note the results of a batch and yield the keys of the cells that are done."""
         records: Mapping[str, Any] = {}
         why = KILLED
         try:

@@ -42,7 +42,7 @@ def resolve_types(kind: Any) -> None:
 
 
 def check_at_least(settings: Any, least: Mapping[str, float]) -> None:
-    """Refuse fields below what they must be, and infinite ones; None passes."""
+    """Refuse fields below their bounds, and infinite ones; None passes."""
     for name, bound in least.items():
         value = getattr(settings, name)
         for item in value if isinstance(value, tuple) else (value,):

@@ -1,4 +1,4 @@
-"""Where studies are found: in packages, each by its file, and in plug-ins by their entry points."""
+"""Studies by name: found in packages, each by its file, and in plug-ins by their entry points."""
 
 from __future__ import annotations
 

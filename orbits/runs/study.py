@@ -37,12 +37,12 @@ class Study(ABC):
         version: Raised whenever the same settings would give other numbers.
         about: The question that it answers, in one sentence.
         Settings: A dataclass, whose fields are the flags; its docstring is their help.
-        metrics: What each metric means; ``loss`` stands for ``loss@4x`` too.
+        metrics: Meaning of each metric; ``loss`` stands for ``loss@4x`` too.
         undeciding: Fields of the settings that determine no result.
         words: The field whose values are given without a flag; empty for none.
         once: Fields of the settings that are lists in which a value counts once.
         prepare: Called once in each worker before its first cell.
-        execution: Where cells are computed unless flags say otherwise.
+        execution: Executor of the cells unless flags choose another.
         timed: Whether cells measure time, so that none may run beside another.
     """
 
@@ -63,7 +63,7 @@ class Study(ABC):
         """Return every cell of a run, each after those it needs."""
 
     def resolve(self, settings: Any) -> Any:
-        """Return settings with values of lists once, and what only this machine can tell.
+        """Return settings with values of lists once, and with choices that this machine makes.
 
         The latter is for example an engine's name.
         """
@@ -81,11 +81,11 @@ class Study(ABC):
         """Refuse changes of a preset that would change nothing."""
 
     def workers(self, settings: Any) -> int | None:
-        """Return how many cells one machine computes at once, unless asked for; None: its cores."""
+        """Return the default number of cells that one machine computes at once; None: its cores."""
         return None
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
-        """Return what a run would compute, for ``--dry-run``."""
+        """Return a description of the computations of a run, for ``--dry-run``."""
         return "\n".join([*(f"{cell.key}  {cell.label}" for cell in cells), f"{len(cells)} cells"])
 
     def out(self, settings: Any, preset: str) -> Path:
@@ -93,12 +93,12 @@ class Study(ABC):
         return Path("runs") / f"{self.name}-{preset}"
 
     def config(self, settings: Any, preset: str) -> dict[str, Any]:
-        """Return what determines the results, as plain data."""
+        """Return the data that determine the results, as plain data."""
         plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
         return {"study": self.name, "version": self.version, "preset": preset, **plain}
 
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
-        """Return a cell with files that are made of what kept results hold beside their lines.
+        """Return a cell with files that are made of the content of kept results.
 
         Returns:
             The cell; None where they hold nothing that its files are made of.
@@ -114,11 +114,11 @@ class Study(ABC):
         return ()
 
     def sentences(self, results: Sequence[Result]) -> Sequence[str]:
-        """Return what the results say, the most important first."""
+        """Return the sentences of a report, the most important first."""
         return ()
 
     def warnings(self, results: Sequence[Result], config: Mapping[str, Any]) -> Sequence[str]:
-        """Return what a reader must know before the numbers."""
+        """Return warnings that a reader must see before the numbers."""
         return ()
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
@@ -138,7 +138,7 @@ class Study(ABC):
         )
 
     def setting(self, config: Mapping[str, Any]) -> str:
-        """Return a run's preset and what it changed, in a sentence."""
+        """Return a run's preset and its changes, in a sentence."""
         changes = self.changes(config)
         words = f"{self.name}, version {config.get('version', self.version)}; "
         words += f"preset {config['preset']}"
@@ -174,7 +174,7 @@ class Study(ABC):
         return seed_table(title, results, keys, metrics, quantity=self.quantity)
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means."""
+        """Return the meaning of a metric."""
         known = self.metrics.get(metric) or self.metrics.get(metric.partition("@")[0])
         if known is None:
             choices = ", ".join(self.metrics)
@@ -192,15 +192,15 @@ def run(
     existing: Existing = Existing(),
     sources: Sequence[Path] = (),
 ) -> list[Result]:
-    """Compute what is not done yet and write the records of a run.
+    """Compute the unfinished cells and write the records of a run.
 
     Args:
         study: The study.
-        settings: Its settings.
+        settings: Settings of the run.
         out: The results folder.
-        execution: Where cells are computed.
+        execution: Executor of the cells.
         preset: Name of the preset that the settings started from.
-        existing: What may happen to results that are in the folder.
+        existing: Treatment of results that are in the folder already.
         sources: Other results folders to take finished cells from.
 
     Returns:
@@ -321,7 +321,7 @@ def write_report(study: Study, out: Path, home: str = "") -> tuple[Report, list[
 
 
 def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:
-    """Return what became of a run's cells in words, and its exit code: 1 where one failed."""
+    """Return the outcome of a run's cells in words, and its exit code: 1 where one failed."""
     from orbits.runs import page
 
     count = Counter(result.status for result in results)

@@ -27,7 +27,7 @@ FORMS = {"%": ".1f", "steps": ".0f"}
 GAP = 2
 """Characters between two columns."""
 MARKS = r"[\\`*_~$#|\[\]]"
-"""What Markdown would take for more than text."""
+"""Characters that Markdown would take for markup."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Value:
     """One box of a table.
 
     Attributes:
-        text: What is read first.
-        detail: Its interval or a remark; may be empty.
+        text: Text that is read first.
+        detail: Interval or remark; may be empty.
         kind: ``name`` and ``formula`` come from files; ``number`` is ours.
-        order: What the box sorts by; None sorts a number last, a name by its text.
+        order: Key by which the box sorts; None sorts a number last, a name by its text.
     """
 
     text: str
@@ -55,11 +55,11 @@ class Column:
     """One column.
 
     Attributes:
-        heading: Its name.
-        note: What it holds, in a sentence; may be empty.
+        heading: Name of the column.
+        note: Meaning of its values, in a sentence; may be empty.
         group: The heading above its own, which neighbours share.
         wide: Whether a terminal leaves it out.
-        leaves: When a narrow terminal leaves it out: 1 first, the next number next; 0 never.
+        leaves: Order in which a narrow terminal leaves columns out: 1 first; 0 never.
     """
 
     heading: str
@@ -77,7 +77,7 @@ class Table:
         title: Its heading; may be empty.
         columns: Its columns.
         rows: One value per column in each row.
-        caption: What stands above it.
+        caption: Caption above the table.
         folded: Whether a page shows it only when it is asked for.
         front: Places of the rows that a page's first screen shows; none leaves it to the screen.
     """
@@ -106,7 +106,7 @@ class Table:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """The headings and notes of columns that have one; a shared note names its columns."""
+        """The notes of columns by heading; a note that columns share names them all."""
         with_note = [column for column in self.columns if column.note]
         return [
             (", ".join(column.heading for column in columns), note)
@@ -161,7 +161,7 @@ class Table:
         return "".join(f"{line.rstrip()}\n" for line in file.getvalue().split("\n")[:-1])
 
     def _layout(self, width: int) -> tuple[list[int], str | None]:
-        """Return the columns that fit and what stands between a text and its detail.
+        """Return the columns that fit, and the separator of a text and its detail.
 
         Details go below their texts first, then columns leave one by one; without details at all,
         with a line for each word of a name, and without the last columns where that is not enough.
@@ -186,7 +186,7 @@ class Table:
         return shown, None
 
     def _widths(self, shown: Sequence[int], between: str | None, width: int) -> list[int]:
-        """Return the width of each column: names and formulas get what numbers leave."""
+        """Return the width of each column: names and formulas get the room that numbers leave."""
         widths = [self._needed(place, between, FOLDED) for place in shown]
         spare = width - sum(widths) - GAP * (len(shown) - 1)
         for number, place in enumerate(shown):
@@ -284,7 +284,7 @@ def seed_table(
         results: Results; rows are in their order.
         keys: Fields of the case or names of its setting; they head the first columns.
         metrics: Metrics by name; those that no result has are left out.
-        caption: What stands above it.
+        caption: Caption above the table.
         quantity: Returns what a metric means, of which the unit and the bounds are looked at.
     """
     found = [result for result in results if result.ok]

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 ACTIVE = r"[\\`|]|\](?=[(\[:])"
-"""What starts code in Markdown, ends a cell of a table or makes a link of brackets."""
+"""Characters that start code in Markdown, end a cell of a table or make a link of brackets."""
 
 
 def printable(text: object, limit: int = 200) -> str:

@@ -29,7 +29,7 @@ def against(rows: Mapping[str, Seeds], other: str) -> dict[str, Comparison]:
 
 
 def beside(found: Mapping[str, Comparison], other: str, form: str = ".3g", unit: str = "") -> str:
-    """Say which rows differ from another one, and that of the rest no difference is shown.
+    """Name the rows that differ from another one, and say that the rest shows no difference.
 
     Returns:
         A clause without a full stop; empty where nothing was compared.

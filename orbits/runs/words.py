@@ -1,4 +1,4 @@
-"""The words on a page: what columns hold, metrics, and those of the glossary that it uses."""
+"""Explained words of a page: columns, metrics, and the words of the glossary that it uses."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ENTRY = re.compile(r"^\| (?P<names>[^|]+) \| (?P<meaning>[^|]+) \|$", re.M)
 
 @dataclass(frozen=True)
 class Word:
-    """A word and what it means.
+    """A word and its meaning.
 
     Attributes:
         name: The word, or several that mean the same.
-        meaning: What it means.
+        meaning: Meaning of the word.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Words:
         found = [Word(*note) for table in tables for note in table.notes]
         found += [Word(name, _meaning(quantity)) for name, quantity in metrics.items()]
         self.entries = list(dict.fromkeys([*found, *glossary]))
-        """In the order of the page."""
+        """Words in the order of the page."""
         self._places = {word: place for place, word in enumerate(self.entries, 1)}
         self._noted = {
             (heading, word.meaning): word for word in found for heading in word.name.split(", ")
@@ -46,7 +46,7 @@ class Words:
         self._metrics = {name: Word(name, _meaning(of)) for name, of in metrics.items()}
 
     def anchor(self, column: Column) -> str:
-        """Return the anchor of what a column holds; empty where nobody has said it."""
+        """Return the anchor of a column's meaning; empty where it is not explained."""
         metric = self._metrics.get(column.heading) or self._metrics.get(
             column.heading.partition("@")[0]
         )

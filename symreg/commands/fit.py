@@ -65,7 +65,7 @@ def main(options: argparse.Namespace) -> None:
 
 
 def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the engine's arguments, or refuse what is not an object."""
+    """Return the engine's arguments, or refuse text that is no JSON object."""
     try:
         arguments = json.loads(options.engine_args)
     except ValueError:

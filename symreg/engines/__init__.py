@@ -50,7 +50,7 @@ class Engine(Protocol):
     Attributes:
         name: The file's name; the same string in the command line, result rows and test ids.
         settings: Everything that determines a search except the data and the seed, as JSON data.
-        rule: How a formula is chosen from its fronts unless the user says otherwise.
+        rule: Rule that chooses a formula from its fronts unless the user chooses another.
     """
 
     @property
@@ -85,7 +85,7 @@ class Engine(Protocol):
 
 
 PROTOCOL = ("name", "settings", "rule", "configured", "version", "status", "fit")
-"""What an engine from outside must have."""
+"""Attributes that an engine from outside must have."""
 _BROKEN: dict[str, str] = {}
 
 
@@ -115,7 +115,7 @@ def _catalogue() -> dict[str, Engine]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each plug-in that makes no engine, as one line."""
+    """Return the fault of each plug-in that makes no engine, as one line, by name."""
     _catalogue()
     return dict(_BROKEN)
 

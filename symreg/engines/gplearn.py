@@ -81,7 +81,7 @@ class GPLearn(Regressor):
         target: LogTarget,
         random_state: int,
     ) -> list[Row]:
-        """Run one search; the rows are its last population and what is left of the earlier ones."""
+        """Run one search; the rows are its last population and survivors of the earlier ones."""
         arguments = dict(self.arguments)
         for name in TUPLES:
             if isinstance(arguments.get(name), list):

@@ -29,7 +29,7 @@ class OutOfLimits(Exception):
 
 
 def call(function: Callable[[], Result], seconds: float = TIME_LIMIT) -> Result:
-    """Return what ``function`` returns in a forked child, or raise its ValueError or OutOfLimits.
+    """Return ``function()`` computed in a forked child, or raise its ValueError or OutOfLimits.
 
     The child shares the parent's memory at the time of the call, so only the result is pickled.
     Import what the function needs beforehand, or every child imports it again. ``seconds`` limits

@@ -81,7 +81,7 @@ def piece(node: ast.AST) -> str:
 
 
 def _check_tokens(text: str) -> None:
-    """Refuse what is no token of the grammar, before Python's own parser sees it.
+    """Refuse text that is no token of the grammar, before Python's own parser sees it.
 
     Python reads ``ⅿ1`` as m1 and ``1_0`` as 10; a formula must mean what it looks like.
     """

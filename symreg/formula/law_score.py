@@ -1,4 +1,4 @@
-"""The score of a formula: its record, and what that says in words."""
+"""The score of a formula: its record, and the record in words."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class LawScore:
         expression: The formula.
         target: The law's name.
         verdict: One of ``VERDICTS``, on the formula as a description of y: one that does not
-            describe it is ``no law found``, not a wrong law. What the formula is whatever y is,
-            tell ``law`` and ``law_nooff``; what y follows whatever the formula is, ``predictions``.
+            describe it is ``no law found``, not a wrong law. ``law`` and ``law_nooff`` judge the
+            formula whatever y is, ``predictions`` judges y whatever the formula is.
         law: Local exponents agree with the law's, any additive constant kept.
         law_nooff: The same with or without its additive constant.
         laws: The laws of the registry, and ``target``, that the formula agrees with in the same
@@ -41,7 +41,7 @@ class LawScore:
         constant: Median of f over the law's shape (for Newton m1*m2/r**2), where the law's
             own constant is ``law.magnitude(1, 1, 1)``. The offset is kept if ``law``; None
             unless law or law_nooff.
-        constant_relative_error: Of ``constant`` to the law's own.
+        constant_relative_error: Relative error of ``constant`` to the law's own.
         error_in_range: Median of |f/F - 1| with F the law, on the points. Where f is not finite,
             the error is infinite; None if it is so in the median.
         error_outside: The same outside: r from one to two times its largest value, masses
@@ -93,7 +93,7 @@ class LawScore:
 
 
 def lines(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the record of a score in words: three answers and what stands behind them.
+    """Return the record of a score in words: three answers and the numbers behind them.
 
     The formula is compared with the law, the predictions with the law, and the formula with the
     predictions; each answer is right or wrong by itself.
@@ -157,7 +157,7 @@ def _described(record: Mapping[str, Any]) -> str:
 
 
 def _algebra(record: Mapping[str, Any]) -> str:
-    """Return what computer algebra says of the formula."""
+    """Return the findings of computer algebra on the formula."""
     size = "" if record["complexity"] is None else f"; {record['complexity']} nodes"
     same, units = record["symbolic"], record["dimensions"]
     return f"the law times a constant: {same}; dimensions of the law: {units}{size}"

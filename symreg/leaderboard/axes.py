@@ -21,7 +21,7 @@ CONTESTANT = COLOURS[0]
 ARMS = {"scratch": COLOURS[5]}
 """Colours of arms; any other contestant is a :data:`CONTESTANT`."""
 LONGEST = 44
-"""Letters of a name."""
+"""Longest name, in letters."""
 
 
 def fixed_margins(figure: Figure) -> None:

@@ -85,7 +85,7 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
 
 
 def spread(rows: Sequence[Row]) -> bytes | None:
-    """Draw how far each row's exponents lie from the law's beside what its searches picked."""
+    """Draw the errors of each row's exponents beside those of the formulas that searches picked."""
     rows = [row for row in rows if row.laws]
     if not rows:
         return None
@@ -187,7 +187,7 @@ def _forest(
     targets: Sequence[float | None],
     tolerance: float = 0.0,
 ) -> None:
-    """Draw a value and its interval in each row, beside its target and what is close to that."""
+    """Draw a value and its interval in each row, beside its target and the range close to it."""
     scale = _scale(rows)
     intervals = [value for row, value in zip(rows, values, strict=True) if value and row in scale]
     known = [target for target in targets if target is not None]

@@ -60,7 +60,7 @@ class Leaderboard(Study):
         return Path("runs") / self.name
 
     def config(self, settings: LeaderboardSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results: of files, their names and checksums."""
+        """Return the data that determine the results: files count by name and checksum."""
         files = [[Path(file).name, digest(file)] for file in settings.files]
         return {**super().config(settings, preset), "files": files}
 
@@ -172,7 +172,7 @@ def _row_cells(
 
 
 def _label(row: Mapping[str, Any]) -> str:
-    """Return a row's name, without what is not stated."""
+    """Return a row's name, without parts that are not stated."""
     parts = [row["model"]] + ([row["arm"]] if row["arm"] != "-" else [])
     parts += [f"{row['labels']} labels"] if row["labels"] != "-" else []
     parts += [f"seed {row['seed']}"] if row["seed"] is not None else []

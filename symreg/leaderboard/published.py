@@ -16,7 +16,7 @@ class Published:
         model: The model, as named there.
         formula: The recovered law, up to a constant where none was printed.
         constant: The printed constant; None where there is none.
-        source: Where it was printed.
+        source: Place where the result was printed.
     """
 
     model: str
@@ -34,4 +34,4 @@ ROWS = (
     Published("A language model in context", "m1", None, _VAFA),
     Published("A language model in context", "1/(m2 - 0.50)", None, _VAFA),
 )
-"""None of them is printed with an interval or a number of trainings."""
+"""Published rows, printed without an interval or a number of trainings."""

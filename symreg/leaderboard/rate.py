@@ -23,7 +23,7 @@ N_BOOT = 2000
 STRICT = 0.02
 """Largest difference of a formula's exponents from the law's, beside the verdict's 0.05."""
 NO_LAW, NOT_COMPARED = "none", "not compared"
-"""Names for a formula that is no law of the registry, and for one not compared with them."""
+"""Names for a formula that is no law of the registry, and for one without a comparison."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class LawRate:
         engine: Engine and version.
         world: The law that rules where the predictions come from.
         found: Number of searches whose verdict is ``law``.
-        strict: Those of them whose exponents are within :data:`STRICT` of the law's.
+        strict: Number of these whose exponents are within :data:`STRICT` of the law's.
         total: Number of searches, failed ones included.
         failed: Number of searches that failed.
         low: Lower end of the Wilson 95% interval of found / total.
         high: Upper end of it.
-        verdicts: How many searches ended in each verdict.
-        laws: How many searches found each law of the registry, whatever the law of the world;
+        verdicts: Number of searches that ended in each verdict.
+        laws: Number of searches that found each law of the registry, whatever the law of the world;
             :data:`NO_LAW` for formulas that are none of them.
         found_nooff: Searches that found the law once an additive constant is dropped.
-        symbolic: How many formulas equal the law symbolically, up to the constant.
-        timeouts: How many symbolic comparisons ran out of time, which is not a no.
+        symbolic: Number of formulas that equal the law symbolically, up to the constant.
+        timeouts: Number of symbolic comparisons that ran out of time, which is not a no.
         constant: Constant among the laws found.
         constant_error: Its relative error.
         r2_log: R2 of ln formula against ln predictions.
@@ -53,8 +53,8 @@ class LawRate:
         complexity: Nodes of the formulas.
         cpu_s: CPU seconds of a search and its scoring, in the median.
         shape: The most frequent shape of the formulas.
-        shape_count: How many formulas have it.
-        shapes: How many different shapes there are.
+        shape_count: Number of formulas of that shape.
+        shapes: Number of different shapes.
     """
 
     engine: str

@@ -31,7 +31,7 @@ class Row:
         law: The law of the world.
         protocol: The data protocol; rows of two protocols are never compared.
         model: The model, or the control.
-        arm: How it was trained; the arms in ``CONTROLS`` stand in their own block.
+        arm: Kind of the training; the arms in ``CONTROLS`` stand in their own block.
         labels: The label budget.
         seeds: Number of model seeds, or of label sets of a baseline, that succeeded; 0 where
             nothing was trained more than once.
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells it from other rows, see :func:`row_key`."""
+        """Fields that tell the row from others, see :func:`row_key`."""
         return self.law, self.protocol, self.model, self.arm, self.labels
 
 

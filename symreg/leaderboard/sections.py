@@ -99,7 +99,7 @@ def formulas(results: Sequence[Result], laws: Sequence[str]) -> list[Section]:
 
 
 def pictures(rows: Sequence[Row], results: Sequence[Result], law: str) -> Iterator[Picture]:
-    """Draw rows of one protocol: exponents, what the searches picked, residuals and fronts."""
+    """Draw rows of one protocol: exponents, formulas that searches picked, residuals, fronts."""
     drawings: Mapping[str, tuple[int, Callable[[Sequence[Row]], bytes | None]]] = {
         "exponents": (24, lambda part: figures.exponents(part, law)),
         "spread": (24, figures.spread),

@@ -25,7 +25,7 @@ class LeaderboardSettings:
         engine_args: Changes to its settings, such as '{"generations": 100}'.
         seeds: Number of searches per file; each draws its own points and seeds the engine.
         points: Points per search.
-        rule: How a formula is chosen from a front; none for the engine's own rule.
+        rule: Rule that chooses a formula from a front; none for the engine's own.
     """
 
     files: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class LeaderboardSettings:
             raise ValueError(f"seeds must be at least 1, got {self.seeds}")
 
     def searches(self) -> list[dict[str, Any]]:
-        """Return what determines a search, for the engine and for the baseline beside it."""
+        """Return the data that determine a search, of the engine and the baseline beside it."""
         search = search_config(self.law, self.engine, self.engine_args, self.points, self.rule)
         if search["engine"] == BASELINE:
             return [search]

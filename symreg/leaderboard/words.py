@@ -61,7 +61,7 @@ def name(row: Row, limit: int = 120) -> str:
 
 
 def verdict(rows: Sequence[Row], law: str) -> list[str]:
-    """Say how often the law is found in predictions, and how often in those of what knows no law.
+    """Say how often the law is found in predictions, and how often in those that know no law.
 
     That is the first control whose file stands among the models', or else a look-up table.
     """

@@ -20,7 +20,7 @@ from symreg.predictions.table import Table, positive
 from symreg.search.targets import MINIMUM_POINTS
 
 ONE_IN = 5
-"""One in so many sequences is held out to judge what a search of the others found."""
+"""Number of sequences of which one is held out, to judge the formulas of a search on the others."""
 MINIMUM_USABLE = 25
 """Points with a logarithm that a file must have: without one in ``ONE_IN`` of them, the
 ``MINIMUM_POINTS`` that a search needs are left."""
@@ -28,7 +28,7 @@ LAW_TOLERANCE = 0.02
 """Relative difference up to which a stated true force is the law's. States of the published
 protocol are so coarse that it is 0.5% at their 99th percentile, and 3% at most."""
 LAW_SHARE = 0.01
-"""At most this share of the true forces may be further off."""
+"""Largest share of true forces that may differ by more."""
 
 Array = npt.NDArray[Any]
 
@@ -43,9 +43,9 @@ class Predictions:
         X: Distance r (AU) and masses m1, m2 (solar masses), shape [n, 3], positive.
         force: True magnitude, shape [n], solar mass AU / year^2, positive.
         force_predicted: Predicted magnitude, shape [n], same unit; any number, NaN or infinite.
-        vectors: Those of ``formats.VECTORS`` that the file holds, each of shape [n, 2].
-        row: What the file's row in a table is called: model, protocol, arm, labels and seed.
-        manifest: How the file came to be; empty where it has no sidecar.
+        vectors: Vectors of ``formats.VECTORS`` that the file holds, each of shape [n, 2].
+        row: Names of the file's row in a table: model, protocol, arm, labels and seed.
+        manifest: Provenance of the file; empty where it has no sidecar.
         sha256: Checksum of the file.
     """
 
@@ -68,11 +68,11 @@ class Predictions:
         return points.usable(self.X, self.force_predicted, at_least=0)[1]
 
     def split(self, seed: int, n: int = 1000) -> tuple[Predictions, Predictions]:
-        """Return points to search, and points of other sequences to judge what was found.
+        """Return points to search, and points of other sequences to judge the formulas found.
 
         Points of one sequence share their masses and the model's errors, so one in ``ONE_IN``
         sequences is held out whole, and the search sees ``n`` usable points of the others, drawn
-        without replacement. Of too few sequences for that, one in ``ONE_IN`` points is held out.
+        without replacement. With too few sequences for that, one in ``ONE_IN`` points is held out.
         """
         if n < 1:
             raise ValueError(f"cannot search {n} points; n must be positive")

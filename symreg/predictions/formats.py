@@ -26,15 +26,15 @@ VECTORS = ("force_vector", "force_vector_predicted", "position")
 
 TEXTS = ("sequence_id", "units", "model", "protocol", "arm", "labels")
 COMPONENTS = {name: (f"{name}_x", f"{name}_y") for name in VECTORS}
-"""A table has no columns of shape [n, 2]; it holds the two components of a vector instead."""
+"""Columns of a vector's components in a table, which has no columns of shape [n, 2]."""
 
 _KNOWN = {*COLUMNS, *VECTORS, *itertools.chain(*COMPONENTS.values()), *TEXTS, "schema", "seed"}
 
 MAX_POINTS = 10_000_000
 MAX_BYTES = 4 * 2**30
-"""Of unpacked data. A small file can declare far more than a machine holds."""
+"""Largest size of unpacked data. A small file can declare far more than a machine holds."""
 MAX_TEXT = 80
-"""Characters of a text. An array of texts takes the room of its longest in every row."""
+"""Most characters of a text. An array of texts takes the room of its longest in every row."""
 
 Array = npt.NDArray[Any]
 

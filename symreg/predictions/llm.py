@@ -86,7 +86,7 @@ def _model(physics: Path, folder: Path) -> tuple[dict[str, Array], dict[str, Any
 
 
 def _prompt(folder: Path, planet: int) -> tuple[dict[str, Array], dict[str, str]]:
-    """Return what is true at the timesteps that were asked for, and the hashes of the files."""
+    """Return the truth at the timesteps that were asked for, and the hashes of the files."""
     names = ("true_state", "true_force", "unmasked_inds")
     paths = [folder / f"{name}_{planet}.npy" for name in names]
     state = _array(paths[0], (STEPS, 6)).astype(np.float64)

@@ -147,7 +147,7 @@ def _seed(value: Any) -> int | None:
 
 
 def _name(name: str, value: Any) -> str:
-    """Return a name as text, or refuse what cannot stand in a cell of a table."""
+    """Return a name as text, or refuse one that cannot stand in a cell of a table."""
     text = str(value) if isinstance(value, int | float) else value
     if not (isinstance(text, str) and text.isprintable() and 0 < len(text) <= MAX_TEXT):
         raise ValueError(f"{name} must be 1 to {MAX_TEXT} printable characters, got {value!r}")

@@ -134,7 +134,7 @@ class Front:
         return latex_of(self._row(index).expression, self.names, precision)
 
     def predict(self, X: npt.ArrayLike, index: int | None = None) -> npt.NDArray[np.float64]:
-        """Return what an equation gives at points, shape [n]; nan where it is not a real number.
+        """Return an equation's values at points, shape [n]; nan where one is not a real number.
 
         Args:
             X: Points, shape [n, len(names)], columns in the order of ``names``.

@@ -24,7 +24,7 @@ class Regressor:
         name: The engine's name.
         arguments: Keyword arguments of the regressor, as JSON data.
         target: ``log`` or ``raw``; see :mod:`symreg.search.targets`.
-        rule: How a formula is chosen from a front; see :meth:`symreg.search.front.Front.best`.
+        rule: Rule that chooses a formula from a front; see :meth:`symreg.search.front.Front.best`.
         constructor: The package, its file and its class that searches.
         reserved: Arguments that cannot be changed, each with the reason.
         operators: Arguments that hold names of operators, with those that a formula may have: an

@@ -1,4 +1,4 @@
-"""The law-free baselines of force prediction by name: what needs neither a law nor attention.
+"""The law-free baselines of force prediction by name; they have neither a law nor attention.
 
 Their names are asked for before torch is imported, so what fits them is named by import path.
 """
@@ -26,8 +26,8 @@ tensor_spline = deferred("worldmodel.controls.spline:tensor_spline")
 boosted_trees = deferred("worldmodel.controls.trees:boosted_trees")
 nearest_states = deferred("worldmodel.controls.true_state_knn:nearest_states")
 Factory = Callable[[Protocol, int], Any]
-"""Makes an unfitted :class:`~worldmodel.controls.force_regression.ForceRegression` from a protocol
-and a seed."""
+"""Function of a protocol and a seed that makes an unfitted
+:class:`~worldmodel.controls.force_regression.ForceRegression`."""
 
 OBSERVERS: MappingProxyType[str, Factory] = MappingProxyType(
     {
@@ -44,7 +44,7 @@ OBSERVERS: MappingProxyType[str, Factory] = MappingProxyType(
         "flat MLP": lambda protocol, seed: flat_mlp(protocol, seed=seed),
     }
 )
-"""Those that read tokens, as models do."""
+"""Baselines that read tokens, as models do."""
 
 TABLES: MappingProxyType[str, Factory] = MappingProxyType(
     {
@@ -55,7 +55,7 @@ TABLES: MappingProxyType[str, Factory] = MappingProxyType(
         "spline on the true state": lambda protocol, seed: tensor_spline(),
     }
 )
-"""Those that look up the true state, which no model observes."""
+"""Baselines that look up the true state, which no model observes."""
 
 BASELINES: MappingProxyType[str, Factory] = MappingProxyType({**OBSERVERS, **TABLES})
 

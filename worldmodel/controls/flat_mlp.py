@@ -60,11 +60,11 @@ def flat_mlp(
     asked; and the logarithm of the time step.
 
     Args:
-        protocol: What observes.
+        protocol: Protocol of the observation.
         steps: Steps of Adam.
         rows: Labelled rows of a step, such as those of 64 sequences with 12 asked rows.
-        lr: Its rate.
-        seed: Of weights and draws.
+        lr: Learning rate.
+        seed: Seed of weights and draws.
     """
     check_size("steps", steps)
     check_size("rows", rows)

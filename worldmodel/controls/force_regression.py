@@ -16,7 +16,7 @@ from worldmodel.models.predictions import prediction_columns, read_rows
 Batch = dict[str, Tensor]
 Array = npt.NDArray[np.float64]
 LARGEST = 80.0
-"""Of ln F: e^80 and e^-80 are finite and positive in float32, whatever is extrapolated."""
+"""Largest |ln F|: e^80 and e^-80 are finite and positive in float32."""
 
 
 class ForceRegression:
@@ -27,7 +27,7 @@ class ForceRegression:
         regressor: A regression of scikit-learn, with ``fit`` and ``predict``.
         direction: Maps a batch to the unit vectors of its n forces, [n, 2]; without it they are
             regressed beside ln F.
-        n_images: How many images of a labelled sequence tell it something new: 2 where the
+        n_images: Number of images of a labelled sequence with new numbers: 2 where the
             numbers do not change when the sequence is turned (:func:`labels_as_trained`).
         least_rows: Labelled rows that a fit needs, such as its number of parameters.
     """

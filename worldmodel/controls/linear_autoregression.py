@@ -16,10 +16,10 @@ from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
 STEPS = 12
-"""Time steps that it looks back."""
+"""Past time steps in the regression."""
 N_SEQUENCES = 1000
 STRENGTH = 0.1
-"""Of the ridge, in AU^2."""
+"""Penalty of the ridge regression, in AU^2."""
 
 
 class LinearAutoregression:
@@ -30,7 +30,7 @@ class LinearAutoregression:
     Its prediction is the displacement from the body's last point.
 
     Args:
-        protocol: What observes, or a mixture of worlds; one planet and its star take turns.
+        protocol: Protocol, or a mixture of worlds; one planet and its star take turns.
         seed: Seed of the data, as training takes it.
         steps: Time steps that it looks back; the numbers above are those of 12.
     """
@@ -52,7 +52,7 @@ class LinearAutoregression:
         self.star = ridge.fit(np.hstack([past, new]), to_star - last[:, 1]).coef_.T
 
     def next_points(self, points: Array) -> Array:
-        """Return what is expected at each row given all rows before, [N, T, 2] in AU.
+        """Return the expected place at each row given all rows before, [N, T, 2] in AU.
 
         Args:
             points: Observed places in AU, [N, T, 2]: the time-step row, then planet and star in

@@ -18,16 +18,16 @@ from worldmodel.controls.linear_autoregression import STEPS
 from worldmodel.controls.observed_past import needs_past, observed_past, towards_star
 
 STRENGTH = 1.0
-"""Of the ridge, on standardised inputs."""
+"""Penalty of the ridge regression, on standardised inputs."""
 
 
 def linear_filter(protocol: Protocol, logarithms: bool = False) -> ForceRegression:
-    """Return the ridge regression of ln F on what was seen in the last 12 steps.
+    """Return the ridge regression of ln F on vectors between places of the last 12 steps.
 
     Args:
-        protocol: What observes.
-        logarithms: Of the lengths of these vectors in place of the vectors, and of the time step:
-            planet - last star, star - last star, and the planet's displacements.
+        protocol: Protocol of the observation.
+        logarithms: Take logarithms of the lengths of these vectors (planet - last star, star -
+            last star, and the planet's displacements) and of the time step in their place.
     """
     needs_past(protocol, STEPS)
     layout = protocol.tokens

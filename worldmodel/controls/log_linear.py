@@ -28,7 +28,7 @@ def log_linear(
     """Return the regression of ln F on the logarithms of four numbers, five with the time step.
 
     Args:
-        protocol: What observes.
+        protocol: Protocol of the observation.
         numbers: ``motion`` or ``geometry``.
         time_step: Give it the logarithm of the time step too.
         lag: Time steps between the three places that make an acceleration; rounding to bins
@@ -77,11 +77,11 @@ def _excursions(past: ObservedPast) -> list[Array]:
 
 
 def _rms(vectors: Array) -> Array:
-    """Return root mean square lengths of [n, S, 2] over what was seen, [n]."""
+    """Return root mean square lengths of [n, S, 2] over the seen steps, [n]."""
     return np.sqrt(np.sum(_mean(vectors**2), axis=-1))
 
 
 def _mean(values: Array) -> Array:
-    """Return means of [n, S, k] over what was seen, [n, k]; NaN where nothing was."""
+    """Return means of [n, S, k] over the seen steps, [n, k]; NaN without any."""
     with np.errstate(invalid="ignore"):
         return np.nansum(values, axis=1) / np.isfinite(values).sum(axis=1)

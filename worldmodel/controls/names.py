@@ -1,4 +1,4 @@
-"""Names of those who continue orbits without a model, as results have them; they need no torch."""
+"""Names, in results, of controls that continue orbits without a model; they need no torch."""
 
 TRUE, IN_BINS = "true orbit", "true orbit in bins"
 FIT, CUBIC = "orbit fit", "cubic extrapolation"

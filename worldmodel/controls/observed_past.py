@@ -1,4 +1,4 @@
-"""What an observer has seen when a force is asked: bin centres up to that row, and no further."""
+"""The observed past of a force: bin centres up to the row where it is asked, and no further."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from worldmodel.models.predictions import read_rows
 
 @dataclass(frozen=True)
 class ObservedPast:
-    """Places seen up to each of n asked rows, of S time steps; NaN is what comes later.
+    """Places seen up to each of n asked rows, of S time steps; later places are NaN.
 
     A step's planet is observed before its star: at the planet's row of step s the star was last
     seen at s - 1.
@@ -51,7 +51,7 @@ class ObservedPast:
 
 
 def observed_past(batch: Batch, layout: TokenLayout) -> ObservedPast:
-    """Return what was seen before and at each read row of sequences of one planet and its star."""
+    """Return the past of each read row, its own place included, of one planet and its star."""
     tokens = batch["tokens"].numpy()
     sequence, row = (index.numpy() for index in read_rows(batch).nonzero(as_tuple=True))
     places = layout.decode(tokens[:, 1:])

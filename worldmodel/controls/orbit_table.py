@@ -1,4 +1,4 @@
-"""A table of training orbits: every prompt goes on as the orbit in the table that it is most like.
+"""A table of training orbits: each prompt is continued as the most similar orbit in it.
 
 What it can do needs no law, only memory: each answer is a piece of a true orbit of its training
 world, moved, turned and scaled as a whole so that its past fits the prompt best. A piece of an
@@ -18,7 +18,7 @@ from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
 STEPS = 12
-"""Time steps of the past that are compared, of both bodies."""
+"""Past time steps of both bodies that are compared."""
 N_SEQUENCES = 20_000
 CHUNK = 200
 """Prompts that are looked up at once."""
@@ -32,7 +32,7 @@ class OrbitTable:
     Places are complex numbers, x + iy, so that z q + b is a turn, a scaling and a shift of q.
 
     Args:
-        protocol: What observes the training world, or a mixture of worlds.
+        protocol: Protocol of the training world, or a mixture of worlds.
         seed: Seed of the data, as training takes it.
         n_sequences: Training sequences that are kept.
         steps: Time steps of the past that are compared, of both bodies.
@@ -70,7 +70,7 @@ class OrbitTable:
         return rolled
 
     def next_points(self, points: Array) -> Array:
-        """Return what is expected at each row given the steps before, [N, T, 2] in AU.
+        """Return the expected place at each row given the steps before, [N, T, 2] in AU.
 
         NaN where fewer steps were observed before than are compared. A quarter of the table is
         looked up here, from every step on.

@@ -13,9 +13,9 @@ from worldmodel.controls.force_regression import ForceRegression
 from worldmodel.controls.true_state import at_star, distance_and_masses
 
 GAMMA = 0.5
-"""Of exp(-gamma d^2): bumps one standard deviation of ln r, ln m1 and ln m2 wide."""
+"""Gamma of exp(-gamma d^2): bumps one standard deviation of ln r, ln m1 and ln m2 wide."""
 STRENGTH = 1e-6
-"""Of the ridge."""
+"""Penalty of the ridge regression."""
 
 
 def radial_basis(n_centres: int = 300, seed: int = 0) -> ForceRegression:

@@ -1,4 +1,4 @@
-"""Ridge read-out: what a linear map finds in a frozen backbone's hidden states."""
+"""Ridge read-out: a linear map of a frozen backbone's hidden states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ridge_readout(task: OrbitModel, labelled: DataLoader, test: DataLoader) -> C
 
 
 def fitted_readout(task: OrbitModel, labelled: DataLoader) -> Callable[[DataLoader], Columns]:
-    """Return what :func:`ridge_readout` fits, to be asked about any test set."""
+    """Return the predictor that :func:`ridge_readout` fits, for any test set."""
     task.eval()
     parts = [_features_and_targets(task, batch) for batch in labelled]
     features, targets, sequences = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -12,7 +12,7 @@ from worldmodel.controls.true_state import at_star, distance_and_masses
 
 DEGREE = 3
 STRENGTH = 1e-3
-"""Of the ridge."""
+"""Penalty of the ridge regression."""
 
 
 def tensor_spline(n_knots: int = 4) -> ForceRegression:

@@ -1,4 +1,4 @@
-"""What tables of the true state look up, which no model observes: distance and both masses."""
+"""Inputs of tables of the true state, which no model observes: distance and both masses."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from worldmodel.controls.force_regression import ForceRegression
 from worldmodel.controls.true_state import state
 
 NAME = "k-NN on the true state"
-"""Its name in tables."""
+"""Name of this control in tables."""
 
 
 def nearest_states(k: int = 2) -> ForceRegression:

@@ -89,9 +89,9 @@ class DeviceOrbits:
     Args:
         protocol: One of the samplers written here, unshifted, that obeys Newton's law.
         population: The population of the sequences.
-        split: Their split.
+        split: Split of the sequences.
         seed: Seed of the data.
-        device: Where the batches are made.
+        device: Device that makes the batches.
         dtype: Precision of the orbits, float64 or float32.
 
     Raises:
@@ -138,7 +138,7 @@ class DeviceOrbits:
         }
 
     def uniforms(self, indices: Tensor, n: int) -> Tensor:
-        """Return what ``orbits.philox.uniforms`` returns, float64 [N, n]."""
+        """Return uniform numbers as ``orbits.philox.uniforms`` does, float64 [N, n]."""
         index = indices[:, None]
         blocks = torch.arange((n + 1) // 2, device=index.device)
         words = philox(
@@ -201,8 +201,8 @@ class DeviceOrbits:
         """Return the places of the bodies in turn, [N, n_points, 2] in AU.
 
         Every point is solved by itself, whatever the number of planets, so that all shapes are
-        known beforehand. Of the distance between a single planet and its star, the planet takes
-        its share and the star the rest; several planets take all of it, and the star rests.
+        known beforehand. A single planet and its star share their distance by their masses; of
+        several planets each takes all of its own, and the star rests.
         """
         star, n = world.star_mass[:, None], world.n_planets[:, None]
         total = star + world.planet_mass

@@ -17,7 +17,7 @@ from orbits import protocols
 from orbits.dataset.read import AGAIN, OrbitDataset, read_index
 
 DECIDED = ("protocol", "protocol_args", "population", "seed")
-"""Settings of OrbitData that the index of a dataset decides."""
+"""Settings of OrbitData that a dataset's index decides."""
 
 
 def settings(path: str | Path) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def counts(path: str | Path) -> dict[str, int]:
 
 
 def batch(dataset: OrbitDataset, indices: Sequence[int]) -> dict[str, npt.NDArray]:
-    """Return what ``Protocol.batch`` does, read from files.
+    """Return sequences as ``Protocol.batch`` does, read from files.
 
     Exact places are not stored: ``coordinates`` are the centres of the bins, zero in row 0.
     """

@@ -18,7 +18,7 @@ def tell(coordinates: np.ndarray, exponents: np.ndarray | float) -> None:
 
     Args:
         coordinates: [N, T, 2], changed in place.
-        exponents: Of the distance, [N] or one for all.
+        exponents: Exponents of the distance, [N] or one for all.
     """
     coordinates[:, 0, 0] = exponents
 
@@ -30,7 +30,7 @@ class MixtureSequences(Sequences):
         mixture: The worlds.
         split: The split.
         seed: Seed of the data.
-        length: How many sequences there are.
+        length: Number of sequences.
         told: Whether each sequence tells its exponent, see :func:`tell`.
     """
 
@@ -51,8 +51,8 @@ class MixtureData(SequenceData):
 
     Args:
         protocol: A name of ``orbits.protocols.names()``.
-        protocol_args: Its overrides.
-        exponents: Of the distance in each law, in equal parts.
+        protocol_args: Overrides of the protocol.
+        exponents: Exponents of the distance in each law, in equal parts.
         told: Whether each sequence tells its exponent, see :func:`tell`.
         further: Names of laws that are no powers, see :class:`orbits.mixture.Mixture`.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
@@ -72,7 +72,7 @@ class MixtureData(SequenceData):
     ) -> None:
         super().__init__(**kwargs)
         if told and further:
-            raise ValueError(f"law {further[0]!r} has no exponent to tell; take told off")
+            raise ValueError(f"law {further[0]!r} has no exponent to tell; set told=False")
         of = protocols.get(protocol, protocol_args)
         self.mixture = Mixture(of, tuple(exponents), tuple(further))
 

@@ -26,7 +26,7 @@ def check_noise(sd: float) -> None:
 def with_noisy_context(
     batch: dict[str, Tensor], sd: float, layout: TokenLayout, counter: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return a batch with what the model reads, noisy, beside what it predicts.
+    """Return a batch with the noisy inputs of the model, beside the targets.
 
     Args:
         batch: ``tokens`` int64 [B, T, 2], of which row 0 is the time step, and ``coordinates``

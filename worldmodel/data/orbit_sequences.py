@@ -21,11 +21,11 @@ class OrbitSequences(Sequences):
     something to infer it from, and NaN elsewhere.
 
     Args:
-        protocol: What is observed.
+        protocol: Protocol of the sequences.
         population: ``pretrain`` or ``force``.
         split: The split.
         seed: Seed of the data.
-        length: How many sequences there are.
+        length: Number of sequences.
         fine_tuning: Give only the forces that fine-tuning may see, the few of held-out sequences
             included (:meth:`orbits.protocols.Protocol.label_mask`).
         whole: Give forces in the first half too, of which a reversed image makes its second.
@@ -95,7 +95,7 @@ class LeakedSequences(Sequences):
 
 
 class TrajectoryIndices(Sequences):
-    """Indices alone, for sequences that are made on the device."""
+    """Indices without sequences, which are made on the device."""
 
     def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
         """Return the batch of some indices, int64."""

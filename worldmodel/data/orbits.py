@@ -77,7 +77,7 @@ class OrbitData(SequenceData):
         self._made_on: dict[torch.device, DeviceOrbits] = {}
         check_noise(context_noise)
         if context_noise and population == "force":
-            raise ValueError("context_noise is of pre-training: leave it out for population=force")
+            raise ValueError("context_noise is for pre-training: leave it out for population=force")
         if images and population != "force":
             raise ValueError("images are of labelled sequences: set data.population=force")
         if images and self.protocol.label_leak:
@@ -109,7 +109,7 @@ class OrbitData(SequenceData):
         return cls(path=path, **files.settings(path), **kwargs)
 
     def _check_files(self, path: str, device_batches: object, context_noise: object) -> None:
-        """Refuse another world than that of the files, and what needs exact places."""
+        """Refuse another world than that of the files, and uses that need exact places."""
         theirs = files.settings(path)
         world = protocols.get(theirs["protocol"], theirs["protocol_args"])
         same = {name: self.hparams[name] == theirs[name] for name in ("population", "seed")}
@@ -133,7 +133,7 @@ class OrbitData(SequenceData):
             )
 
     def setup(self, stage: str) -> None:
-        """Refuse to train or validate on what a shift moves, before anything is written.
+        """Refuse to train or validate on shifted sequences, before anything is written.
 
         Files must hold the splits and as many training sequences as are asked for.
         """
@@ -162,7 +162,7 @@ class OrbitData(SequenceData):
     ) -> OrbitSequences:
         """Return the first ``length`` sequences of a split; under a shift there is one.
 
-        Of held-out sequences in files they are all where there are fewer.
+        Where files hold fewer held-out sequences, all of them are returned.
 
         Raises:
             ValueError: A shift is asked about, and the split is not ``test``, or files hold no

@@ -31,7 +31,7 @@ class StepSampler(Sampler[list[int]]):
 
     Args:
         batch_size: Sequences per rank and step.
-        n_sequences: How many different sequences there are, or None for an endless stream.
+        n_sequences: Number of different sequences, or None for an endless stream.
         seed: Seed of the permutations.
         first_step: Returns the step at which iteration starts; called when it does.
         rank: This process, of ``world_size``.
@@ -80,7 +80,7 @@ class Sequences(Dataset, ABC):
     """A number of sequences; a batch of them is made in one call.
 
     Args:
-        length: How many there are.
+        length: Number of sequences.
     """
 
     def __init__(self, length: int) -> None:
@@ -219,7 +219,7 @@ def leave_to_parent(worker: int) -> None:
     when it stops, and one whose parent is gone ends by itself.
 
     Args:
-        worker: Its number, as ``worker_init_fn`` of a DataLoader is given it.
+        worker: Number of the worker, as ``worker_init_fn`` of a DataLoader is given it.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -90,7 +90,7 @@ class ShardData(CorpusData):
         tokenizer: The tokeniser of the files: ``bytes``, ``gpt2`` or the path of a
             ``tokenizer.json``.
         seq_len: Tokens that a window predicts; batches have one more.
-        order: Of the training windows: ``random``, each at a place keyed by (seed, index), or
+        order: Order of the training windows: ``random``, each at a place keyed by (seed, index), or
             ``sequential``, one after the other through the files, as llm.c reads them.
         verify: Hash all files before training. Without it their sizes are compared with the
             record, and tokens beyond the vocabulary are refused when they are read.

@@ -23,7 +23,7 @@ def images(batch: Mapping[str, Tensor], choice: Tensor, n_bins: int) -> dict[str
     """Return a batch with every sequence replaced by one of its images.
 
     Args:
-        batch: Of :class:`worldmodel.data.orbit_sequences.OrbitSequences`: B sequences of one planet
+        batch: B sequences of :class:`worldmodel.data.orbit_sequences.OrbitSequences`, of one planet
             and its star in turn, in a box with the origin in its middle, T - 1 points (an even
             number).
         choice: The symmetry of each sequence, [B], 0 (none) to 7: bit 0 reflects x, bit 1

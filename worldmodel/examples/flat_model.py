@@ -54,7 +54,7 @@ class FlatModel:
         return np.exp(size)[..., None] * vector / np.linalg.norm(vector, axis=-1, keepdims=True)
 
     def hidden(self, memory):
-        """Return what read-outs see."""
+        """Return the features that read-outs see."""
         return {"features": memory[0]}
 
     def _fit(self, batch, world, targets, rows):

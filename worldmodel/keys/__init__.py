@@ -1,1 +1,1 @@
-"""Keys of the command line: what there is, what it takes, and help on it, without torch."""
+"""Keys of the command line: their names, their values and help on them, without torch."""

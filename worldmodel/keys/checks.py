@@ -26,7 +26,7 @@ GROUPS = (
     "save_last_step",
     "stop_between_steps",
 )
-"""What a flag with a dot in it begins with."""
+"""First words of the flags with a dot."""
 TYPED = {
     "seed_everything": "bool | int",
     "return_predictions": "bool | None",
@@ -116,7 +116,7 @@ def _settled(group: str, chosen: str, later: Sequence[str]) -> str | None:
 
 
 def _parts(key: str) -> tuple[str, str, str]:
-    """Return the group of a key, the argument of its class, and what lies in that."""
+    """Return the group of a key, the argument of its class, and the key inside that."""
     group, _, rest = key.partition(".")
     name, _, inner = rest.removeprefix(f"{ARGUMENTS}.").partition(".")
     return group, name, inner

@@ -1,4 +1,4 @@
-"""What a model, its data and the trainer take, read from their sources.
+"""Arguments of models, of their data and of the trainer, read from their sources.
 
 They are not imported: that takes seconds.
 """
@@ -18,7 +18,7 @@ from orbits.runs.cli import called
 from worldmodel.models.renamed import RENAMED
 
 FOLDERS = {"model": "models", "data": "data"}
-"""Where the classes of a group lie."""
+"""Folder of the classes of each group."""
 CLASSES = {
     "model": ("NextTokenModel", "ForceModel", "StateModel", "TextModel"),
     "data": ("OrbitData", "TextData", "ShardData"),
@@ -37,8 +37,8 @@ class Key:
     """An argument of a class, as its source writes it.
 
     Attributes:
-        annotation: Its type.
-        default: Its default; None if it must be given.
+        annotation: Type of the argument.
+        default: Default of the argument; None if it must be given.
         about: The first sentence of what the docstring says of it.
     """
 
@@ -55,7 +55,7 @@ def class_of(group: str, chosen: str) -> str | None:
 
 @functools.cache
 def keys(group: str, name: str) -> Mapping[str, Key]:
-    """Return what a class takes, its bases' arguments last.
+    """Return the arguments of a class, its bases' arguments last.
 
     Args:
         group: model, data or trainer.

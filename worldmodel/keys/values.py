@@ -1,4 +1,4 @@
-"""Values of the command line, judged as Lightning's parser will, which torch need not wait for."""
+"""Checks of values of the command line, with the verdicts of Lightning's parser but no torch."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def check(group: str, name: str, key: Key, text: str) -> None:
     """Refuse a value that the type of its key does not take, or that names nothing.
 
     Args:
-        group: What the key belongs to: model, data or trainer; empty for none.
+        group: Group of the key: model, data or trainer; empty for none.
         name: The key.
-        key: What the source says of it.
+        key: Argument as its source describes it.
         text: The value, as it was typed.
 
     Raises:
@@ -168,4 +168,4 @@ NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
         _counted, form="steps, a share of an epoch or a time DD:HH:MM:SS", words=NULL
     ),
 }
-"""What a text must be where the type does not say it."""
+"""Checks of values whose type does not say all, by group and key."""

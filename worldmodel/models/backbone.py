@@ -17,11 +17,11 @@ from attention.scalars import check_size
 from worldmodel.models.mlp import build_mlp, build_norm
 
 Cache = KeyValueCache | RecurrentState
-"""What a block's attention keeps of earlier positions."""
+"""Cache of a block's attention over earlier positions."""
 
 
 def reach(window: int, n_layer: int) -> int:
-    """Return how many of the last positions a stack of blocks with a window sees."""
+    """Return the number of last positions that a stack of blocks with a window sees."""
     return 1 + n_layer * (window - 1)
 
 
@@ -53,13 +53,13 @@ class Block(nn.Module):
         self.attention.check_no_window()
 
     def new_cache(self) -> Cache:
-        """Return what the block keeps before the first position."""
+        """Return the block's cache before the first position."""
         return self.attention.new_cache()
 
     def forward(
         self, x: Tensor, cache: Cache | None = None, rotations: Rotations | None = None
     ) -> Tensor:
-        """Map [B, T, width] to the same shape; with a cache, x is what follows what it holds.
+        """Map [B, T, width] to the same shape; with a cache, x follows the positions in it.
 
         Blocks of one forward pass share its ``rotations``.
         """
@@ -139,7 +139,7 @@ class GPT(nn.Module):
                 )
 
     def new_caches(self) -> list[Cache]:
-        """Return what each block keeps before the first position."""
+        """Return the cache of each block before the first position."""
         return [block.new_cache() for block in self.blocks if isinstance(block, Block)]
 
     def forward(self, x: Tensor, caches: Sequence[Cache] | None = None) -> Tensor:
@@ -147,8 +147,8 @@ class GPT(nn.Module):
 
         Args:
             x: [B, T, width].
-            caches: Of :meth:`new_caches`, where x follows the positions that they hold; T new
-                positions are added to each.
+            caches: Caches of :meth:`new_caches`, where x follows the positions that they hold; T
+                new positions are added to each.
 
         Returns:
             [B, T, width].

@@ -39,7 +39,7 @@ class GPTModel(TrainedModel):
 
     Args:
         attention: The attention variant, or a linear mixer.
-        attention_args: Its arguments, for example ``{"p": 15}``.
+        attention_args: Arguments of the attention, for example ``{"p": 15}``.
         n_layer: Number of blocks.
         n_head: Heads per block.
         head_dim: Channels per head.
@@ -83,7 +83,7 @@ class GPTModel(TrainedModel):
     def save_pretrained(
         self, folder: str | Path, about: str = "", provenance: Mapping[str, Any] | None = None
     ) -> Path:
-        """Write its settings and weights, and a card, to a new folder in the hub's form.
+        """Write the model's settings and weights, and a card, to a new folder in the hub's form.
 
         Args:
             folder: The folder, which must not be there (:mod:`worldmodel.models.export`).

@@ -33,15 +33,15 @@ MODELS = (
     "worldmodel.models.state.StateModel",
     "worldmodel.models.text.TextModel",
 )
-"""The models that the command line trains."""
+"""Models that the command line trains."""
 PATHS = frozenset(
     ("dirpath", "best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 )
 """Keys of a ModelCheckpoint's state that name files it would write to or delete."""
 DEEPEST = 20
-"""Levels of hyper-parameters; a list in itself has no end."""
+"""Most levels of nested hyper-parameters; a list in itself has no end."""
 CONFIG = "config.json"
-"""The file by which the folder of an exported model is told."""
+"""File that marks the folder of an exported model."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
 NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")

@@ -12,7 +12,7 @@ from orbits.tokens import TokenLayout
 
 OrbitInput = Literal["tokens", "bin_centres", "coordinates"]
 NOISY = "noisy_"
-"""Prefix of what a model reads in place of ``tokens`` and ``coordinates``, where both are there."""
+"""Prefix of the noisy ``tokens`` and ``coordinates``, which a model reads where they are there."""
 
 
 class OrbitEmbedding(nn.Module):

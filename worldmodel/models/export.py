@@ -26,7 +26,7 @@ from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, 
 WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 2
 HEADER = "---\nlibrary_name: orrery\n---\n\n"
-"""What a model hub reads of a card."""
+"""Header of a card, for model hubs."""
 
 
 def export(
@@ -165,7 +165,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
 def read_export(folder: str | Path) -> dict[str, Any]:
     """Return the settings and weights of an exported model, as a checkpoint holds them.
 
-    Of its data it tells the seed and the number of labelled sequences, if its provenance does.
+    They include the seed and the number of labelled sequences, if its provenance has them.
 
     Raises:
         FileNotFoundError: A file of it is missing.

@@ -18,7 +18,7 @@ from worldmodel.world_model import Forces, Prediction, Seen
 
 
 class Memory:
-    """What a GPT makes of sequences; it runs when an answer needs it."""
+    """The outputs of a GPT for given sequences, computed when an answer needs them."""
 
     def __init__(self, model: OrbitModel, seen: Seen) -> None:
         self.model, self.seen = model, seen
@@ -69,10 +69,10 @@ class GPTPrediction(Prediction):
 
 
 class GPTWorld:
-    """A GPT as a world model; what its class cannot answer, it lacks (:func:`gpt_world`)."""
+    """A GPT as a world model; methods that its class cannot serve are absent: :func:`gpt_world`."""
 
     exact = True
-    """Its embedding decides whether places or bins are read."""
+    """True: its embedding decides whether places or bins are read."""
 
     def __init__(self, model: OrbitModel) -> None:
         self.model, self.layout = model, model.layout
@@ -145,7 +145,7 @@ def world_model(model: Any) -> Any:
 
 @torch.no_grad()
 def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
-    """Return what :func:`layer_names` names, each [B, T, width].
+    """Return the hidden states that :func:`layer_names` names, each [B, T, width].
 
     The residual stream after the embedding and after each block, and the final norm's output.
     """
@@ -164,6 +164,6 @@ def layers(model: OrbitModel, batch: dict[str, Tensor]) -> list[Tensor]:
 
 
 def layer_names(model: OrbitModel) -> list[str]:
-    """Return the names of what :func:`layers` returns."""
+    """Return the names of the hidden states that :func:`layers` returns."""
     blocks = [f"block {number + 1}" for number in range(len(model.gpt.blocks))]
     return ["embedding", *blocks, "final norm"]

@@ -1,4 +1,4 @@
-"""World models that are trained on several laws; one that is told which law each sequence obeys."""
+"""World models trained on several laws, and one that is told the law of each sequence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MixtureModel(NextTokenModel):
     """Predict the next row of sequences that each obey a law of their own.
 
     Args:
-        exponents: Of the distance in the laws it is trained on; they change no weight.
+        exponents: Exponents of the distance in the laws of the training; they change no weight.
         told: Whether each sequence tells its exponent.
         **kwargs: As for :class:`worldmodel.models.orbit.OrbitModel`.
 

@@ -20,9 +20,9 @@ from orbits.tokens import TokenLayout
 
 Predicts = Literal["bins", "mixture", "gaussian"]
 COMPONENTS = 8
-"""Gaussians of a mixture."""
+"""Gaussians in a mixture."""
 NARROWEST = 0.01
-"""Least standard deviation in widths of a bin: a likelihood has no bound where it may vanish."""
+"""Least standard deviation in bin widths: a likelihood without one has no bound."""
 COMMON = 4.0
 """Initial standard deviation that all rows share, in widths of a bin."""
 HALVINGS = 50
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 
 class NextPointHead(nn.Module, ABC):
-    """A distribution of the next row's place; ``output`` is what :meth:`forward` returns."""
+    """A distribution of the next row's place; ``output`` is the result of :meth:`forward`."""
 
     exact = False
     """Whether places are finer than bins."""
@@ -71,7 +71,7 @@ class NextPointHead(nn.Module, ABC):
         """Return the negative log-likelihood of each coordinate, [B, T, 2].
 
         Args:
-            output: Of T rows.
+            output: Output of :meth:`forward` for T rows.
             tokens: Their true bins, int64 [B, T, 2].
             coordinates: Their true places in AU, [B, T, 2].
         """

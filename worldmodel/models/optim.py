@@ -158,7 +158,7 @@ def configure(
     """Return the optimiser and a linear warm-up followed by a cosine to the minimum.
 
     Args:
-        module: What is trained; parameters that need no gradient are left out.
+        module: Module that is trained; parameters that need no gradient are left out.
         name: ``muon`` or ``adamw``.
         lr: Largest learning rate.
         weight_decay: Decoupled weight decay. As in GPT-2's recipes (Karpathy, llm.c) gains, biases

@@ -30,7 +30,7 @@ class OrbitModel(GPTModel):
     Args:
         protocol: A name of ``orbits.protocols.names()``.
         protocol_args: Overrides of the protocol: n_points, n_bins, target, law, label_leak.
-        input: How rows are embedded: tokens, bin_centres or coordinates.
+        input: Embedding of rows: tokens, bin_centres or coordinates.
         **kwargs: As for :class:`worldmodel.models.base.GPTModel`.
     """
 
@@ -72,7 +72,8 @@ class OrbitModel(GPTModel):
     def hidden(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the backbone's final hidden states, [B, T, width].
 
-        Of a noisy context (:class:`worldmodel.data.orbits.OrbitData`) it reads the noisy places.
+        The backbone reads noisy places where there are some
+        (:class:`worldmodel.data.orbits.OrbitData`).
         """
         tokens, coordinates = (
             batch.get(f"{NOISY}{name}", batch[name]) for name in ("tokens", "coordinates")
@@ -93,8 +94,8 @@ class OrbitModel(GPTModel):
         """Refuse a checkpoint whose backbone is another one than this model's.
 
         Args:
-            path: Where it is, for the message.
-            checkpoint: Of :func:`worldmodel.models.checkpoint.read_checkpoint`.
+            path: Path of the checkpoint, for the message.
+            checkpoint: Content, from :func:`worldmodel.models.checkpoint.read_checkpoint`.
             any_law: Accept one that was trained in the world of another force law.
             with_head: Its head is used too, so that the target must be the same.
         """
@@ -136,7 +137,7 @@ class NextTokenModel(OrbitModel):
         return super().reads_places or self.hparams["predicts"] != "bins"
 
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return what the head says of rows 1 to T - 1, [B, T - 1, 2, ...].
+        """Return the head's output for rows 1 to T - 1, [B, T - 1, 2, ...].
 
         Logits of bins [B, T - 1, 2, n_bins], or the parameters of a density.
         """
@@ -249,7 +250,7 @@ class ForceModel(OrbitModel):
 
 
 def _learnt_leak(checkpoint: Mapping[str, Any]) -> int:
-    """Return how many labels of each test sequence a checkpoint's backbone was trained on."""
+    """Return the number of labels per test sequence that a checkpoint's backbone has seen."""
     has_force_head = "head.std" in checkpoint["state_dict"]  # nothing else learns from labels
     return _label_leak(checkpoint["hyper_parameters"]) if has_force_head else 0
 

@@ -19,7 +19,7 @@ RENAMED = {
     "worldmodel.stopping.StopBetweenSteps": "worldmodel.training.stopping.StopBetweenSteps",
     "worldmodel.checkpoint.AtomicCheckpoints": "worldmodel.training.checkpoints.AtomicCheckpoints",
 }
-"""Today's path of each class that was moved or renamed. Only strings are compared with it."""
+"""Today's path of each class that was renamed. Paths are compared as strings, never imported."""
 
 
 def renamed(value: Any) -> Any:

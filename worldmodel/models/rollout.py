@@ -1,11 +1,11 @@
 """Autoregressive rollouts: a world model continues an orbit from a prompt, row by row.
 
-Of a distribution over bins a row is the likeliest bins unless a generator asks for a sample. That
-is what an argmax decoder of a language model takes, and it is always a place that the model holds
-likely; the mean of a distribution with two peaks is a place where it expects nothing. Tokens are
-fed back, and to a model whose input is ``coordinates`` the centres of their bins: such a prediction
-is a bin, and nothing finer is known of it. Of a density a row is the medians, which are fed back as
-they are.
+A row is the likeliest bins of a distribution over bins, or a sample where a generator is given.
+That is what an argmax decoder of a language model takes, and it is always a place that the model
+holds likely; the mean of a distribution with two peaks is a place where it expects nothing. Tokens
+are fed back, and to a model whose input is ``coordinates`` the centres of their bins: such a
+prediction is a bin, and nothing finer is known of it. A density gives its medians as a row, which
+are fed back as they are.
 """
 
 from __future__ import annotations

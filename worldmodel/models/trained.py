@@ -1,4 +1,4 @@
-"""What all trained models share: the optimiser, the checks for divergence and what is logged."""
+"""The base of all trained models: the optimiser, the checks for divergence, logging."""
 
 from __future__ import annotations
 

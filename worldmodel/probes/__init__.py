@@ -1,4 +1,4 @@
-"""Probes: what a world model knows. One file per probe; a new file here is found by itself.
+"""Probes of the knowledge of a world model. One file per probe; a new file is found by itself.
 
 A file that defines ``PROBE`` is a probe and is called like it; the others are shared.
 """

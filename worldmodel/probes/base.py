@@ -19,7 +19,7 @@ from worldmodel.probes.settings import Settings
 
 
 class Pieces:
-    """Finished pieces of a probe's work on one checkpoint, and the files it leaves.
+    """Finished pieces of a probe's work on one checkpoint, and the files of its results.
 
     Args:
         folder: The cell's folder, for files that results name.
@@ -81,7 +81,7 @@ class Probe(ABC):
     asks: ClassVar[Sequence[str]] = ()
 
     def why_not(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
-        """Return why the probe cannot be used, of a model from outside what it lacks."""
+        """Return why the probe cannot be used, or the method that a model from outside lacks."""
         if checkpoint.arm == OUTSIDE:
             if not self.asks:
                 return "it trains or looks into a GPT of this package; take a checkpoint"
@@ -123,13 +123,13 @@ class Probe(ABC):
         return {"": results}
 
     def answers(self, results: Sequence[Result]) -> Sequence[str]:
-        """Return what the results of a run say in sentences, the most important first."""
+        """Return the sentences of a run, the most important first."""
         return ()
 
     def is_in_front(self, result: Result) -> bool:
         """Return whether the first screen of a page shows a result, where not all fit.
 
-        Of a probe whose verdict is computed for it these are the results that this speaks of.
+        For a probe whose verdict is computed, these are the results that the verdict is about.
         """
         return False
 

@@ -33,8 +33,8 @@ class Checkpoint:
     """A checkpoint under test.
 
     Attributes:
-        path: Its file, or the folder of an exported model.
-        model: Its model, in evaluation mode.
+        path: File of the checkpoint, or the folder of an exported model.
+        model: The model, in evaluation mode.
         seed: Seed of its training data, by which trainings of one model are told apart.
         steps: Optimiser steps it was trained; None if it does not tell, as exported models.
         law: The force law of the world in which it is evaluated.
@@ -62,14 +62,14 @@ class Checkpoint:
         """Read a checkpoint.
 
         Args:
-            path: Its file, or the folder of an exported model.
+            path: File of the checkpoint, or the folder of an exported model.
             law: The law of the world in which it is evaluated; None for its own.
-            named: Its label and seed in tables; None for its own.
+            named: Label and seed in tables; None for the checkpoint's own.
         """
         content = read_model(path)
         model = load_model(path, content)
         if not isinstance(model, OrbitModel):
-            raise ValueError(f"{path}: a model of text; probes take models of orbits")
+            raise ValueError(f"{path}: a model of text; probes evaluate models of orbits")
         if isinstance(model, MixtureModel):
             raise ValueError(
                 f"{path}: trained in the worlds of several laws; ask it by benchmarks run worlds"
@@ -129,7 +129,7 @@ class Checkpoint:
 
     @property
     def variant(self) -> str:
-        """Its name in tables."""
+        """Name of the checkpoint in tables."""
         return self.own_name if self.named is None else self.named[0]
 
     @property
@@ -144,7 +144,7 @@ class Checkpoint:
 
     @property
     def sizes(self) -> Mapping[str, Any]:
-        """What tells models of one name apart: shape, input, points and bins."""
+        """Sizes that tell models of one name apart: shape, input, points and bins."""
         return {
             **{name: self.model.hparams[name] for name in (*SHAPE, "input")},
             "n_points": self.trained_on.n_points,
@@ -217,6 +217,6 @@ class Checkpoint:
         return type(self.model)(**dict(self.model.hparams)).eval()
 
     def twins(self, seed: int) -> dict[str, Any]:
-        """Return its untrained control by its arm; none of a model from outside that has none."""
+        """Return the untrained control by its arm; a model from outside may have none."""
         twin = self.untrained(seed)
         return {} if twin is None else {"untrained": twin}

@@ -1,4 +1,4 @@
-"""Names of what gives residuals in an exchange, and where; they need no torch."""
+"""Names of the donors of residuals in an exchange, and of their places; they need no torch."""
 
 CHANGED, OTHER, RANDOM = "changed system", "another system", "random direction"
 OTHER_LAW, SAME_LAW = "other law", "same law, other masses"
@@ -10,4 +10,4 @@ the step to the other law's residual."""
 NO_DONOR = "nothing"
 LAST_STEP, EVERY = "last step", "every row"
 WHOLE = "-"
-"""Stage and rows where the partner itself is shown, and where nothing is exchanged."""
+"""Stage and rows of results without an exchange, such as a model that is shown the partner."""

@@ -1,4 +1,4 @@
-"""The linear probe: what a ridge regression reads from the hidden states of each layer.
+"""The linear probe: ridge regressions on the hidden states of each layer.
 
 The targets are the true state of the planet and what follows from it under the law of the world.
 A probe shows what is there to be read, not what the model uses (Hewitt & Liang 2019, who also
@@ -38,7 +38,7 @@ RECENT = 24
 NO_LAYER = "-"
 LAYERLESS = (NO_LAYER, recent_name(RECENT))
 FLAT = {"ceiling": ":", "control": "--"}
-"""Lines of what has no layers."""
+"""Line styles of controls, which have no layers."""
 COLUMNS, SHARED = 4, {"sharex": True, "sharey": True, "squeeze": False}
 CAPTION = (
     "R² of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "

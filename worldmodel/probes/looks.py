@@ -77,7 +77,7 @@ class Looks:
         return list(first.values())
 
     def _families(self) -> list[str]:
-        """Return what decides the colour of each model: its attention, or else its world.
+        """Return the name that decides the colour of each model: its attention, or else its world.
 
         Where several share an attention, the worlds of their training tell them apart, or else
         all that is known of them.

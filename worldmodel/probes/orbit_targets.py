@@ -1,4 +1,4 @@
-"""What read-outs look for: the true state of a planet, and what follows from it under a law.
+"""Targets of read-outs: the true state of a planet, and its consequences under a law.
 
 Two families tell two kinds of model apart. A Newtonian one needs the force; a Keplerian one the
 shape of the orbit, which is the ellipse's semi-axes and the eccentricity vector, that is the vector
@@ -21,7 +21,7 @@ Array = npt.NDArray[np.float64]
 
 KEPLERIAN = ("semi_major", "semi_minor", "eccentricity_vector")
 ELLIPSES = ("eccentricity", *KEPLERIAN)
-"""What exists under Newton's law alone."""
+"""Targets that exist under Newton's law alone."""
 
 
 class State:

@@ -21,7 +21,7 @@ class OutsideModel(Checkpoint):
     """A model from outside; its arm is ``outside``.
 
     Attributes:
-        source: Where it is.
+        source: File and class of the model.
     """
 
     source: Source = field(kw_only=True)
@@ -59,7 +59,7 @@ class OutsideModel(Checkpoint):
 
     @property
     def own_name(self) -> str:
-        """Its name."""
+        """Name of the model."""
         return self._outside.own_name
 
     @property
@@ -69,22 +69,22 @@ class OutsideModel(Checkpoint):
 
     @property
     def sizes(self) -> Mapping[str, Any]:
-        """What tells it from models of its name."""
+        """Sizes that tell models of one name apart."""
         world = self.trained_on
         return {"n_points": world.n_points, "n_bins": world.n_bins}
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What loads it again beside the path, as plain data."""
+        """Arguments that load the model again, beside the path, as plain data."""
         return {**super().arguments, "model": self.source.model}
 
     @property
     def leaks(self) -> str | None:
-        """None: what it was trained on is not known here."""
+        """None: the training of a model from outside is not known."""
         return None
 
     def untrained(self, seed: int) -> Any:
-        """Return it with random weights, or None if it does not know how."""
+        """Return the model with random weights, or None if it does not know how."""
         return self._outside.untrained(self.control_seed(seed))
 
     @property
@@ -95,7 +95,7 @@ class OutsideModel(Checkpoint):
 def load(
     path: Path, law: str | None, named: tuple[str, int] | None, model: str | None = None
 ) -> Checkpoint:
-    """Return what is under test: a checkpoint, or with ``model`` a model from outside."""
+    """Return the model under test: a checkpoint, or with ``model`` a model from outside."""
     if model is None:
         return Checkpoint.load(path, law, named)
     return OutsideModel.of(Source(path, model), law, named)

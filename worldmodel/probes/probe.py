@@ -1,4 +1,4 @@
-"""The study of probes: what trained world models know, each evaluated beside its controls.
+"""The study of probes: knowledge of trained world models, each evaluated beside its controls.
 
 A cell is one probe on one checkpoint; what a probe trains for others to share is a cell that it
 needs. All are addressed by the checkpoint's bytes and by the settings that the probe uses.
@@ -37,10 +37,10 @@ ALL = ("all",)
 
 
 class Subject(NamedTuple):
-    """What a user named for the probes.
+    """A model that a user named for the probes.
 
     Attributes:
-        named: Label and seed in tables; None for its own.
+        named: Label and seed in tables; None for the model's own.
         path: A checkpoint, the folder of an exported model, or the file of a model from outside.
         model: The class of a model from outside, see :class:`worldmodel.outside.Source`.
     """
@@ -80,7 +80,7 @@ class Probing(Study):
     metrics = QUANTITIES
 
     def quantity(self, metric: str) -> Quantity:
-        """Return what a metric means; probes of other packages bring their own."""
+        """Return the meaning of a metric; probes of other packages bring their own."""
         return self.metrics.get(metric, UNDECLARED)
 
     def out(self, settings: ProbeSettings, preset: str) -> Path:
@@ -103,7 +103,7 @@ class Probing(Study):
             laws.get(settings.law)
 
     def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
-        """Return what determines the results: of a checkpoint its bytes, not its path."""
+        """Return the data that determine the results; checkpoints count by bytes, not paths."""
         digests = sorted(map(_digest, settings.checkpoints))
         names = sorted(_names(settings))
         return {**super().config(settings, preset), "checkpoints": digests, "probes": names}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from orbits.runs.result import Quantity
 
 BODIES = {"planet": 0, "star": 1}
-"""Rows that are read, by how far they lie behind the planet's."""
+"""Rows of the read-outs, by how far they lie behind the planet's."""
 READ_OUTS = {
     "position": "position",
     "velocity": "velocity",
@@ -22,7 +22,7 @@ READ_OUTS = {
     "semi_minor": "semi-minor axis",
     "eccentricity_vector": "eccentricity (Laplace-Runge-Lenz) vector",
 }
-"""What the linear probe reads out, in words."""
+"""Targets of the linear probe, in words."""
 QUANTITIES: Mapping[str, Quantity] = {
     # Predicted motion.
     "nll": Quantity("lower", "nats", "of a next point's two bins, second half of a sequence"),

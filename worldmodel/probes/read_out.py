@@ -1,4 +1,4 @@
-"""Read-outs: ridge regressions of an orbit's quantities on what a model holds, or on its input.
+"""Read-outs: ridge regressions of an orbit's quantities on a model's hidden states or inputs.
 
 Fitted on labelled training sequences, asked on held-out ones. Rows are those of the second half of
 a sequence: at the planet's own, as for force heads, or at its star's that follow.
@@ -31,7 +31,7 @@ from worldmodel.world_model import is_exact, seen
 AT_ONCE = 250
 
 Features = Callable[[dict[str, Tensor]], Mapping[str, Tensor]]
-"""Features of each row of a batch, [B, T, k], by the names of what is read."""
+"""Features of each row of a batch, [B, T, k], by the names of their sources."""
 
 
 def hidden_states(model: Any) -> Features:
@@ -62,7 +62,7 @@ def recent_places(layout: TokenLayout, n_rows: int) -> Features:
 
 
 def recent_name(n_rows: int) -> str:
-    """Return the name of what :func:`recent_places` reads."""
+    """Return the name of the places that :func:`recent_places` reads."""
     return f"last {n_rows} places"
 
 
@@ -76,7 +76,7 @@ def read(
     """Fit read-outs on labelled training sequences and test them on held-out ones.
 
     Args:
-        features: What is read.
+        features: Function of the features that are read.
         protocol: The world; its law makes the targets.
         settings: ``labels`` sequences to fit, ``n_sequences`` to test.
         shuffled: Give each training sequence the targets of another one.

@@ -23,7 +23,7 @@ from worldmodel.probes.verdicts import speaks_of, verdict
 
 OVER_SEEDS = "t, checkpoints"
 OF_LAWS = ("law", "prompt", "trained_on", "world")
-"""Facts and settings that are names of laws."""
+"""Facts and settings whose values are names of laws."""
 TOLD_APART = ("trained_on", "size", "steps", "labels")
 """Facts of checkpoints that have a column where they differ."""
 READING = (

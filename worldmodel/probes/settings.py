@@ -25,11 +25,12 @@ class Settings:
         seeds: Seeds of whatever a probe trains or draws, one or three and more.
         steps: Fine-tuning steps; none for each probe's own number.
         datasets: White-noise datasets of the inductive-bias probe.
-        white_noise: Targets of these datasets. projection, a linear function of the state, as Vafa
-            et al. draw in physics, the one of 50 that keeps the order of distances best, which has
-            little of the masses; direction, any one; random, a bit per state, as they draw in
-            discrete worlds, where a state has many sequences. States of orbits do not recur, so
-            such bits cannot be extrapolated; they show whether equal states are treated alike.
+        white_noise: Targets of these datasets. projection is a linear function of the state, as in
+            the physics of Vafa et al.: of 50, the one that keeps the order of distances best, with
+            little of the masses. direction is any linear function. random is a bit per state, as
+            in their discrete worlds, where a state has many sequences; states of orbits do not
+            recur, so these bits cannot be extrapolated, and show whether equal states are treated
+            alike.
         labels: Labelled training sequences of read-outs and force heads.
         data_seed: Seed of the data.
         law: Force law of the world in which checkpoints are evaluated; none for their own.
@@ -40,8 +41,8 @@ class Settings:
             beside the likeliest one; 0 draws none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
             the checkpoint's pre-training and fine-tuning together.
-        stop_heads: Stop force heads, the control from scratch too, where a fifth of the labelled
-            sequences is predicted best that training does not see.
+        stop_heads: Stop force heads, the control from scratch too, where they predict best a fifth
+            of the labelled sequences, which training does not see.
     """
 
     checkpoints: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The verdict of each probe: trained models beside random weights and what learns nothing.
+"""The verdict of each probe: trained models beside random weights and other controls.
 
 A number of a trained model is no evidence by itself: the sentence says what the same model with
 random weights has, and the best control, which is no model of orbits at all.
@@ -19,25 +19,25 @@ from worldmodel.probes.looks import own_setting
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 
 TRAINED = ("pretrained", "outside")
-"""Arms of world models, ours and those from outside; of heads their own probes speak."""
+"""Arms of world models, ours and those from outside; probes of heads have others."""
 UNTRAINED = ("untrained", "untrained + ridge")
 TABLES = ("k-NN on the true state", "2-NN on the true state")
 """Look-up tables of the true state, of which some stand among the oracles."""
 
 NEAR = 0.25
-"""Distance of exponents up to which a model goes on as the table does; laws are 0.5 apart."""
+"""Largest difference of exponents that counts as equal; laws are 0.5 apart."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a probe's verdict is about.
+    """The question that a probe's verdict answers.
 
     Attributes:
         words: The question that the metric answers, before the numbers.
-        metric: Its name.
+        metric: Name of the metric.
         where: The setting of the results that are looked at.
-        unit: What follows a number.
-        lower: Whether less is better.
+        unit: Unit, written behind a number.
+        lower: Whether a lower value is better.
         form: Format of a number.
     """
 
@@ -124,7 +124,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
         ),
     ),
 }
-"""Of each probe that says no sentence of its own."""
+"""Verdict questions of the probes that say no sentence of their own."""
 
 
 def verdict(name: str, results: Sequence[Result]) -> list[str]:
@@ -231,7 +231,7 @@ def _rows(results: Sequence[Result], metric: str, arms: Sequence[str]) -> dict[s
 
 
 def _control(asked: Asked, results: Sequence[Result], trained: Mapping[str, Seeds]) -> str:
-    """Name the best of what is no trained model, and say whether it does as well as any."""
+    """Name the best control, and say whether it does as well as any trained model."""
     rows = _rows(results, asked.metric, ("control",))
     oracles = _rows(results, asked.metric, ("oracle",))
     rows |= {name: seeds for name, seeds in oracles.items() if name in TABLES}

@@ -21,14 +21,15 @@ class PublishedCorpus:
     Attributes:
         name: The name used in configs and records.
         repository: Repository on the hub.
-        configuration: Which of the repository's configurations.
+        configuration: Configuration of the repository.
         splits: The hub's name of each split it has, by ours (train, val, test). A corpus with a
             training split alone is divided by its reader.
-        n_tokens: Its size in GPT-2 tokens, roughly.
-        reference: Where it was described.
+        n_tokens: Size in GPT-2 tokens, roughly.
+        reference: Publication that describes it.
         license: On what terms its publishers give it away; read theirs before you pass it on.
         column: The column that holds the text.
-        starts_document: Where rows are lines: tells whether a line begins a new document.
+        starts_document: Function that tells whether a line begins a new document, where rows are
+            lines.
     """
 
     name: str
@@ -43,7 +44,7 @@ class PublishedCorpus:
 
 
 WIKITEXT_TITLE = re.compile(r" = [^= ](?:[^=]*[^= ])? = \n?")
-"""A title has one equals sign on each side; a section has more.
+"""Title of an article: one equals sign on each side; a section has more.
 
 Nothing else marks an article, so a line of one that looks like this begins a document too.
 """
@@ -130,7 +131,7 @@ def names() -> tuple[str, ...]:
 
 
 def broken() -> dict[str, str]:
-    """Return by name the fault of each plug-in that makes no corpus, as one line."""
+    """Return the fault of each plug-in that makes no corpus, as one line, by name."""
     return dict(_catalogue()[1])
 
 

@@ -15,7 +15,7 @@ SPLITS = ("train", "val", "test")
 SUFFIXES = (".txt", ".md", ".py")
 STANDARD_LIBRARY = "python-standard-library"
 LARGEST = 1e9
-"""Tokens of a published corpus that is still read whole."""
+"""Tokens of the largest published corpus that is read whole."""
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Source:
 
     Attributes:
         name: The corpus.
-        record: What determines the texts, as plain data without the machine's paths.
+        record: Record of what determines the texts, without the machine's paths.
         splits: The documents of each split there is; nothing is read until they are iterated.
     """
 

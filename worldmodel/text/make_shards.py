@@ -105,7 +105,7 @@ def make_shards(
         out: Folder of the files and of ``shards.json``, which describes them.
         source: The corpus.
         tokenizer: The tokeniser.
-        n_tokens: How many tokens to write, those for validation included; None for all.
+        n_tokens: Number of tokens to write, those for validation included; None for all.
         shard_tokens: Tokens per file, but for a validation split of the corpus's own; fewer than
             2^31, which is what their header can say.
         workers: Threads that tokenise.

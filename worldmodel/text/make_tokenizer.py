@@ -17,7 +17,7 @@ USE = "training a BPE"
 
 
 def check(vocab_size: int) -> None:
-    """Refuse what cannot be trained, whatever the texts."""
+    """Refuse settings that no texts could train."""
     if vocab_size < SMALLEST:
         raise ValueError(f"vocab_size must be at least {SMALLEST}, got {vocab_size}")
     tokenizers_library(USE)

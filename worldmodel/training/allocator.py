@@ -1,4 +1,4 @@
-"""The memory allocator: new pages for freed blocks take a tenth of a small step, or more."""
+"""The memory allocator: new pages for freed blocks cost a tenth of a small step, or more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LARGEST = 32 * 2**20
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep what it frees, for the next step's tensors of the same sizes.
+    """Keep freed memory in this process, for the next step's tensors of the same sizes.
 
     By default glibc gives large blocks back to the system, which clears each of their pages when
     they are asked for again. Values do not change, and what a process holds is its peak.

@@ -20,7 +20,7 @@ from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
 
 EXISTS = "exists; choose another file with --out, or replace it with --overwrite"
-"""What is said of a prediction file that is there already."""
+"""Error about a prediction file that is there already."""
 
 
 class SaveLastStep(Callback):

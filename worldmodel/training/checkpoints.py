@@ -1,4 +1,4 @@
-"""Checkpoint files of a training: where the last is, and how they are written and read."""
+"""Checkpoint files of a training: the last one's path, and atomic writing and checked reading."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from worldmodel.models.checkpoint import check_archive, check_plain
 
 
 def last_checkpoint(trainer: lightning.Trainer) -> Path | None:
-    """Return where a training keeps its last checkpoint, or would; None if it keeps none."""
+    """Return the path of a training's last checkpoint, written or not; None if it keeps none."""
     keeper = _keeper(trainer)
     if keeper is None:
         return None

@@ -1,4 +1,4 @@
-"""What a training shows in a terminal: one bar of steps with its losses, and what came of it."""
+"""Terminal output of a training: one bar of steps with its losses, and its outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ they are read, and a resumed training writes where it stood."""
 
 
 def quieten() -> None:
-    """Leave out what Lightning says of products, absent devices and its own deprecations."""
+    """Hide Lightning's messages about products, absent devices and its own deprecations."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning.pytorch.utilities.rank_zero"):
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in NO_FAULTS:
@@ -67,7 +67,7 @@ def _next(model: GPTModel, path: str) -> str:
 
 
 def tell_predicted(path: Path) -> None:
-    """Print how near the predictions of a file are, its path, and the command that comes next."""
+    """Print the error of a file of predictions, its path, and the command that comes next."""
     columns, _ = artefact.load_arrays(path)
     true, predicted = columns["force"], columns["force_predicted"]
     error = np.median(np.abs(predicted - true) / true)
@@ -168,6 +168,6 @@ def with_bar(callbacks: Callback | list[Callback] | None, shown: bool | None) ->
 
 
 def _number(batches: list[int | float]) -> int | None:
-    """Return how many batches there are; None if they have no end."""
+    """Return the number of batches; None if they have no end."""
     total = sum(batches)
     return int(total) if total != float("inf") else None

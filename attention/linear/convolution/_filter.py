@@ -14,7 +14,7 @@ FEATURES, HIDDEN, FREQUENCY = 33, 64, 14.0
 Those of the authors' language models (``configs/experiment/pile/hyena.yaml`` of safari).
 """
 FAST, SLOW, FLOOR = 0.3, 1.5, 1e-2
-"""The fastest channel has decayed to FLOOR at 0.3 of the length, the slowest at 1.5."""
+"""Places, in lengths, where the fastest and the slowest channel have decayed to FLOOR."""
 
 
 class ImplicitFilter(nn.Module):

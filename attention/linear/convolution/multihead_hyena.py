@@ -21,7 +21,7 @@ class MultiheadHyena(Hyena):
     positions and 32 channels, on one core.
 
     Arguments:
-        length: As in hyena.
+        length: Length, see hyena.
     """
 
     name = "multihead_hyena"
@@ -59,7 +59,7 @@ def _sums(q: Tensor, k: Tensor, v: Tensor, taps: Tensor) -> Tensor:
     Args:
         q: The last positions, [B, H, L, D].
         k: All of them, [B, H, T, D].
-        v: As k.
+        v: Values, shaped as k.
         taps: [H, K], K <= T.
 
     Returns:

@@ -16,7 +16,7 @@ from attention.linear.mixer import Mixer, RecurrentState, full_precision
 EXPAND = 3
 """Channels of the gate and of the operator per channel of the model."""
 DECAY = 0.99
-"""lambda, by which a coefficient falls with each position."""
+"""Decay lambda of a coefficient per position."""
 HIDDEN, LAYERS = 64, 6
 """Channels and hidden layers of the relative position encoder.
 

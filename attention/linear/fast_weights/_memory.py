@@ -11,7 +11,7 @@ from attention.linear._decay import pair_scores
 
 
 class Rates(NamedTuple):
-    """What positions say of the memory, [B, H, L, 1] each.
+    """Rates of the memory's update at each position, [B, H, L, 1] each.
 
     Attributes:
         log_keep: log(1 - alpha), not positive.
@@ -34,8 +34,8 @@ def recurrent(
 
     Args:
         q: [B, H, L, D].
-        k: As q.
-        error: As q.
+        k: Keys, shaped as q.
+        error: Errors, shaped as q.
         rates: alpha, eta and theta.
         memory: M before the first position, [B, H, D, D].
         momentum: S before it.
@@ -70,7 +70,7 @@ def chunked(
 
 
 def coefficients(rates: Rates) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return how M_t and the last S depend on what was before and on the steps.
+    """Return the dependence of M_t and the last S on the state before and on the steps.
 
     Returns:
         B_t and F_t, [..., L, 1] each; c_tj, [..., L, L]; the share of step j in S, [..., L].

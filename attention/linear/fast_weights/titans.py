@@ -1,4 +1,4 @@
-"""Titans: attention over a segment and what a memory says of it (Behrouz et al. 2024)."""
+"""Titans: attention over a segment and a neural memory (Behrouz et al. 2024)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from attention.linear.mixer import RecurrentState, full_precision
 from attention.positions import rope
 
 FORGET = 0.01
-"""alpha at the start."""
+"""Initial alpha, the rate at which the memory forgets."""
 
 
 class Titans(Segmented):

@@ -13,9 +13,9 @@ from attention.linear.mixer import RecurrentState, full_precision
 from attention.positions import rope
 
 NAMES = ("weight", "offset", "weight_sum", "offset_sum")
-"""Of the state: what the mini-batch started from, and the sums of its gradients."""
+"""Tensors of the state: weights before the mini-batch, and sums of its gradients."""
 EPS = 1e-6
-"""Of the LayerNorms."""
+"""Epsilon of the LayerNorms."""
 
 
 class TTTLinear(Segmented):
@@ -92,8 +92,8 @@ class TTTLinear(Segmented):
 
         Args:
             q: [B, H, L, D].
-            k: As q.
-            v: As q.
+            k: Keys, shaped as q.
+            v: Values, shaped as q.
             rate: eta(x), [B, H, L, 1].
             by_place: eta_t, [L, 1].
             cache: Keeps W and b of the mini-batch's start and the sums of gradients since.

@@ -1,1 +1,1 @@
-"""Mixers whose weights belong to positions, not to what stands there."""
+"""Mixers whose weights belong to positions and not to tokens."""

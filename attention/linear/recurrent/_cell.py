@@ -21,9 +21,9 @@ class Cell(Mixer):
     """
 
     module: ClassVar[Callable[..., nn.RNNBase]]
-    """The layer."""
+    """Class of the layer."""
     states: ClassVar[tuple[str, ...]]
-    """Names of its states in the cache, the output first."""
+    """Names of the layer's states in the cache, the output first."""
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -31,7 +31,7 @@ class Cell(Mixer):
 
     @abstractmethod
     def _step(self, gates: Tensor, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Return the next states, [B, width] each, of what enters the nonlinearities."""
+        """Return the next states, [B, width] each, from the inputs of the nonlinearities."""
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         inputs = x.to(torch.promote_types(x.dtype, torch.float32))

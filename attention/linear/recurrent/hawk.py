@@ -14,7 +14,7 @@ from attention.linear._scan import scanned
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 SHARPNESS = 8.0
-"""c, as published."""
+"""Constant c of the recurrence gate, as published."""
 
 
 class Hawk(Mixer):

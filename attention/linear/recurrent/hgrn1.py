@@ -23,7 +23,7 @@ class HGRN1(Mixer):
     imaginary parts of h pass a LayerNorm, a gate SiLU(x_t W_g + b) and the last projection.
 
     Arguments:
-        lower_bound: As in hgrn2.
+        lower_bound: Lower bound, see hgrn2.
     """
 
     name = "hgrn1"

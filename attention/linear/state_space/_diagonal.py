@@ -24,7 +24,7 @@ def diagonal_system(
         u: Real inputs, [B, L, C].
         log_factor: [C or 1, N], complex, with a real part that is not positive.
         read: [C, N], complex.
-        cache: Its ``state`` is replaced.
+        cache: Cache, whose ``state`` is replaced.
         chunk: None for position by position, the specification.
 
     Returns:

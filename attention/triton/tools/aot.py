@@ -71,7 +71,7 @@ class Report:
     """Resources and instructions of one compiled kernel.
 
     Attributes:
-        name: Its name in the table of tiles.
+        name: Name in the table of tiles.
         tile: The tile it was built with.
         registers: Registers per thread.
         local: Bytes of stack per thread, where registers go that are too many.
@@ -93,7 +93,7 @@ class Report:
     arch: int = ARCHITECTURE
 
     def faults(self) -> list[str]:
-        """Return which limits the kernel breaks."""
+        """Return the limits that the kernel breaks."""
         found = []
         kernel, family, dim, bits, *changes = self.name.split()
         if self.spills:

@@ -30,10 +30,10 @@ class EvaluationTask:
     """One task.
 
     Attributes:
-        name: Its name in lm-evaluation-harness.
+        name: Name in lm-evaluation-harness.
         lssar: Metrics in Tables 2, A1 and A2 of the LSSAR paper.
         lazy: Metrics in Table 1 of the Lazy Attention paper.
-        baseline: What ``acc_n`` calls chance: a ``chance`` guess among the answers, or always the
+        baseline: Chance, for ``acc_n``: a ``chance`` guess among the answers, or always the
             ``majority`` class, for a task whose answers are the same classes in every question.
     """
 
@@ -49,9 +49,9 @@ class Scores:
 
     Attributes:
         version: Version of the task.
-        metrics: By name, each with its number of samples, standard error and direction.
+        metrics: Metrics by name, each with its number of samples, standard error and direction.
         requests: Requests that the model answered.
-        truncated: Those whose context was cut to fit.
+        truncated: Number of requests whose context was cut to fit.
         baseline: Accuracy that ``acc_n`` calls chance; None where nothing is chosen.
     """
 

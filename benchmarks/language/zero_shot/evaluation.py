@@ -20,7 +20,7 @@ from orbits.runs.deferred import deferred
 harness_index = deferred("benchmarks.language.zero_shot.harness:index")
 harness_evaluate = deferred("benchmarks.language.zero_shot.harness:evaluate")
 SECONDS = 10.0
-"""How long to wait for the hub's first answer."""
+"""Longest wait for the hub's first answer, in seconds."""
 
 
 def check(
@@ -28,7 +28,7 @@ def check(
     include_path: str | Path | None = None,
     scrolls: str | Path | None = None,
 ) -> None:
-    """Refuse what :func:`evaluate` would refuse, without a model and without a task's data.
+    """Refuse bad arguments of :func:`evaluate`, without a model and without a task's data.
 
     The papers' tasks are known to be in the harness, whose index takes ten seconds to read.
     """
@@ -93,7 +93,7 @@ def _check_packages(tasks: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _offline_if_unreachable() -> Iterator[None]:
-    """Let the hub's libraries use their caches alone if the hub does not answer.
+    """Restrict the hub's libraries to their caches if the hub does not answer.
 
     Uncached data then fails at once; by themselves they retry each request for 23 seconds.
     """

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness (PyPI lm_eval): which tasks it has, and a model's scores on one of them."""
+"""lm-evaluation-harness (PyPI lm_eval): its tasks, and a model's scores on one of them."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _known(manager: TaskManager) -> set[str]:
 
 @contextlib.contextmanager
 def _one_process() -> Iterator[None]:
-    """Let the harness bootstrap in this process: a GPU does not survive that it forks."""
+    """Bootstrap in this process: a GPU does not survive the harness's fork."""
     before = os.environ.get(ONE_PROCESS)
     os.environ[ONE_PROCESS] = "1"
     try:

@@ -84,7 +84,7 @@ def rouge1(prediction: str, references: Sequence[str]) -> float:
 
 
 def summarise(scorer: TextScorer, episodes: Sequence[Episode]) -> Summaries:
-    """Return how well a model summarises episodes.
+    """Return the scores of a model's summaries of episodes.
 
     Args:
         scorer: The model. It reads up to ``MAX_LENGTH`` tokens, or its learned positions if they

@@ -1,4 +1,4 @@
-"""The interval, what it means in reports, and that of a rate."""
+"""The interval, its meaning in reports, and the interval of a rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CONVENTION = (
     "nothing about another training. Two trainings, or three of a measure that is near its "
     "bounds, stand one by one in parentheses."
 )
-"""What intervals in a report are, in the words that every report prints."""
+"""Meaning of a report's intervals, in the words that every report prints."""
 
 
 class Interval(NamedTuple):

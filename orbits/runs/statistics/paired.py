@@ -13,7 +13,7 @@ from orbits.runs.statistics.interval import Interval
 from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds
 
 LEVEL = 0.05
-"""Chance that a family of comparisons names a difference where there is none, at most."""
+"""Largest probability that a family of comparisons claims a difference where there is none."""
 
 Key = TypeVar("Key", bound=Hashable)
 Seeds = Mapping[int | None, float]

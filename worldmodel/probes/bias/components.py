@@ -1,4 +1,4 @@
-"""Which components of the state a model's new functions depend on.
+"""Components of the state that a model's new functions depend on.
 
 A white-noise target is a sum over the components of the state, each with a coefficient of its own.
 Least squares finds the coefficients of a model's output in the same way, and both are compared
@@ -35,7 +35,7 @@ def coefficients(states: Array, values: Array, counts: npt.NDArray[np.bool_]) ->
     Args:
         states: [N, K, 6].
         values: Targets or outputs, [D, N, K].
-        counts: Which points of each dataset are fitted, [D, N, K].
+        counts: Points of each dataset that are fitted, [D, N, K].
     """
     points = np.concatenate([states, np.ones((*states.shape[:2], 1))], axis=-1)
     fits = [

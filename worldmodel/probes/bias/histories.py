@@ -49,7 +49,7 @@ class Histories:
 
     @property
     def n_systems(self) -> int:
-        """N."""
+        """Number N of systems that are observed twice."""
         return len(self.shift)
 
     @property

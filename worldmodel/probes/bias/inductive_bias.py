@@ -53,7 +53,7 @@ from worldmodel.probes.settings import Settings
 
 SEQUENCES, POINTS = 100, 2000
 FRESH_SYSTEMS = 4
-"""Systems without labels for each that has some: they cost no training."""
+"""Systems without labels per system with some; they cost no training."""
 ORACLES = ("linear", "mlp")
 REFERENCES = {
     "linear": ("linear oracle", "oracle"),
@@ -61,10 +61,10 @@ REFERENCES = {
     "nearest": ("2-NN on the true state", "control"),
     "filter": ("linear filter", "control"),
 }
-"""Variant and arm of what is no model, by its name in the file of the datasets."""
+"""Variant and arm of each reference, by its name in the file of the datasets."""
 PREDICTORS = ("checkpoint", "untrained", *REFERENCES)
 LABELLED, FRESH = "labelled", "fresh"
-"""Sequences with labels at two rows, of which the other rows count; sequences without any."""
+"""Sequences with labels at two rows, of which the other rows count; sequences without labels."""
 NOISE, OUTPUTS = "noise.npz", "outputs.npz"
 CAPTIONS = {
     "state_bias": (

@@ -111,8 +111,8 @@ def extrapolation(
 
     Args:
         outputs: One array [N, K] per dataset.
-        targets: What they should be, of mean 0 by construction.
-        unlabelled: Which points carried no label.
+        targets: True outputs, of mean 0 by construction.
+        unlabelled: Points that carried no label.
     """
     table = [
         (np.sum((o - t)[free] ** 2), np.sum(t[free] ** 2))

@@ -47,7 +47,7 @@ def draw_targets(kind: str, states: Array, rng: np.random.Generator) -> Array:
             ``random``: a random bit, -1 or 1, per state. In the discrete worlds of the paper many
             sequences share a state and its bit; here it says nothing about another state.
         states: Standardised states, [N, K, 6].
-        rng: What to draw from.
+        rng: Random generator.
 
     Returns:
         [N, K].
@@ -82,8 +82,8 @@ def linear_oracle(states: Array, labels: Array) -> Array:
     """Extrapolate labels by least squares on the true states.
 
     Args:
-        states: Of M >= N sequences, [M, K, 6].
-        labels: Of the first N, NaN where there is none, [N, K].
+        states: States of M >= N sequences, [M, K, 6].
+        labels: Labels of the first N, NaN where there is none, [N, K].
 
     Returns:
         Answers at all states, [M, K].

@@ -39,7 +39,7 @@ ROWS = ("unlabelled", "leaked labels", "fresh sequences")
 ever leaked. Only with a label leak are the first and the last different."""
 
 UNLIMITED = "unlimited"
-"""Labels of a force model that saw new ones at every step."""
+"""Label budget of a force model with new labels at every step."""
 
 HEAD_SETTINGS = ("n_sequences", "steps", "labels", "data_seed")
 """The settings that a head depends on beside its seed."""
@@ -48,7 +48,7 @@ PREDICTIONS = "predictions.npz"
 BATCH = 64
 STEPS = 1000
 LEARNING_RATE_SHARE = 0.5
-"""Fine-tuning takes this share of the checkpoint's learning rate, pre-training from scratch all."""
+"""Share of the checkpoint's learning rate for fine-tuning; training from scratch has all of it."""
 
 _POINTS_AT_ONCE = 2**15
 

@@ -16,7 +16,7 @@ from orbits.runs import statistics
 
 Array = npt.NDArray[Any]
 Columns = dict[str, Array]
-"""Those of :func:`worldmodel.models.predictions.prediction_columns`, one entry per point."""
+"""Columns of :func:`worldmodel.models.predictions.prediction_columns`, one entry per point."""
 
 _ERROR_EDGES = np.logspace(-6, 6, 601)
 
@@ -36,8 +36,8 @@ def measured(runs: Sequence[Columns]) -> dict[str, Any]:
         more trainings ``r2_log_over_seeds``, whose interval is over these. If there are any
         (a raw target), ``unusable`` is the share of predictions that are not positive: these have
         no logarithm, so that ``r2_log`` and the exponents are of the rest; ``relative_error`` and
-        ``cosine`` are of all. Where all are, there are no others but ``cosine``. Of predictions
-        with ``log_m1`` or ``log_m2`` also ``r2_log_m1`` or ``r2_log_m2``.
+        ``cosine`` are of all. Where all are unusable, there is no other metric but ``cosine``.
+        Predictions with ``log_m1`` or ``log_m2`` add ``r2_log_m1`` or ``r2_log_m2``.
     """
     _, sequence = np.unique(runs[0]["sequence_id"], return_inverse=True)
 

@@ -1,4 +1,4 @@
-"""Heads that stop where labels which they do not see are predicted best."""
+"""Early stopping of force heads by held-out labels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel
 
 SHARE = 5
-"""One in so many labelled sequences is held out."""
+"""Share of labelled sequences that is held out: one in so many."""
 CHECKS = 20
-"""How often the held-out labels are predicted during a training, at equal distances."""
+"""Number of checks on the held-out labels during a training, at equal distances."""
 
 
 def held_out(data: OrbitData, labels: int) -> dict[str, Tensor]:

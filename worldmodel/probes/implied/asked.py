@@ -1,4 +1,4 @@
-"""What is asked: prompts of several worlds and of orbits outside the training box.
+"""Questions: prompts of several worlds and of orbits outside the training box.
 
 A time step is chosen by the radial period, and so by the law. That it does not tell the law to a
 model is shown in two ways: the same orbits are observed at the steps that another world's law would
@@ -68,7 +68,7 @@ class Prompts:
 
     @property
     def setting(self) -> dict[str, str]:
-        """What tells these prompts from others, as plain data."""
+        """Entries that tell these prompts from others, as plain data."""
         setting = {"asked": ROLLOUT, "prompt": self.law}
         if self.shift is not None:
             return {**setting, SHIFT: self.shift}

@@ -1,4 +1,4 @@
-"""What the two further questions say, in sentences: steps in another world, and drawn rows."""
+"""Sentences on the two further questions: steps in another world, and drawn rows."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ WORLDS = ("power_1_5", "newton", "power_2_5")
 """Laws of the prompts, beside that of the training and that of the evaluation."""
 ROLLOUT, ONE_STEP = "rollout", "one step"
 STEPS_OF, TOKEN_OF, SHIFT = "time steps of", "token of", "shift"
-"""Where prompts have the time steps of another world, are told its token alone, or are shifted."""
+"""Entries of prompts with time steps of another world, with its token alone, or with a shift."""
 DRAWS, GIVEN = "draws", "given"
-"""Where rows are drawn from a model's distribution, so often; and given what, if not each other."""
+"""Entries of the number of rows drawn from a model's distribution, and of what is given to them."""
 
 
 def in_words(law: str) -> str:

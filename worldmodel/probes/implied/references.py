@@ -1,4 +1,4 @@
-"""Who else is asked: the truth, an orbit fit, and what continues orbits without any law."""
+"""References of the question: the truth, an orbit fit, and continuations without any law."""
 
 from __future__ import annotations
 

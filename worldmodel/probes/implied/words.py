@@ -1,4 +1,4 @@
-"""What a run of the implied-law probe says, in sentences that are computed."""
+"""Sentences on a run of the implied-law probe, which are computed."""
 
 from __future__ import annotations
 

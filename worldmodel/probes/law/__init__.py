@@ -1,1 +1,1 @@
-"""What a law change does inside a model: residuals exchanged between worlds."""
+"""Probe of a law change inside a model: residuals exchanged between worlds."""

@@ -1,4 +1,4 @@
-"""The exchange between two worlds: what a model goes on by once it is given the other's residual.
+"""The exchange between two worlds: continuations with residuals from a world of another law.
 
 A model reads a prompt of one law. After one stage its residual stream at some rows is replaced by
 that of a partner (:mod:`worldmodel.probes.law.pairs`), and it goes on by itself; all other rows
@@ -53,13 +53,13 @@ N_BOOT, SEED = 200, 0
 
 Rows = dict[str, slice]
 Ask = Callable[[HeldOutSystems], Array]
-"""Returns prompts and continuations, [N, T, 2] in AU."""
+"""Function that returns prompts and continuations, [N, T, 2] in AU."""
 Exponent = tuple[float, Array]
-"""An exponent, and that of each resample of the pairs."""
+"""An exponent, and the exponent of each resample of the pairs."""
 
 
 def rows_of(n_prompt: int) -> Rows:
-    """Return which rows of a prompt are exchanged, by name: single bodies and steps, and all.
+    """Return the rows of a prompt that are exchanged, by name: single bodies and steps, and all.
 
     Where a partner has other places than the prompt, at all steps but the last, exchanged rows
     bring these places with them.
@@ -85,7 +85,7 @@ def arms(model: NextTokenModel, n_prompt: int) -> Iterator[tuple[str, str]]:
 
 
 def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Outcome]:
-    """Return what a model goes on by: shown each partner, and given its residual.
+    """Return a model's continuations: shown each partner, and given its residual.
 
     Returns:
         Outcomes whose settings have what was exchanged; metrics are those of :class:`Change`.
@@ -113,7 +113,7 @@ def ask(model: NextTokenModel, pair: Pairs, only: Sequence[str] = ()) -> list[Ou
 
 
 def whole(pair: Pairs, answer: Ask, change: Change | None = None) -> list[Outcome]:
-    """Return what goes on as it is, and what it does when it is shown each partner itself."""
+    """Return continuations without an exchange, and those of a model that is shown each partner."""
     change = Change(pair) if change is None else change
     before = answer(pair.own)
     shown = {OTHER_LAW: answer(pair.other), SAME_LAW: answer(pair.heavier)}
@@ -136,7 +136,7 @@ class Change:
     def outcomes(
         self, stage: str, rows: str, before: Array, after: Mapping[str, Array]
     ) -> list[Outcome]:
-        """Return an outcome for each donor, from what it makes of a continuation."""
+        """Return an outcome for each donor, from its continuation."""
         made = []
         for donor, found in after.items():
             beside = after[SAME_LAW] if donor == OTHER_LAW else None
@@ -147,7 +147,7 @@ class Change:
     def measured(
         self, before: Array, after: Array, beside: Array | None = None
     ) -> dict[str, Interval]:
-        """Return how a continuation changes, in units of the world's own change.
+        """Return the change of a continuation, in units of the world's own change.
 
         Returns:
             ``share_path``, the slope of the change of planet - star over :data:`AHEAD` steps
@@ -198,7 +198,7 @@ def _share(old: Exponent, new: Exponent, own: Exponent, other: Exponent) -> Inte
 
 
 def _streams(model: NextTokenModel, pair: Pairs, rows: slice) -> dict[str, dict[str, torch.Tensor]]:
-    """Return what is put in at the rows of a prompt, by stage and donor, each [B, P, width]."""
+    """Return the residuals put in at a prompt's rows, by stage and donor, each [B, P, width]."""
 
     def read(test: HeldOutSystems, shift: int = 0) -> dict[str, torch.Tensor]:
         batch = {k: np.roll(v, shift, axis=0)[rows] for k, v in test.batch.items()}

@@ -37,7 +37,7 @@ from worldmodel.probes.settings import Settings
 from worldmodel.probes.verdicts import TRAINED
 
 AWAY = 0.5
-"""How far the exponents of the other laws are from the own one, on both sides."""
+"""Distance of the other laws' exponents from the own one, on both sides."""
 
 
 class ExchangeLaw(Probe):
@@ -71,7 +71,7 @@ class ExchangeLaw(Probe):
         return None
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
-        """Return the answers of the model, of its twin, and of what needs no model."""
+        """Return the answers of the model, of its twin, and of controls without a model."""
         model, twin = checkpoint.model, checkpoint.untrained(settings.seeds[0])
         assert isinstance(model, NextTokenModel)  # refused otherwise
         assert isinstance(twin, NextTokenModel)
@@ -97,7 +97,7 @@ class ExchangeLaw(Probe):
         return result.case.arm in TRAINED and words.is_past(result)
 
     def answers(self, results: Sequence[Result]) -> list[str]:
-        """Return how much of the law each model's continuations take from an exchange."""
+        """Return sentences on the share of a law that each model's continuations take over."""
         return words.answers(results)
 
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
@@ -117,7 +117,7 @@ def others(law: str) -> tuple[str, ...]:
 def references_of(
     pair: Pairs, trained_on: Protocol | Mixture
 ) -> Iterator[tuple[str | None, str | None, list[Outcome]]]:
-    """Yield name, arm and answers of the truth in bins and of what continues without a model.
+    """Yield name, arm and answers of the truth in bins and of continuations without a model.
 
     They have no residual stream: they are shown each partner itself.
     """

@@ -25,17 +25,17 @@ from orbits.systems import Systems
 from worldmodel.probes.motion.held_out import HeldOutSystems
 
 LEAST = 10
-"""Pairs below which nothing is measured."""
+"""Fewest pairs of a measurement."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """N systems of a law, and what each is paired with.
+    """N systems of a law with their partners.
 
     Attributes:
         own: The systems that are shown.
-        other: The same under another law, through the same state at the end of the prompt.
-        heavier: Of the own law and through the same state, with masses that pull there as hard as
+        other: The same systems under another law, in the same state at the end of the prompt.
+        heavier: Systems of the own law in the same state, with masses that pull there as hard as
             the other law does.
     """
 
@@ -50,7 +50,7 @@ class Pairs:
 
 
 def pairs(protocol: Protocol, law: str, other: str, seed: int, n: int) -> Pairs:
-    """Return those of the first n test systems of a law that have such pairs.
+    """Return the systems, of the first n test systems of a law, that have such pairs.
 
     A system is left out if one of its two partners is not bound, turns nearer or farther than any
     system of the law does, is observed more or less often per turn of the angle than all of them
@@ -105,11 +105,11 @@ def _through(law: str, masses: Systems, place: Array, velocity: Array, when: Arr
 def _is_usual(
     protocol: Protocol, world: Systems, law: str, partner: Systems
 ) -> npt.NDArray[np.bool_]:
-    """Return which partners [N] lie within what the systems of a world show.
+    """Return which partners [N] lie within the range of the systems of a world.
 
     Args:
-        protocol: Of the world.
-        world: Its systems.
+        protocol: Protocol of the world.
+        world: Systems of the world.
         law: The law of the partners.
         partner: The partners; NaN where they are not bound.
     """

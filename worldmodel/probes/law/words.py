@@ -1,4 +1,4 @@
-"""What exchanges between two worlds say, in sentences that are computed."""
+"""Sentences on exchanges between two worlds, computed from the results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNIT = (
 
 
 def answers(results: Sequence[Result]) -> list[str]:
-    """Return who takes a law, a sentence for each model and law, and what the shares are of."""
+    """Return sentences: the models that take a law, each model and law, and the unit of shares."""
     looks = Looks(results)
     models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
     by_model = {
@@ -30,7 +30,7 @@ def answers(results: Sequence[Result]) -> list[str]:
 
 
 def _overall(by_model: Mapping[str, Sequence[Result]]) -> str:
-    """Say which models are shown to take a law from a past that obeys another one."""
+    """Name the models that take a law from a past that obeys another one."""
     shares = {
         (name, law): together(_of(of_law, WHOLE, WHOLE)[OTHER_LAW], "share_law")
         for name, mine in by_model.items()

@@ -1,1 +1,1 @@
-"""Probes of predicted motion: next points, rollouts, and what changes with a mass."""
+"""Probes of predicted motion: next points, rollouts, and effects of a changed mass."""

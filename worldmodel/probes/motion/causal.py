@@ -56,7 +56,7 @@ from worldmodel.probes.settings import Settings
 
 TRUTH: Name = ("true physics", "oracle")
 DRAWN = 1500
-"""Points of a panel: a figure shows a sample, the numbers are of all."""
+"""Points that a panel draws, a sample; the numbers are of all points."""
 
 
 class Causal(Probe):

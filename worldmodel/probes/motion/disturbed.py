@@ -1,4 +1,4 @@
-"""The disturbed probe: does a world model continue orbits that more moves than their attraction?
+"""The disturbed probe: does a world model continue orbits under more than their attraction?
 
 Prompts come from the undisturbed binaries and from each world of :mod:`orbits.disturbed`. The
 exponent along orbits sees no disturbance, so each has a measure of its own (:mod:`orbits.implied.
@@ -46,11 +46,11 @@ ASKED = {
     "hidden_body": ("off_centre", "has accelerations of which {} fit no centre of mass"),
     "kinds": ("strength", "pulls by a factor whose |ln| is {} against its masses"),
 }
-"""The measure of each world, and its words."""
+"""The measure of each disturbed world, and the words for its value."""
 
 
 class Disturbed(Probe):
-    """The probe."""
+    """The disturbed probe."""
 
     name = "disturbed"
     about = (
@@ -78,7 +78,7 @@ class Disturbed(Probe):
         return None
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
-        """Return what continuations of each world's prompts show, and those of controls."""
+        """Return the measures of continuations of each world's prompts, and those of controls."""
         own, twin = checkpoint.trained_on, checkpoint.untrained(settings.seeds[0])
         outcomes = []
         for name in pieces.progress(WORLDS):
@@ -97,7 +97,7 @@ class Disturbed(Probe):
         return outcomes
 
     def answers(self, results: Sequence[Result]) -> list[str]:
-        """Return what continuations have of each disturbance, beside the truth and the fits."""
+        """Return sentences on each disturbance in continuations, beside the truth and the fits."""
         looks = Looks(results)
         models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
         said = []
@@ -115,7 +115,7 @@ def _alike(world: Protocol, own: Protocol) -> Protocol:
 
 
 def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
-    """Yield the truth, the fits, and what learnt from the model's world without a law."""
+    """Yield the truth, the fits, and controls that learnt the model's world without a law."""
     yield from references.truths(test)
     yield references.FIT, "ceiling", references.orbit_fit(test)
     if test.protocol.disturbance is not None:
@@ -124,7 +124,7 @@ def _others(test: HeldOutSystems, own: Protocol) -> Iterator[references.Named]:
 
 
 def _measured(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
-    """Return what continuations [N, T, 2] show and how far off they are."""
+    """Return the measures of continuations [N, T, 2], and their errors."""
     first, steps = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
     places = points[:, 1 : 1 + 2 * steps].reshape(len(points), steps, 2, 2)
     dt, world = test.batch["dt"], test.world
@@ -137,7 +137,7 @@ def _measured(test: HeldOutSystems, points: Array) -> dict[str, Interval]:
 
 
 def _sentence(name: str, world: str, mine: Sequence[Result], results: Sequence[Result]) -> str:
-    """Say what a model's continuations have of one disturbance."""
+    """Say how much of one disturbance a model's continuations have."""
     metric, words = ASKED[world]
     asked = [x for x in mine if x.case.setting["prompt"] == world]
     plain = [x for x in mine if x.case.setting["prompt"] == PLAIN]

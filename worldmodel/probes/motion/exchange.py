@@ -1,4 +1,4 @@
-"""The exchange probe: what the residual stream at a body's rows does to a model's output.
+"""The exchange probe: effects of the residual stream at a body's rows on a model's output.
 
 The causal probe changes a mass in the simulator and shows the model the changed history. This one
 goes inside: the model reads a system, and after one block the residual stream at some rows is
@@ -58,9 +58,9 @@ from worldmodel.probes.settings import Settings
 
 OBSERVER: Name = ("share and total mass", "oracle")
 NOTHING = ("-", "nothing", "-")
-"""Stage, rows and donor where nothing is exchanged."""
+"""Stage, rows and donor of an output without an exchange."""
 SHOWN = ("-", "-", CHANGED)
-"""The same of what the model answers when it is shown the changed system itself."""
+"""Stage, rows and donor of a model that is shown the changed system itself."""
 ARMS = tuple(product(ROWS, (CHANGED,)))
 CONTROLS = tuple(product((STARS, PLANETS), (OTHER, RANDOM)))
 """Rows and donors of the exchanges, and of their controls."""
@@ -174,8 +174,8 @@ def _filtered(factual: HeldOutSystems, changed: HeldOutSystems) -> Answers:
 def _observed(factual: HeldOutSystems, changed: HeldOutSystems) -> Answers:
     """Return the forces that follow from the total mass of one system and the shares of another.
 
-    Of the observer who takes the place and the total mass from the planet's rows, and the planet's
-    share of the mass, by which the star moves, from the star's.
+    They are those of an observer who takes the place and the total mass from the planet's rows,
+    and the planet's share of the mass, by which the star moves, from the star's rows.
     """
 
     def force(planet: HeldOutSystems, star: HeldOutSystems) -> Predictions:
@@ -225,7 +225,7 @@ def _parts(
     factual: HeldOutSystems,
     changed: HeldOutSystems,
 ) -> Iterator[tuple[str, Array, Array]]:
-    """Yield what is predicted, with the two parts of its true change."""
+    """Yield the predictions, with the two parts of their true change."""
     if isinstance(quantity, Force):
         places = quantity.references(changed, factual)["places alone", "control"]["log_force"]
         place = places - quantity.truth(factual)["log_force"]

@@ -17,12 +17,12 @@ from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 
 ACROSS = 3
-"""Most panels side by side."""
+"""Most panels side by side in a film."""
 INKS = (TRUTH, CONTROL, PALE, "#000000", *COLOURS)
-"""Colours of a film, beside white; and each mixed with it, for edges."""
+"""Colours of a film, beside white; each is mixed with white too, for edges."""
 MIXED = (1.0, 0.75, 0.5, 0.25)
 ROOT_TICKS = (-30, -15, -5, -1, 0, 1, 5, 15, 30)
-"""Distances in AU, to either side, that are marked where their square root is drawn."""
+"""Distances in AU, to either side, that have a tick on an axis of square roots."""
 
 
 def tracks(points: npt.NDArray, n_bodies: int) -> npt.NDArray:
@@ -40,7 +40,7 @@ def film(
         panels: Places in AU by name, each [steps, bodies, 2], the star last.
         observed: Steps that models are given; the film begins twelve before they end.
         dt: Time step in years.
-        title: What is shown.
+        title: Title of the film.
         rooted: Draw the square root of distances from the star, so that all planets can be seen.
     """
     if rooted:

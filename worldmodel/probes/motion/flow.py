@@ -82,5 +82,5 @@ def _table(
 
 
 def _order(result: Result) -> int:
-    """Return 0 of what was trained, 1 of random weights, 2 of controls."""
+    """Return 0 for trained models, 1 for random weights, 2 for controls."""
     return 2 if is_control(result) else int(result.case.arm.startswith("untrained"))

@@ -60,12 +60,12 @@ class HeldOutSystems:
 
     @cached_property
     def steps(self) -> npt.NDArray[np.int64]:
-        """How many steps each row lies beyond the prompt, [N, T]."""
+        """Number of steps that each row lies beyond the prompt, [N, T]."""
         return references.steps_ahead(self.batch["body"], self.n_prompt)
 
     @property
     def most_steps(self) -> int:
-        """As many steps as all bodies of all sequences go beyond the prompt."""
+        """Steps beyond the prompt that all bodies of all sequences have."""
         beyond = self.steps.shape[1] - self.n_prompt
         return int(beyond // references.turn(self.batch["body"]).max())
 
@@ -106,7 +106,7 @@ def tensors(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, Te
 
 
 def seen_by(model: Any, batch: Mapping[str, npt.NDArray]) -> tuple[Any, Seen]:
-    """Return a model as a world model, and what it sees of an observation."""
+    """Return a model as a world model, and its view of an observation."""
     world = world_model(model)
     return world, seen(batch, world.layout, is_exact(world))
 
@@ -208,13 +208,13 @@ def fitted_next(
 
 
 def mean_of(values: Array) -> Interval:
-    """Return the mean of what is not NaN in [N, ...], with its interval over sequences."""
+    """Return the mean of values [N, ...] that are not NaN, with its interval over sequences."""
     table = values.reshape(len(values), -1)
     return statistics.mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1))
 
 
 def median_of(values: Array) -> Interval:
-    """Return the median of what is not NaN in [N, ...], with its interval over sequences."""
+    """Return the median of values [N, ...] that are not NaN, with its interval over sequences."""
     return statistics.median(values.reshape(len(values), -1))
 
 

@@ -33,9 +33,9 @@ class Intervention:
 
     Attributes:
         changed: ``m1`` or ``m2``.
-        mass: Its new value in every system, solar masses.
+        mass: New value of the mass in every system, solar masses.
         world: The changed systems, N.
-        counts: Which of them are observed as the population is, [N].
+        counts: Whether each system is observed as the population is, [N].
     """
 
     changed: str
@@ -68,7 +68,7 @@ def with_mass(world: Systems, changed: str, mass: float) -> Systems:
 
 
 def _points_per_orbit(protocol: Protocol, world: Systems) -> Array:
-    """Return how often each planet is observed per turn, [N, P]; NaN where there is none."""
+    """Return the samples of each planet per turn, [N, P]; NaN where there is none."""
     counts = np.full(world.planet_mass.shape, np.nan)
     there = np.arange(world.planet_mass.shape[1]) < world.n_planets[:, None]
     row, _ = np.nonzero(there)

@@ -30,9 +30,9 @@ Changes = dict[str, tuple[Array, Array]]
 """Predicted and true changes by quantity, each [N, ...]; zero where nothing is predicted."""
 
 IN_BINS: Name = (names.IN_BINS, "oracle")
-"""The truth to within a bin."""
+"""The reference that knows the truth to within a bin."""
 AT_REST: tuple[Name, ...] = (("no change", "control"), ("copy last", "control"))
-"""References that know of no motion: they predict places, but not how they bend."""
+"""References without motion: they predict places, but not how they bend."""
 
 
 class Motion:
@@ -66,7 +66,7 @@ class Motion:
         return {"points": fitted_next(test, factual.world)}
 
     def references(self, test: HeldOutSystems, factual: HeldOutSystems) -> dict[Name, Predictions]:
-        """Return those of the truth in bins, bodies at rest or going straight on, and a filter."""
+        """Return predictions by the truth in bins, bodies at rest, straight lines and a filter."""
         single = np.minimum(test.steps, 1)
         simple = references.last_points(test.observed, test.batch["body"], single)
         naive = {(name, "control"): {"points": points} for name, points in simple.items()}

@@ -19,12 +19,12 @@ Integers = npt.NDArray[np.int64]
 
 
 def turn(body: npt.NDArray) -> Integers:
-    """Return how many rows lie between two points of one body, [N], from body numbers [N, T]."""
+    """Return the number of rows between two points of one body, [N], from body numbers [N, T]."""
     return body.max(axis=1).astype(np.int64) + 1
 
 
 def steps_ahead(body: npt.NDArray, n_prompt: int) -> Integers:
-    """Return how many steps each row lies beyond its body's last point in the prompt, [N, T].
+    """Return the number of steps from each body's last point in the prompt to each row, [N, T].
 
     Args:
         body: Body numbers, [N, T].
@@ -35,12 +35,12 @@ def steps_ahead(body: npt.NDArray, n_prompt: int) -> Integers:
 
 
 def last_points(points: Array, body: npt.NDArray, steps: Integers) -> dict[str, Array]:
-    """Return where a body is expected by its last points alone, each [N, T, 2].
+    """Return the expected places of a body by its last points alone, each [N, T, 2].
 
     Args:
         points: Observed places in AU, [N, T, 2].
         body: Body numbers, [N, T].
-        steps: How many steps ahead of the prompt each row is, [N, T].
+        steps: Number of steps that each row is ahead of the prompt, [N, T].
 
     Returns:
         ``copy last``: the body rests where it was seen last. ``linear extrapolation``: it goes on
@@ -89,7 +89,7 @@ def conserved(law: str, relative: Array, dt: Array, m1: Array, m2: Array) -> dic
 def deviations(
     protocol: Protocol, world: Systems, points: Array, body: npt.NDArray, n_prompt: int
 ) -> dict[str, Array]:
-    """Return by how much a rollout misses the energy and the angular momentum of the true orbit.
+    """Return the errors of a rollout in the energy and the angular momentum of the true orbit.
 
     Angular momentum counts in that of the true orbit, energy in the kinetic energy of the
     circular orbit of the same semi-major axis: under Newton's law that is the orbit's own energy
@@ -128,7 +128,7 @@ def deviations(
 
 
 def _truth(law: str, world: Systems, k: int) -> dict[str, tuple[Array, Array]]:
-    """Return the true value and the unit of what planet ``k``'s orbit conserves, each [N]."""
+    """Return the true value and the unit of the conserved quantities of planet ``k``, each [N]."""
     m1, m2 = world.planet_mass[:, k], world.star_mass
     start = np.zeros((len(m2), 1))
     place, velocity = observation.relative(world, k, world.mean_anomaly[:, k], start, law)

@@ -21,10 +21,10 @@ from worldmodel.probes.read_out import layer_names, layers
 
 STARS, PLANETS, EVERY = "star", "planet", "every"
 ROWS = (STARS, PLANETS, EVERY)
-"""Rows that are exchanged."""
+"""Rows whose residuals are exchanged."""
 DONORS = (CHANGED, OTHER, RANDOM)
-"""What takes the place of the residual: that of the same system with another mass, or a control. A
-random direction is a step from the residual as long as that to the changed system's."""
+"""Donors of the residual: the same system with another mass, or a control. The control of a random
+direction is a step from the residual as long as the step to the changed system's."""
 
 
 def stages(model: OrbitModel) -> dict[str, nn.Module]:
@@ -43,7 +43,7 @@ def rows_of(body: npt.NDArray, rows: str) -> npt.NDArray[np.bool_]:
 def donors(
     model: OrbitModel, batches: Mapping[str, dict[str, Tensor]], generator: torch.Generator
 ) -> dict[str, dict[str, Tensor]]:
-    """Return what is put in after each stage, each [B, T, width].
+    """Return the residuals put in after each stage, each [B, T, width].
 
     Returns:
         Tensors by stage and donor.
@@ -68,10 +68,10 @@ def exchanged(model: OrbitModel, stage: str, donor: Tensor, rows: Tensor) -> Ite
 
     Args:
         model: The model, which is asked inside of the context.
-        stage: Of :func:`stages`.
-        donor: What takes its place, [B, T, width]; T is more than the two rows that a rollout with
-            a cache embeds at once.
-        rows: Where, [B, T].
+        stage: Stage, one of :func:`stages`.
+        donor: Replacement of the residual, [B, T, width]; T is more than the two rows that a
+            rollout with a cache embeds at once.
+        rows: Rows that are replaced, [B, T].
     """
     n = donor.shape[1]
 

@@ -1,4 +1,4 @@
-"""How the change of an output compares with the true change, from sums over sequences.
+"""Regression of the change of an output on the true change, from sums over sequences.
 
 The true change is a sum of two: ``place``, what the bodies' visible places account for (the force
 between the old masses in the new places; the straight line through a body's last points), and

@@ -105,6 +105,6 @@ def _scatter(
 
 
 def _reach(true: Array) -> float:
-    """Return how far a panel goes to either side of zero: all but the rarest true changes."""
+    """Return the limit of a panel on either side of zero: all but the rarest true changes."""
     reach = 1.05 * float(np.quantile(np.abs(true), 0.995)) if true.size else 0.0
     return reach or 1.0
