@@ -195,7 +195,15 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         check_name(values["model.attention"])
     checks.check(arguments, classes)
     _check_logger(str(values.get(LOGGER, "")))
-    if configured or any(map(_needs_no_model, arguments)):
+    if any(map(_needs_no_model, arguments)):
+        return
+    if configured:
+        inline = any(":" in path for path in configured)
+        if command == "fit" and not classes["model"] and not inline:
+            raise ValueError(
+                f"{configured[-1]}: names no model; add class_path below model, one of "
+                f"{', '.join(signatures.CLASSES['model'])}"
+            )
         return
     if command in EVALUATION and "ckpt_path" not in values:
         raise ValueError(f"{called(f'worldmodel {command}')} needs a checkpoint: name it first")

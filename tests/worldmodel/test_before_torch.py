@@ -100,6 +100,10 @@ IN_A_FILE = {
     "data: {batch_size: many}": "data.batch_size must be a whole number, got 'many'",
     "seed_everything: abc": "seed_everything must be true or false or a whole number, got 'abc'",
     "trainr: {max_steps: 3}": "unknown key 'trainr.max_steps'; did you mean --trainer.max_steps?",
+    "notes: 3": "unknown key 'notes'; choose from ckpt_path, config, data, help",
+    "model: [1]": "model must be a class, or settings by name, got [1]",
+    "3: x": "unknown key '3'",
+    "model: {n_layer: 2}": "names no model; add class_path below model, one of NextTokenModel",
     "trainer: {": "not YAML: while parsing a flow node",
     "- trainer": "holds no settings of the form key: value",
 }

@@ -86,6 +86,8 @@ def _check_word(word: str, later: Sequence[str], classes: Mapping[str, str]) -> 
         return
     if key in TYPED and is_one:
         check_value("", key, Key(ast.parse(TYPED[key], mode="eval").body, None, ""), value)
+    elif key in FOLDERS and is_one and value[:1] == "[":
+        raise ValueError(f"{key} must be a class, or settings by name, got {value}")
     elif key in PLAIN:
         return
     elif not dot:
