@@ -19,6 +19,7 @@ import yaml
 from benchmarks.newton.control_names import CEILING, POWER_LAW, TRUE_FORCE, TRUE_STATE
 from benchmarks.submissions.sheet import ANSWER, Exam
 from symreg.predictions import formats
+from worldmodel.controls.baselines import OBSERVERS
 
 CARDS = ("card.yaml", "card.yml", "card.json")
 LARGEST_CARD = 20_000
@@ -26,7 +27,7 @@ LARGEST_CARD = 20_000
 LONGEST, MOST_AUTHORS = 500, 50
 """Most characters of a text of a card, and most names of authors."""
 SUFFIXES = (".npz", ".csv", ".parquet")
-RESERVED = (CEILING, TRUE_FORCE, POWER_LAW, TRUE_STATE)
+RESERVED = (CEILING, TRUE_FORCE, POWER_LAW, TRUE_STATE, *map(str.lower, OBSERVERS))
 """Parts of the names of controls, which no submission may bear."""
 
 Array = npt.NDArray[Any]

@@ -124,6 +124,7 @@ def test_what_is_wrong_with_answers_is_one_line(key, tmp_path, change, words):
     [
         ({"url": "javascript:alert(1)"}, "https://"),
         ({"name": "ceiling, causal"}, "control"),
+        ({"name": "Log-linear Filter"}, "like that of a control"),
         ({"name": "<b>" * 40}, "80 characters"),
         ({"parameters": "many"}, "whole number.* got 'many'"),
         ({"score": 0.1}, "unknown field"),
