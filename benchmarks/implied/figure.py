@@ -73,7 +73,7 @@ def _matrix(named: dict[str, list[Row]], found: Sequence[Row], path: Path) -> Pa
             label_ends(row[0], [end for line in lines if (end := _end(*line, inside))])
         axes[-1][0].set_xlabel("law of the prompts")
         if outer:
-            axes[-1][1].set_xlabel("own law, outside the training box")
+            axes[-1][1].set_xlabel("own law, outside\nthe training box")
         figure.legend(handles=_handles(found), loc="outside lower center", ncols=3)
         return save_figure(figure, path)
 

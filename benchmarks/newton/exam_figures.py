@@ -26,6 +26,7 @@ CAPTIONS = {
 }
 MOST_DRAWN, DRAWN_CONTROLS = 12, 2
 """Lines of models in the figure, and of controls of each kind."""
+LEFT_OUT = " Of {} models the {} that err least outside; all are in the table."
 SCRATCH = "scratch"
 FARTHEST = 4.0
 """Factor beyond the models' errors up to which a panel shows those of controls."""
@@ -66,9 +67,17 @@ def pictures(
     single = {name.replace("_", "\n"): _of(name) for name in shifts(rows)}
     reference = plain[0] if plain else None
     return [
-        Picture(CAPTIONS[name], [_draw(lines, panels, reference, figures / f"{name}.png")])
+        Picture(
+            CAPTIONS[name] + _note(rows), [_draw(lines, panels, reference, figures / f"{name}.png")]
+        )
         for name, panels in (("exam", summary), ("exam_shifts", single))
     ]
+
+
+def _note(rows: Sequence[ExamRow]) -> str:
+    """Return what a caption says of models that have no line."""
+    models = len({(row.variant, row.labels) for row in rows if not row.is_control and row.times})
+    return LEFT_OUT.format(models, MOST_DRAWN) if models > MOST_DRAWN else ""
 
 
 def _of(shift: str) -> Callable[[ExamRow], Interval | None]:

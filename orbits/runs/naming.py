@@ -7,6 +7,7 @@ import re
 NAMES = {
     "alibi": "ALiBi",
     "deltanet": "DeltaNet",
+    "dlinear": "DLinear",
     "dss": "DSS",
     "elastic": "elastic softmax",
     "gated_deltanet": "gated DeltaNet",
@@ -16,6 +17,7 @@ NAMES = {
     "hgrn1": "HGRN",
     "hgrn2": "HGRN2",
     "hyena": "Hyena",
+    "itransformer": "iTransformer",
     "lazy": "Lazy",
     "linear": "linear attention",
     "lru": "LRU",
@@ -25,6 +27,7 @@ NAMES = {
     "mamba": "Mamba",
     "mamba2": "Mamba-2",
     "multihead_hyena": "multi-head Hyena",
+    "patchtst": "PatchTST",
     "relu_wortsman": "ReLU over length",
     "retnet": "RetNet",
     "rnn": "RNN",

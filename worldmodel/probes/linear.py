@@ -4,12 +4,13 @@ The targets are the true state of the planet and what follows from it under the 
 A probe shows what is there to be read, not what the model uses (Hewitt & Liang 2019, who also
 give the control: labels that belong to other inputs). Untrained backbones mix the observed
 coordinates too, so their twin is the second control; the third reads the exact places of the last
-rows, without a model.
+rows and the time step, without a model.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -40,12 +41,14 @@ LAYERLESS = (NO_LAYER, recent_name(RECENT))
 FLAT = {"ceiling": ":", "control": "--"}
 """Line styles of controls, which have no layers."""
 COLUMNS, SHARED = 4, {"sharex": True, "sharey": True, "squeeze": False}
+TITLE_LETTERS = 26
+"""Letters of a line of a panel's title."""
 CAPTION = (
     "R² of ridge read-outs on held-out sequences, by layer; 1 is perfect, 0 is no better than "
     "the mean. Bars: 95% over trainings where there are three, else over sequences. Dotted: what "
     "an observer with perfect knowledge makes of a whole sequence; dashed: the exact places of the "
-    "last rows, without a model. Controls: the same model with random weights, and labels of other "
-    "sequences."
+    "last rows and the time step, without a model. Controls: the same model with random weights, "
+    "and labels of other sequences."
 )
 
 
@@ -148,7 +151,7 @@ class Linear(Probe):
                     if metric in result.metrics:
                         style, value = FLAT[result.case.arm], result.metrics[metric].value
                         axis.axhline(value, color=TRUTH, lw=1, ls=style, label=result.case.variant)
-                axis.set_title(READ_OUTS[target])
+                axis.set_title(textwrap.fill(READ_OUTS[target], TITLE_LETTERS))
                 axis.axhline(0, color=PALE, lw=0.8, zorder=0)
                 axis.set_xticks(range(len(stages)), stages, rotation=35, ha="right")
             for axis in axes.flat[len(shown) :]:

@@ -223,6 +223,14 @@ def test_a_figure_of_several_budgets_says_which_each_line_has():
     assert {"softmax, 100 labels", "log-linear filter, 1000 labels"} <= set(names)
 
 
+def test_a_caption_says_how_many_models_have_no_line():
+    def many(n):
+        return exam_rows([x for name in range(n) for x in results(f"model {name}", [9 + name])])
+
+    assert exam_figures._note(many(12)) == ""
+    assert "Of 13 models the 12 that err least outside" in exam_figures._note(many(13))
+
+
 def test_a_baseline_is_as_many_fits_as_it_has_sets_of_labels():
     fits = results("log-linear filter", [10, 12, 14], "control", 1000)
     fits[0] = dataclasses.replace(fits[0], case=dataclasses.replace(fits[0].case, seed=None))

@@ -15,6 +15,7 @@ from orbits.runs.naming import arm, display, heading, in_box, in_prose
         ("softmax_neg", "softmax neg"),
         ("relu_wortsman", "ReLU over length"),
         ("lazy, pretrained", "Lazy, pre-trained"),
+        ("itransformer", "iTransformer"),
         ("linear autoregression", "linear autoregression"),
         ("2-NN on the true state", "2-NN on the true state"),
         (
