@@ -30,7 +30,16 @@ check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
 def refuse_unused(
     changes: Mapping[str, Any], attentions: Sequence[str], names: Sequence[str] = ("exponents",)
 ) -> None:
-    """Refuse settings of re-weighted variants in a run that changes them and has none."""
+    """Refuse settings of re-weighted variants in a run that changes them and has none.
+
+    Args:
+        changes: Settings that differ from those of the preset.
+        attentions: Names of the run's variants.
+        names: Settings that only re-weighted variants have.
+
+    Raises:
+        ValueError: One is set for nothing; the message names its flag.
+    """
     for name in names:
         if changes.get(name):
             check_re_weighted(f"--{name.replace('_', '-')}", attentions)
@@ -69,7 +78,12 @@ class PaperStudy(Study):
         return yaml.safe_load(text).get("deviations", {})
 
     def ours(self, results: Sequence[Result], table: str) -> compare.Ours:
-        """Return values in the terms of a published table: by row label, seed and metric."""
+        """Return values in the terms of a published table: by row label, seed and metric.
+
+        Args:
+            results: Results that there are.
+            table: The name of the table.
+        """
         ours: dict[str, dict[int | None, dict[str, float]]] = {}
         for result in results:
             if result.case.kind != MEASUREMENT:

@@ -12,7 +12,11 @@ from benchmarks.attention_names import NAMED
 
 @dataclass(frozen=True)
 class Variant:
-    """One attention row: a variant, a linear mixer, an ablation or a layer, and its schedule."""
+    """One attention row: a variant, a linear mixer, an ablation or a layer, and its schedule.
+
+    Raises:
+        ValueError: There is no such name, or it refuses its ``p``.
+    """
 
     name: str
     p: float | None = None
@@ -72,7 +76,11 @@ class Variant:
 
 
 def check_re_weighted(what: str, attentions: Iterable[str]) -> None:
-    """Refuse an option of re-weighted variants where none is among the names."""
+    """Refuse an option of re-weighted variants where none is among the names.
+
+    Raises:
+        ValueError: The message lists them.
+    """
     if not any("p" in attention.arguments(Variant(name).attention) for name in attentions):
         known = ", ".join(n for n in attention.names() if "p" in attention.arguments(n))
         raise ValueError(f"{what} needs a re-weighted variant: {known}")
@@ -88,6 +96,10 @@ def variants(
         exponents: The p of every re-weighted variant, a row each; none for the catalogue's.
         sharpen_after: A further row for every re-weighted variant, which trains without
             re-weighting up to this step; 0 for none.
+
+    Raises:
+        ValueError: There is no such variant, it refuses an exponent, or none is re-weighted that
+            ``sharpen_after`` could be of.
     """
     rows = []
     for name in attentions:

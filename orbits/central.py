@@ -127,6 +127,9 @@ def radial_period(
     """Return the time from periapsis to periapsis in years, shape [N].
 
     For a circular orbit it is the limit of small e, 2 pi over the epicyclic frequency.
+
+    Raises:
+        ValueError: As for :func:`relative_orbit`.
     """
     return _period(law, _shape(semi_major_axis, eccentricity, m1, m2), of_angle=False)
 
@@ -141,6 +144,9 @@ def angular_period(
     """Return the mean time of a turn of the angle in years, shape [N].
 
     The radial period over the turns of the angle in it, which depend on the law.
+
+    Raises:
+        ValueError: As for :func:`relative_orbit`.
     """
     return _period(law, _shape(semi_major_axis, eccentricity, m1, m2), of_angle=True)
 
@@ -153,7 +159,11 @@ def angles(
     m2: npt.ArrayLike,
     anomaly: Array,
 ) -> tuple[Array, Array]:
-    """Return mean anomaly and angle since the periapsis, radians, at anomalies u [N]; each [N]."""
+    """Return mean anomaly and angle since the periapsis, radians, at anomalies u [N]; each [N].
+
+    Raises:
+        ValueError: As for :func:`relative_orbit`.
+    """
     mean, angle = np.empty((2, len(anomaly)))
     shape = _shape(semi_major_axis, eccentricity, m1, m2)
     for rows, series in _expand(law, *shape):

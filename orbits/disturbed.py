@@ -83,6 +83,9 @@ def binaries(
     of the binary's, and it circles the binary's centre of mass, the same way round, at a distance
     that is log-uniform in [4, 8] axes, which is stable (Mardling & Aarseth 2001, equation 90).
     The time step is chosen by the period that star and planet would have undisturbed.
+
+    Raises:
+        ValueError: The seed or an index is impossible.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 12).T)
     world = systems.identifiable(seed, stream, indices, dts, 1, law)
@@ -110,6 +113,9 @@ def trajectories(disturbance: Disturbance, world: Systems, times: npt.ArrayLike)
         disturbance: Disturbance of the world.
         world: N systems of :func:`binaries`.
         times: Times in years, [N, T]; none negative, none before its predecessor.
+
+    Raises:
+        ValueError: The times are out of order, or too late for the disturbance.
     """
     from orbits import taylor  # imports numba
 

@@ -55,7 +55,11 @@ def quantile(table, distribution, u):
 
 @functools.cache
 def load() -> Array:
-    """Return the table, [distribution, coefficient, lower or upper half, cell]."""
+    """Return the table, [distribution, coefficient, lower or upper half, cell].
+
+    Raises:
+        ValueError: The file is not the one this version was released with.
+    """
     data = TABLE.read_bytes()
     if hashlib.sha256(data).hexdigest() != SHA256:
         raise ValueError(f"{TABLE} is damaged (sha256 mismatch); install the package again")

@@ -70,6 +70,9 @@ def law_posterior(
             or what takes their place.
         law: Returns the name of the law of each.
         near: The one from which fits go outwards, for speed; none for the world's own exponent.
+
+    Raises:
+        ValueError: There are fewer exponents, or a law does not bind the orbits.
     """
     if len(fitted) < 5 or np.any(np.diff(fitted) <= 0):
         raise ValueError(f"fitted needs five or more ascending exponents, got {fitted}")

@@ -44,6 +44,9 @@ def spread(low: float, high: float, held_out: Sequence[float], n: int) -> tuple[
 
     Returns:
         Middles of n equal parts of what is left, to four decimals, as names of laws have them.
+
+    Raises:
+        ValueError: The intervals are not ascending pairs within [low, high], or nothing is left.
     """
     ends = np.array([low, *held_out, high], np.float64)
     if len(ends) % 2 or np.any(np.diff(ends) < 0) or n < 1:
@@ -121,7 +124,11 @@ class Mixture:
     def numbers(
         self, seed: int, split: str, indices: npt.ArrayLike, population: str = "pretrain"
     ) -> npt.NDArray[np.int64]:
-        """Return the number of the law that each sequence obeys, [N]."""
+        """Return the number of the law that each sequence obeys, [N].
+
+        Raises:
+            ValueError: The split, the population, the seed or an index is impossible.
+        """
         stream = systems.stream(population, split)
         u = uniforms(seed, stream, indices, _DRAW + 1)[:, _DRAW]
         return np.floor(u * self.n_laws).astype(np.int64)
@@ -134,6 +141,9 @@ class Mixture:
         Returns:
             The arrays of :meth:`orbits.protocols.Protocol.batch`, and ``exponent`` float64 [N], NaN
             where the law is no power.
+
+        Raises:
+            ValueError: As for :meth:`numbers`, or a law does not bind an orbit.
         """
         index = np.asarray(indices, np.int64).reshape(-1)
         numbers = self.numbers(seed, split, index, population)

@@ -27,6 +27,9 @@ def relative_orbit(
         orbits: N orbits.
         times: Times in years, [N, T].
         refuse: Whether an orbit that is not bound is an error; else it is all NaN.
+
+    Raises:
+        ValueError: There is no such law, or an orbit is not bound.
     """
     if law == NEWTON:
         return kepler.relative_orbit(*orbits[:4], np.add(orbits.m1, orbits.m2), times)
@@ -34,7 +37,11 @@ def relative_orbit(
 
 
 def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2: Array) -> Array:
-    """Return the time from periapsis to periapsis in years, [N]."""
+    """Return the time from periapsis to periapsis in years, [N].
+
+    Raises:
+        ValueError: There is no such law, or an orbit is not bound.
+    """
     if law == NEWTON:
         return kepler.period(semi_major_axis, m1 + m2)
     return central.radial_period(laws.get(law), semi_major_axis, eccentricity, m1, m2)
@@ -43,7 +50,11 @@ def period(law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2:
 def angular_period(
     law: str, semi_major_axis: Array, eccentricity: Array, m1: Array, m2: Array
 ) -> Array:
-    """Return the mean time of a turn of the angle, years, [N]; Newton's is that of the distance."""
+    """Return the mean time of a turn of the angle, years, [N]; Newton's is that of the distance.
+
+    Raises:
+        ValueError: There is no such law, or an orbit is not bound.
+    """
     if law == NEWTON:
         return kepler.period(semi_major_axis, m1 + m2)
     return central.angular_period(laws.get(law), semi_major_axis, eccentricity, m1, m2)

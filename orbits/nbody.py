@@ -93,6 +93,9 @@ def hill_stable(
     several for very long from about 10 (Chambers et al. 1996, Icarus 119, 261). The time step is
     the coarsest of ``dts`` that samples the innermost orbit at least 12 times. The centre of mass
     is at rest in the origin.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or ``max_planets`` is below 2.
     """
     if max_planets < 2:
         raise ValueError(f"max_planets must be at least 2, got {max_planets}")

@@ -35,6 +35,9 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
     Returns:
         Arrays [N] with NaN in axis, eccentricity and angles where no such orbit is bound, or its
         eccentricity is above :data:`LARGEST`.
+
+    Raises:
+        ValueError: The law has no potential in closed form.
     """
     r = np.linalg.norm(position, axis=-1)
     outward = np.einsum("nc,nc->n", position, velocity) / r

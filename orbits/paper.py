@@ -41,7 +41,11 @@ _STEPS = 500  # among them the resting star's place is drawn, however many steps
 
 
 def trajectory_seeds(seed: int, stream: int, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the seed s of each trajectory, [N]."""
+    """Return the seed s of each trajectory, [N].
+
+    Raises:
+        ValueError: There is no such seed or trajectory.
+    """
     index = address(seed, indices)
     check_seeds([seed])
     first, length = PUBLISHED[stream]
@@ -59,6 +63,9 @@ def check_seeds(seeds: Iterable[int]) -> None:
 
     Trajectory t of a seed is made of the number seed + 20 t, so seeds that differ by a multiple of
     20 have the same trajectories, one's training set those of the other's test set among them.
+
+    Raises:
+        ValueError: The message names the seeds.
     """
     first: dict[int, int] = {}
     for seed in seeds:
@@ -85,6 +92,9 @@ def published(
     """Sample as published; the distributions are those of :func:`orbits.systems.exoplanets`.
 
     ``max_planets`` 1 is the two-body population, which draws no number of planets.
+
+    Raises:
+        ValueError: There is no such seed or trajectory, or the law does not bind an orbit.
     """
     return from_seeds(trajectory_seeds(seed, stream, indices), dts, max_planets, law)
 

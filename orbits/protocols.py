@@ -179,7 +179,11 @@ class Protocol:
         return self
 
     def check_seeds(self, seeds: Iterable[int]) -> None:
-        """Refuse seeds whose data are not independent of each other."""
+        """Refuse seeds whose data are not independent of each other.
+
+        Raises:
+            ValueError: One is too large, or two share trajectories; only those of ``paper`` can.
+        """
         if self.sampler == "published":
             paper.check_seeds(seeds)
 

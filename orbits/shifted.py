@@ -44,7 +44,12 @@ _SAMPLERS: dict[str, tuple[Callable[..., Systems], Callable[..., Array]]] = {
 
 
 def check(protocol: str, sampler: str, dts: tuple[float, ...], shift: Shift) -> None:
-    """Refuse a shift that a protocol cannot make."""
+    """Refuse a shift that a protocol cannot make.
+
+    Raises:
+        ValueError: Its bodies and time steps cannot be redrawn, or no two of its time steps are
+            as far apart as the shift moves them.
+    """
     if sampler not in _SAMPLERS:
         raise ValueError(
             f"protocol {protocol!r} has no single planet and chosen time step for shift "
@@ -67,7 +72,12 @@ def binaries(
     max_planets: int = 1,
     law: str = motion.NEWTON,
 ) -> Systems:
-    """Return the systems of a sampler under a shift; arguments as for the sampler."""
+    """Return the systems of a sampler under a shift; arguments as for the sampler.
+
+    Raises:
+        ValueError: The seed or an index is impossible, the law does not bind a shifted orbit, or
+            an orbit whose time step can be moved was not found.
+    """
     sample, points = _SAMPLERS[sampler]
     index = np.asarray(indices, np.int64).reshape(-1)
     world, wanted = sample(seed, stream, index, dts, 1, law), points(seed, stream, index)

@@ -83,7 +83,11 @@ class Shift:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Shift:
-        """Return the shift of some plain settings, as :meth:`as_plain` or a YAML file has them."""
+        """Return the shift of some plain settings, as :meth:`as_plain` or a YAML file has them.
+
+        Raises:
+            ValueError: A key is unknown or a setting impossible.
+        """
         if not isinstance(plain, Mapping):
             raise ValueError(f"a shift must be a mapping of settings, got {plain!r}")
         known = [each.name for each in fields(cls)]

@@ -44,6 +44,12 @@ def single_sequence(protocol: Protocol, dt: float | None = None) -> dict[str, np
 
     Warns:
         UserWarning: ``dt`` samples a planet less than four times per orbit.
+
+    Raises:
+        ValueError: The box is too small, or there is no such time step.
+
+    Warns:
+        UserWarning: ``dt`` samples a planet less than four times per orbit.
     """
     return _observed(protocol, np.arange(8)[None], dt)
 

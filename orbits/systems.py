@@ -109,7 +109,11 @@ class Systems(NamedTuple):
 
 
 def stream(population: str, split: str) -> int:
-    """Return the number of the random stream of a population and split."""
+    """Return the number of the random stream of a population and split.
+
+    Raises:
+        ValueError: The population or the split is unknown; the message lists the choices.
+    """
     for value, choices, what in (
         (split, SPLITS, "split"),
         (population, POPULATIONS, "population"),
@@ -171,6 +175,9 @@ def identifiable(
     log-uniform in [0.5, 2] AU, eccentricity uniform in [0, 0.6], angles uniform, centre of mass
     normal with 0.1 AU. The time step is the coarsest of ``dts`` that samples the orbit at
     least 12 times, as an observer would choose it. ``max_planets`` is 1.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
     return _binaries(u, POINTS_PER_TURN, dts, law)
@@ -188,6 +195,9 @@ def free_step(
 
     The wanted number of points per orbit is log-uniform in [12, 48] and independent of everything
     else; the time step is the coarsest of ``dts`` that gives at least as many.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 9).T)
     return _binaries(u, wanted_points(u[8]), dts, law)
@@ -207,6 +217,9 @@ def neutral_step(
     How often the distance swings in such a turn is what laws differ in, so a step chosen by the
     period of the distance shows a sampling rate that tells the law. Under Newton's law both
     periods are one, and so are the systems.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
     return _binaries(u, POINTS_PER_TURN, dts, law, motion.angular_period)
@@ -312,6 +325,9 @@ def exoplanets(
     uniform in [0.3, 32] AU; eccentricity Beta(0.867, 3.03); angles uniform; centre of mass
     standard normal in AU. One time step of ``dts`` per system with equal chances; where it would
     sample an orbit less than :data:`SAMPLES_PER_ORBIT` times, the first and shortest one instead.
+
+    Raises:
+        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
     """
     table = inverse_cdf.load()
     draws = uniforms(seed, stream, indices, N_SHARED + N_PER_PLANET * max_planets)

@@ -64,7 +64,11 @@ class TokenLayout:
         return bin_number(x, self.low, self.bins_per_au, self.n_bins - 1.0).astype(np.uint16)
 
     def decode(self, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the centre in AU of each position bin."""
+        """Return the centre in AU of each position bin.
+
+        Raises:
+            ValueError: A token is not a position bin.
+        """
         bins = np.asarray(tokens)
         if bins.size and bins.max() >= self.n_bins:
             raise ValueError(f"token {bins.max()} is not one of the {self.n_bins} position bins")
@@ -76,7 +80,11 @@ class TokenLayout:
 
 
 def interleave(points: npt.NDArray, n_points: int) -> npt.NDArray:
-    """Flatten [N, T, bodies, ...] to [N, n_points, ...], bodies in turn within a time step."""
+    """Flatten [N, T, bodies, ...] to [N, n_points, ...], bodies in turn within a time step.
+
+    Raises:
+        ValueError: There are fewer than ``n_points`` points.
+    """
     available = points.shape[1] * points.shape[2]
     if available < n_points:
         raise ValueError(f"n_points must be at most {available}, got {n_points}")

@@ -51,6 +51,9 @@ def law_fit(
         y: Force magnitudes, shape [n]; those without a logarithm are left out.
         law: The law's name.
         names: The columns of ``X``: r, m1 and m2 in any order.
+
+    Raises:
+        ValueError: There is no such law, shapes disagree, or fewer than two points are usable.
     """
     X, y = points.check(X, y, names)
     points.check_names(names)

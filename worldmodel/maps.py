@@ -51,6 +51,14 @@ def attention_maps(
         layer: Number of the block; -1 for the last.
         sequence: For orbits: which test sequence of the checkpoint's protocol; None for the first.
         text: For text: what to draw; None for ``SENTENCE``.
+
+    Returns:
+        The path of the picture.
+
+    Raises:
+        ValueError: Not a checkpoint, there is no such layer or sequence, the checkpoint is of the
+            other kind, or its mixer is linear.
+        FileExistsError: ``out`` exists.
     """
     out = Path(out)
     if out.exists():
@@ -128,7 +136,14 @@ def _mixer(model: GPTModel, layer: int) -> Attention:
 def draw(
     weights: Tensor, title: str, position: str = "row", labels: Sequence[str] | None = None
 ) -> Figure:
-    """Return a grid of heat maps with each head's sink ratio and entropy."""
+    """Return a grid of heat maps with each head's sink ratio and entropy.
+
+    Args:
+        weights: [H, T, T].
+        title: Headline of the figure.
+        position: What a position is called.
+        labels: What is written at each position, T strings; None for numbers.
+    """
     heads, length = weights.shape[:2]
     columns = min(4, heads)
     rows = -(-heads // columns)
@@ -188,7 +203,12 @@ class LayerState:
 
 @torch.no_grad()
 def layer_states(model: TokenModel, tokens: Tensor) -> Iterator[LayerState]:
-    """Yield the state of every block, first to last."""
+    """Yield the state of every block, first to last.
+
+    Args:
+        model: A model, in evaluation mode.
+        tokens: int64 [B, L].
+    """
     hidden = model.embedded(tokens.to(model.device))
     for block in model.gpt.blocks:
         assert isinstance(block, Block)
@@ -203,6 +223,9 @@ def layer_states(model: TokenModel, tokens: Tensor) -> Iterator[LayerState]:
 
 def by_position(values: Tensor) -> dict[str, Tensor]:
     """Return norm and variance over channels, averaged over all but the position.
+
+    Args:
+        values: [..., L, D].
 
     Returns:
         ``norm`` and ``var``, each float64 [L] (Lazy Attention, Tables 4 to 7).

@@ -99,6 +99,9 @@ class Outside:
     """A model from outside with the vocabulary of its sequences.
 
     Its further methods and attributes are those of the model.
+
+    Args:
+        model: An object with the methods of :class:`worldmodel.world_model.WorldModel`.
     """
 
     def __init__(self, model: Any) -> None:

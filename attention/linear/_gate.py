@@ -15,6 +15,10 @@ class StepSize(nn.Module):
     Gu and Dao 2023, Sect. 3.6, with one A per head as in Dao and Gu 2024, Sect. 7. At the start
     softplus of dt's bias is log-uniform in [0.001, 0.1] and exp(A) uniform in [1, 16], as in their
     code.
+
+    Args:
+        width: Channels of x.
+        n_head: Number of heads.
     """
 
     def __init__(self, width: int, n_head: int) -> None:

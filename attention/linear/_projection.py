@@ -14,6 +14,10 @@ class Projection(nn.Module):
 
     A GPT starts every ``nn.Linear`` anew; this one stays as the mixer starts it, at first uniform
     in +-1 / sqrt(in). Muon leaves it to AdamW, by which such mixers were trained.
+
+    Args:
+        inputs: Channels of x.
+        outputs: Channels of the result.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:

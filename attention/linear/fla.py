@@ -25,7 +25,12 @@ MOST_KEYS = 256
 
 
 def refusal(k: Tensor, v: Tensor) -> str | None:
-    """Return why fla does not serve a call, or None if it does."""
+    """Return why fla does not serve a call, or None if it does.
+
+    Args:
+        k: [B, H, L, K].
+        v: [B, H, L, V].
+    """
     if not k.is_cuda:
         return f"its kernels run on CUDA; the tensors are on {k.device.type}"
     if not installed():

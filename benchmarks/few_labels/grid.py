@@ -11,9 +11,9 @@ from benchmarks.few_labels import cells as functions
 from benchmarks.few_labels.few_labels import FewLabels
 from benchmarks.few_labels.scores import ANNEALED, NO_CHOICE, WITHOUT
 from benchmarks.newton import cells as newton_cells
-from benchmarks.newton import newton
 from benchmarks.newton.checks import FORCE_SEED_OFFSET
 from benchmarks.newton.grid import Grid
+from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.training_options import Job
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
@@ -40,18 +40,8 @@ def cells(study: Study, settings: FewLabels) -> list[Cell]:
 
 def _grid(settings: FewLabels, seed: int) -> Grid:
     """Return the flagship's grid of one backbone's seed, without exam and searches."""
-    return Grid(
-        newton.STUDY.settings(
-            settings.recipe,
-            attention=settings.attention,
-            exponents=settings.exponents,
-            seeds=(seed,),
-            labels=(settings.labels,),
-            baselines=settings.baselines,
-            engine=("powerlaw",),  # always there; nothing is searched
-            shifts=(),
-        )
-    )
+    labels, baselines = (settings.labels,), settings.baselines
+    return Grid(flagship(settings, seeds=(seed,), labels=labels, baselines=baselines))
 
 
 def _is_head(cell: Cell) -> bool:
@@ -59,8 +49,8 @@ def _is_head(cell: Cell) -> bool:
 
 
 def _backbone(head: Cell) -> Cell:
-    """Return the flagship's cell of a head's backbone, at the version that it has there."""
-    return dataclasses.replace(head.needs["pretrained"], version=newton.STUDY.version)
+    """Return the flagship's cell of a head's backbone."""
+    return as_flagship(head.needs["pretrained"])
 
 
 def _tuned(head: Cell, ceiling: Cell, settings: FewLabels) -> Iterator[Cell]:

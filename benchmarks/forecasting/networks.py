@@ -27,16 +27,14 @@ def standardised(past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return (past - mean) / scale, mean, scale
 
 
-def patches(past: Tensor, length: int, stride: int) -> Tensor:
-    """Return overlapping pieces of each channel, [B C, n, length]; the first value goes before.
+def patches(past: Tensor, length: int) -> Tensor:
+    """Return pieces of each channel side by side, [B C, n, length]; the first value goes before.
 
     Padding stands in front, so that the last piece ends with the last step.
     """
     rows = past.transpose(1, 2).flatten(0, 1)
-    short = max(length - rows.shape[1], -(rows.shape[1] - length) % stride)
-    return functional.pad(rows[:, None], (short, 0), mode="replicate")[:, 0].unfold(
-        1, length, stride
-    )
+    padded = functional.pad(rows[:, None], (-rows.shape[1] % length, 0), mode="replicate")
+    return padded[:, 0].unfold(1, length, length)
 
 
 class DLinear(nn.Module):
@@ -158,5 +156,5 @@ class MixerForecast(nn.Module):
     def forward(self, past: Tensor) -> Tensor:
         """Map [B, L, C] to [B, H, C]."""
         rows, mean, scale = standardised(past)
-        last = self.gpt(self.embed(patches(rows, self.patch, self.patch)))[:, -1]
+        last = self.gpt(self.embed(patches(rows, self.patch)))[:, -1]
         return self.head(last).unflatten(0, (len(past), -1)).transpose(1, 2) * scale + mean

@@ -206,11 +206,19 @@ class PublishedTable:
         return min(shown) / 2 if shown else None
 
     def metric(self, name: str) -> PublishedColumn:
-        """Return the metric called ``name``."""
+        """Return the metric called ``name``.
+
+        Raises:
+            ValueError: The table has no such metric.
+        """
         return _find("metric", name, {metric.name: metric for metric in self.metrics}, self.table)
 
     def row(self, label: str) -> PublishedRow:
-        """Return the row that we call ``label``."""
+        """Return the row that we call ``label``.
+
+        Raises:
+            ValueError: The table has no such row.
+        """
         return _find("row", label, {row.row: row for row in self.rows}, self.table)
 
 
@@ -220,12 +228,20 @@ def tables(study: str | None = None) -> tuple[PublishedTable, ...]:
 
 
 def get(name: str) -> PublishedTable:
-    """Return the table called ``name``."""
+    """Return the table called ``name``.
+
+    Raises:
+        ValueError: There is no such table.
+    """
     return _find("table", name, _all(), FOLDER.name)
 
 
 def load(path: Path) -> PublishedTable:
-    """Read one table."""
+    """Read one table.
+
+    Raises:
+        ValueError: The file is no table: the message names the file, the value and the fix.
+    """
     try:
         record = json.loads(
             path.read_text(encoding="utf-8"),

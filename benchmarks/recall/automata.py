@@ -70,6 +70,9 @@ class AutomatonSampler:
         min_states: Fewest states, before minimisation.
         max_states: Most states, before minimisation.
         max_edges: A state has 1 .. ``max_edges`` edges, fewer if there are no more other states.
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     n_symbols: int

@@ -16,7 +16,14 @@ from worldmodel.models.text import TokenModel
 
 
 class ProblemExamples(Sequences):
-    """The first examples of a split, made on access."""
+    """The first examples of a split, made on access.
+
+    Args:
+        problem: What makes them.
+        split: ``train``, ``val`` or ``test``.
+        seed: Seed of the data.
+        length: Number of examples.
+    """
 
     def __init__(self, problem: problems.Problem, split: str, seed: int, length: int) -> None:
         super().__init__(length)
@@ -46,6 +53,9 @@ class ProblemData(SequenceData):
         problem_args: Its settings.
         n_train: Number of different training examples; None for new ones at every step.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
+
+    Raises:
+        ValueError: An unknown problem, a setting it refuses, or a size below 1.
     """
 
     def __init__(

@@ -18,6 +18,9 @@ def right_by_row(answers: Integers, targets: Integers) -> Reals:
     Args:
         answers: Greedy answers, [N, L].
         targets: Right answers, [N, L], ``IGNORE`` where nothing is asked.
+
+    Raises:
+        ValueError: Shapes differ, or nothing is asked.
     """
     asked = _asked(answers, targets)
     right = ((answers == targets) & asked).sum(axis=1)

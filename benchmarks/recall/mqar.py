@@ -47,6 +47,9 @@ class MQAR(Problem):
         power: a > 0; at 1 the gaps are uniform.
         random_non_queries: Fill the zeros with random tokens of the whole vocabulary, keys among
             them, which have no target. zoology's class defaults to True, its Figure 2 to False.
+
+    Raises:
+        ValueError: The pairs do not fit the vocabulary or the row, or the power is not positive.
     """
 
     stream: ClassVar[str] = "mqar"

@@ -35,6 +35,9 @@ class Compositional(Problem):
         seq_len: L, even, at least 6 ``n_pairs``.
         n_pairs: Triples, a square number.
         power: As for MQAR.
+
+    Raises:
+        ValueError: The number is no square, or the triples do not fit vocabulary or row.
     """
 
     stream: ClassVar[str] = "mqar_compositional"

@@ -31,6 +31,9 @@ class Forgetting(MQAR):
 
     Attributes:
         n_updates: Keys with a second value, at most ``n_pairs``.
+
+    Raises:
+        ValueError: There are more updates than pairs, or too few values for both.
     """
 
     stream: ClassVar[str] = "mqar_forgetting"

@@ -46,6 +46,9 @@ class MQARMixture(Problem):
         seq_lens: Length of each problem.
         n_pairs: Key-value pairs of each problem.
         rows: Rows of each problem.
+
+    Raises:
+        ValueError: A problem cannot be, or the three are not equally many.
     """
 
     vocab_size: int = 8192

@@ -24,6 +24,9 @@ def ngram_distributions(tokens: Integers, separator: int, n: int = 3) -> Reals:
 
     Returns:
         Shares of the symbols, [N, L, separator]; 0 in padding.
+
+    Raises:
+        ValueError: The order is below 1.
     """
     if n < 1:
         raise ValueError(f"the order n must be at least 1, got {n}")

@@ -50,6 +50,9 @@ class Passkey(Problem):
     Attributes:
         seq_len: L; the same problem at a larger L tests extrapolation.
         n_digits: Digits of the key.
+
+    Raises:
+        ValueError: The lines do not fit; the message names the least ``seq_len``.
     """
 
     stream: ClassVar[str] = "passkey"

@@ -88,7 +88,11 @@ class Problem(ABC):
         return {"problem": self.name, "problem_args": settings}
 
     def check_even_length(self, least: int, formula: str = "") -> None:
-        """Refuse rows of an odd or too small length."""
+        """Refuse rows of an odd or too small length.
+
+        Raises:
+            ValueError: The length is odd, or below ``least``, which ``formula`` explains.
+        """
         if self.seq_len % 2 or self.seq_len < least:
             raise ValueError(
                 f"seq_len must be even and at least {formula}{least}, got {self.seq_len}"
@@ -105,6 +109,9 @@ class Problem(ABC):
             split: ``train``, ``val`` or ``test``.
             seed: The data's seed, 0 <= seed < 2^64.
             indices: Row numbers, not negative, in any order, [N].
+
+        Raises:
+            ValueError: Unknown split, or a seed or index out of range.
         """
         drawn = [self.row(rng, split) for rng in generators(self.stream, split, seed, indices)]
         rows = np.array(drawn, dtype=np.int64).reshape(-1, 2, self.seq_len)
@@ -138,7 +145,11 @@ class Problem(ABC):
 
 
 def get(name: str, **settings: Any) -> Problem:
-    """Return a problem with some settings."""
+    """Return a problem with some settings.
+
+    Raises:
+        ValueError: There is no such problem, or it refuses a setting.
+    """
     kind = _kind(name)
     if kind is None:
         raise unknown("problem", name, names())
@@ -180,6 +191,15 @@ def generators(
     SeedSequence into the state of a PCG64. numpy keeps both of these the same on every machine and
     in every version; it may improve how a Generator turns their bits into a choice or a shuffle
     (NEP 19), which the examples in the docstrings, run as tests, would show.
+
+    Args:
+        name: The kind of problem, without its settings.
+        split: ``train``, ``val`` or ``test``.
+        seed: 0 <= seed < 2^64.
+        indices: Not negative, [N].
+
+    Raises:
+        ValueError: Unknown split, or a seed or index out of range.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}; choose one of {', '.join(SPLITS)}")
@@ -193,7 +213,11 @@ def generators(
 
 
 def row_numbers(indices: npt.ArrayLike) -> list[int]:
-    """Return the indices as integers."""
+    """Return the indices as integers.
+
+    Raises:
+        ValueError: One of them is negative.
+    """
     rows = np.asarray(indices, dtype=np.int64).reshape(-1).tolist()
     if min(rows, default=0) < 0:
         raise ValueError(f"indices must not be negative, got {min(rows)}")

@@ -72,6 +72,9 @@ class RegBench(Problem):
         min_strings: Fewest strings in a row.
         max_strings: Most strings in a row.
         max_length: Most symbols in a string.
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     stream: ClassVar[str] = "regbench"
@@ -117,7 +120,12 @@ class RegBench(Problem):
         )
 
     def automata(self, split: str, seed: int, indices: npt.ArrayLike) -> list[Automaton]:
-        """Return the minimal automaton of each row."""
+        """Return the minimal automaton of each row.
+
+        Raises:
+            ValueError: Unknown split, a seed or index out of range, or the settings do not allow
+                that many different automata.
+        """
         rows = row_numbers(indices)
         known, more = _drawn(self.sampler, split, seed)
         known += islice(more, max(0, 1 + max(rows, default=-1) - len(known)))
@@ -159,6 +167,9 @@ class RegBench(Problem):
         """Return the shares of answers that the automaton allows, and that equal the next symbol.
 
         See :meth:`benchmarks.recall.problem.Problem.measure`.
+
+        Raises:
+            ValueError: The answers do not have the shape of the rows.
         """
         indices = np.arange(len(answers))
         rows = self.examples(split, seed, indices)

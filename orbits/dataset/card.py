@@ -15,14 +15,24 @@ CARDS = Path(__file__).parent / "cards"
 
 
 def card(path: str | Path) -> str:
-    """Return the card of a finished dataset as text."""
+    """Return the card of a finished dataset as text.
+
+    Raises:
+        FileNotFoundError: No finished dataset there.
+        CorruptArtefact: Its index is damaged.
+    """
     record = read_index(path)
     lines = [f"{name:11s} {value}" for name, value in facts(record, path).items()]
     return "\n".join([*lines, "", "Distributions", distributions(record)])
 
 
 def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
-    """Return the settings in the index of a dataset, in words."""
+    """Return the settings in the index of a dataset, in words.
+
+    Args:
+        record: The index.
+        name: How the dataset is called.
+    """
     config, manifest = record["config"], record["manifest"]
     protocol = config["protocol"]
     width = (protocol["high"] - protocol["low"]) / protocol["n_bins"]

@@ -38,6 +38,13 @@ def write_hub(path: str | Path, out: str | Path, splits: Sequence[str] | None = 
         path: The dataset.
         out: The folder, which must not be there.
         splits: Names of splits; None for all.
+
+    Raises:
+        FileNotFoundError: No finished dataset there.
+        FileExistsError: ``out`` exists.
+        ValueError: pyarrow is not installed, or there is no such split.
+        CorruptArtefact: A file of the dataset is damaged; nothing was written.
+        OSError: The files cannot be written.
     """
     out = Path(out)
     if out.exists():

@@ -211,7 +211,11 @@ class OrbitDataset:
         ]
 
     def __getitem__(self, index: int) -> dict[str, npt.NDArray]:
-        """Return the arrays of one sequence, named as in ``Protocol.batch``."""
+        """Return the arrays of one sequence, named as in ``Protocol.batch``.
+
+        Raises:
+            IndexError: There is no such sequence.
+        """
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, npt.NDArray]]:
@@ -220,7 +224,14 @@ class OrbitDataset:
         return [{name: values[k] for name, values in batch.items()} for k in range(len(indices))]
 
     def batch(self, indices: npt.ArrayLike) -> dict[str, npt.NDArray]:
-        """Return these sequences as ``Protocol.batch`` does, without ``coordinates``."""
+        """Return these sequences as ``Protocol.batch`` does, without ``coordinates``.
+
+        Args:
+            indices: Of sequences of this split, [N].
+
+        Raises:
+            IndexError: There is no such sequence.
+        """
         index = np.asarray(indices, np.int64).reshape(-1)
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:

@@ -35,6 +35,9 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
 
     Returns:
         At an end of the grid, -6 or 6, no power of the distance describes these pulls.
+
+    Raises:
+        ValueError: There are fewer than two sequences.
     """
     return percentiles(*within_resampled(pulls, n_boot, seed))
 

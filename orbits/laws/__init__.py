@@ -93,6 +93,9 @@ class Law:
             r: Distance in AU, broadcast against the masses.
             m1: Planet mass in solar masses.
             m2: Star mass in solar masses.
+
+        Raises:
+            ValueError: A distance or a mass is not positive.
         """
         return self._evaluate(self.expression, 0, r, m1, m2)
 

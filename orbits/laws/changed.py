@@ -15,7 +15,11 @@ _NAME = re.compile(r"(.+)_([A-Za-z]\w*)_(\d+(?:\.\d+)?)", re.ASCII)
 
 @functools.lru_cache(maxsize=1024)
 def changed(name: str) -> Law | None:
-    """Return the member called ``name``, or None if that is no name of a member."""
+    """Return the member called ``name``, or None if that is no name of a member.
+
+    Raises:
+        ValueError: The law has no such parameter, or the number is 0 or written otherwise.
+    """
     match = _NAME.fullmatch(name)
     if match is None or match[1] not in laws.names():
         return None

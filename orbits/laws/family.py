@@ -30,6 +30,9 @@ def family(name: str) -> Law | None:
     """Return the member called ``name``, or None if that is no name of a member.
 
     A law has one name: numbers are plain decimals without zeros that say nothing.
+
+    Raises:
+        ValueError: It begins as one and is none; the message says why, or how it is written.
     """
     if not name.startswith("power_a"):
         return None

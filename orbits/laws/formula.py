@@ -18,7 +18,12 @@ CONSTANTS = {"k": GRAVITATIONAL_CONSTANT, "G": GRAVITATIONAL_CONSTANT}
 
 @functools.lru_cache(maxsize=256)
 def formula(text: str) -> Law | None:
-    """Return the law that a formula of r, m1 and m2 writes down; None if a text is a name."""
+    """Return the law that a formula of r, m1 and m2 writes down; None if a text is a name.
+
+    Raises:
+        ValueError: It is no formula of the grammar, has a constant without a value, or lacks one
+            of r, m1 and m2.
+    """
     if not any(sign in text for sign in "*/+^("):
         return None
     if "^" in text:

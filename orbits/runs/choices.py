@@ -18,6 +18,12 @@ def unknown(what: str, name: object, choices: Iterable[str], also: str = "") -> 
 
     >>> unknown("law", "newtn", ["newton", "yukawa"])
     ValueError("unknown law 'newtn'; did you mean newton? choose from newton, yukawa")
+
+    Args:
+        what: What it names.
+        name: The name.
+        choices: The names that there are.
+        also: What the message ends in.
     """
     known = list(choices)
     hint = did_you_mean(str(name), known) or ";"
@@ -31,6 +37,12 @@ def did_you_mean(name: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def near(name: str, choices: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """Return the choices that are spelled alike, at most three, the nearest first."""
+    """Return the choices that are spelled alike, at most three, the nearest first.
+
+    Args:
+        name: A word that is none of the choices.
+        choices: What it may have been meant to be.
+        cutoff: How alike they must be, from 0 to 1, as difflib has it.
+    """
     spelled = {choice.lower(): choice for choice in choices}
     return [spelled[x] for x in difflib.get_close_matches(name.lower(), spelled, cutoff=cutoff)]

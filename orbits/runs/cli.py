@@ -94,7 +94,12 @@ def taken(arguments: Sequence[str] | None) -> list[str]:
 
 
 def hint(message: str, flags: Iterable[str]) -> str:
-    """Return likely corrections of a word that an error of argparse is about."""
+    """Return likely corrections of a word that an error of argparse is about.
+
+    Args:
+        message: The error: of a word that is none of some choices, or of an unrecognized flag.
+        flags: The flags that there are.
+    """
     if wrong := re.search(r"invalid choice: '([^']+)' \(choose from (.+)\)", message):
         return did_you_mean(wrong[1], re.findall(r"'([^']+)'", wrong[2]))
     if "nrecognized" not in message:

@@ -110,7 +110,7 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
 
 
 def record(left: Sequence[Cell], cells: Iterable[Cell]) -> dict[str, Any]:
-    """Return the same as data: CPU seconds, and of how many cells they are not known or not so."""
+    """Return the cost of a run as data: CPU seconds and cells by kind, with those not measured."""
     kinds = _estimates(left)
     known = {kind: [each for each in found if each is not None] for kind, found in kinds.items()}
     return {

@@ -24,6 +24,9 @@ def deferred(path: str) -> Any:
     >>> square_root = deferred("math:sqrt")
     >>> square_root(4)
     2.0
+
+    Args:
+        path: Its import path, ``module:name``.
     """
     return _Deferred(path)
 

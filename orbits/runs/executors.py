@@ -48,6 +48,9 @@ class Execution:
         partition: Slurm partition.
         scheduler: Address of a Dask scheduler; None starts workers on this machine.
         minutes: No cell is started after as many; None for no end.
+
+    Raises:
+        ValueError: A field does not fit.
     """
 
     executor: str = "processes"
@@ -87,6 +90,10 @@ class Execution:
             folder: Folder in which the work writes; half-written files of stopped workers
                 are removed.
             jobs: Folder for Slurm's logs and pickles; by default ``folder/slurm``.
+
+        Raises:
+            ValueError: Dask or submitit is asked for and not installed, or the address is none.
+            OSError: The Dask scheduler cannot be reached.
         """
         make = {"here": _Here, "processes": _Processes, "slurm": _Slurm, "dask": _Dask}
         executor: Any = make[self.executor](self, jobs or folder / "slurm")

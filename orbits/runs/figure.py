@@ -42,6 +42,10 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
     """Write a figure in one step in the format of its suffix, close it and return its path.
 
     Beside a PNG stands the same drawing as SVG, of which a page hands out a copy.
+
+    Raises:
+        ValueError: There is no such format.
+        OSError: The disk is full or the folder cannot be written.
     """
     import matplotlib.pyplot as plt
 
@@ -109,7 +113,13 @@ def _drawn(figure: Figure, **options: Any) -> bytes:
 
 @contextlib.contextmanager
 def canvas(width: float = 8.2, height: float = 4.4, **subplots: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and its axes in the style of the suite, for use without a display."""
+    """Yield a figure and its axes in the style of the suite, for use without a display.
+
+    Args:
+        width: Inches.
+        height: Inches.
+        **subplots: Passed to ``matplotlib.pyplot.subplots``.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -124,7 +134,13 @@ def canvas(width: float = 8.2, height: float = 4.4, **subplots: Any) -> Iterator
 
 
 def legend(figure: Figure, title: str | None = None, above: bool = False) -> None:
-    """Give a figure one legend of all its panels, in as many columns as names leave room for."""
+    """Give a figure one legend of all its panels, in as many columns as names leave room for.
+
+    Args:
+        figure: Its panels have labelled artists, whose labels are shown as names.
+        title: Title of the legend.
+        above: Put it above the panels instead of below them.
+    """
     found = {
         display(label): handle
         for axis in figure.axes

@@ -79,7 +79,11 @@ def check(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
 
 
 def claim(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
-    """Take a folder for these settings before any work is done; old records and reports go."""
+    """Take a folder for these settings before any work is done; old records and reports go.
+
+    Raises:
+        ValueError: As :func:`check`.
+    """
     check(out, config, existing)
     if existing.overwrite:
         shutil.rmtree(out / CELLS, ignore_errors=True)
@@ -141,7 +145,12 @@ def file(out: Path, result: Result, role: str) -> Path | None:
 
 
 def study_name(out: Path) -> str:
-    """Return the name of the study whose results a folder holds."""
+    """Return the name of the study whose results a folder holds.
+
+    Raises:
+        FileNotFoundError: The folder holds no results.
+        ValueError: They are of another schema.
+    """
     return str(_claim(out).get("study"))
 
 

@@ -39,7 +39,12 @@ _PREFIX = "orrery_plugin_"
 
 
 class PluginFile(metadata.Distribution):
-    """A file as a distribution whose entry points are what the file defines."""
+    """A file as a distribution whose entry points are what the file defines.
+
+    Args:
+        path: The file.
+        defined: Names of :data:`GROUPS` that it defines.
+    """
 
     def __init__(self, path: Path, defined: Sequence[str]) -> None:
         self.path, self.defined = path, defined
@@ -79,7 +84,13 @@ _FINDER = _Finder()
 
 
 def add(path: str | Path) -> PluginFile:
-    """Add a file of plug-ins, before the catalogues that it adds to are first used."""
+    """Add a file of plug-ins, before the catalogues that it adds to are first used.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It is not Python, defines nothing of :data:`GROUPS`, has the name of another
+            or comes too late.
+    """
     path = Path(path).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --plugin names a file of Python")
@@ -144,7 +155,12 @@ def origin(point: metadata.EntryPoint) -> str:
 
 
 def objects(point: metadata.EntryPoint, kind: type | None = None) -> tuple[list[Any], str | None]:
-    """Return an entry point's definitions and None, or no definitions and its fault in one line."""
+    """Return an entry point's definitions and None, or no definitions and its fault in one line.
+
+    Args:
+        point: The entry point.
+        kind: The class of what it must define; None for any.
+    """
     try:
         found = point.load()
         several = list(found) if isinstance(found, list | tuple) else [found]
@@ -162,6 +178,10 @@ def take(arguments: Sequence[str]) -> list[str]:
     """Add the files that a command line names, and return the line without them.
 
     ``--plugin FILE`` goes; a law that is named by its file, ``--law FILE.py``, becomes its name.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: It defines no plug-in, or not one law.
     """
     rest: list[str] = []
     words = iter(arguments)

@@ -49,7 +49,11 @@ def of(study: object) -> dict[str, Preset]:
 
 
 def get(study: object, name: str) -> Preset:
-    """Return a preset of a study."""
+    """Return a preset of a study.
+
+    Raises:
+        ValueError: There is no such preset.
+    """
     known = of(study)
     check_choice("preset", name, known)
     return known[name]

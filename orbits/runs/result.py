@@ -191,7 +191,11 @@ class Result:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Result:
-        """Read a record."""
+        """Read a record.
+
+        Raises:
+            ValueError: It is not one of this schema; the message names the field.
+        """
         if not isinstance(record, Mapping):
             raise ValueError(f"a result is an object, got {type(record).__name__}")
         if record.get("schema") != SCHEMA:

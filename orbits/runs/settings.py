@@ -12,7 +12,11 @@ import jsonargparse
 
 
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
-    """Return a dataclass from plain data: groups from mappings, tuples from lists."""
+    """Return a dataclass from plain data: groups from mappings, tuples from lists.
+
+    Raises:
+        ValueError: A field is unknown or has the wrong type, or the class refuses a value.
+    """
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     resolve_types(kind)
     parser.add_class_arguments(kind, "settings")
@@ -42,7 +46,15 @@ def resolve_types(kind: Any) -> None:
 
 
 def check_at_least(settings: Any, least: Mapping[str, float]) -> None:
-    """Refuse fields below their bounds, and infinite ones; None passes."""
+    """Refuse fields below their bounds, and infinite ones; None passes.
+
+    Args:
+        settings: A dataclass.
+        least: The least value of a field, or of each of its items.
+
+    Raises:
+        ValueError: A value is too small; the message names the field.
+    """
     for name, bound in least.items():
         value = getattr(settings, name)
         for item in value if isinstance(value, tuple) else (value,):
@@ -55,14 +67,22 @@ def check_at_least(settings: Any, least: Mapping[str, float]) -> None:
 
 
 def check_not_empty(settings: Any, *names: str) -> None:
-    """Refuse empty lists."""
+    """Refuse empty lists.
+
+    Raises:
+        ValueError: A list is empty; the message names the field.
+    """
     for name in names:
         if not getattr(settings, name):
             raise ValueError(f"{name} must not be empty")
 
 
 def check_equally_many(settings: Any, *names: str) -> None:
-    """Refuse lists of different lengths."""
+    """Refuse lists of different lengths.
+
+    Raises:
+        ValueError: Two lengths differ; the message names all fields.
+    """
     counts = [len(getattr(settings, name)) for name in names]
     if len(set(counts)) > 1:
         raise ValueError(f"{', '.join(names)} must be equally many, got {counts}")

@@ -22,7 +22,11 @@ def names(package: ModuleType) -> tuple[str, ...]:
 
 
 def get(packages: Sequence[ModuleType], name: str) -> Study:
-    """Return the study called ``name``, importing its file alone."""
+    """Return the study called ``name``, importing its file alone.
+
+    Raises:
+        ValueError: There is no such study; the message names near ones.
+    """
     for package in packages:
         if name in names(package):
             study: Study = importlib.import_module(f"{package.__name__}.{name}").STUDY

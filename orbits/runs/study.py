@@ -60,7 +60,11 @@ class Study(ABC):
 
     @abstractmethod
     def cells(self, settings: Any) -> Iterable[Cell]:
-        """Return every cell of a run, each after those it needs."""
+        """Return every cell of a run, each after those it needs.
+
+        Raises:
+            ValueError: The settings ask for what cannot be.
+        """
 
     def resolve(self, settings: Any) -> Any:
         """Return settings with values of lists once, and with choices that this machine makes.
@@ -78,7 +82,15 @@ class Study(ABC):
         """
 
     def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:  # noqa: B027
-        """Refuse changes of a preset that would change nothing."""
+        """Refuse changes of a preset that would change nothing.
+
+        Args:
+            settings: The settings.
+            changes: Those that differ from their preset's, see :meth:`changes`.
+
+        Raises:
+            ValueError: One has no use beside the other settings; the message names its flag.
+        """
 
     def workers(self, settings: Any) -> int | None:
         """Return the default number of cells that one machine computes at once; None: its cores."""
@@ -100,8 +112,15 @@ class Study(ABC):
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
         """Return a cell with files that are made of the content of kept results.
 
+        Args:
+            cell: A cell of the run.
+            kept: The results; nothing is written to their folder.
+
         Returns:
             The cell; None where they hold nothing that its files are made of.
+
+        Raises:
+            ValueError: What they hold is damaged, or is not of this cell.
         """
         return None
 
@@ -122,7 +141,13 @@ class Study(ABC):
         return ()
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
-        """Return the report of a run."""
+        """Return the report of a run.
+
+        Args:
+            results: All results, failed ones included.
+            config: The settings of the run, see :meth:`config`.
+            out: The results folder.
+        """
         from orbits.runs.page import Report, Section
 
         sections = [Section(table.title, [table]) for table in self.tables(results)]
@@ -162,7 +187,11 @@ class Study(ABC):
         }
 
     def settings(self, preset: str = "small", **changes: Any) -> Any:
-        """Return the settings of a preset with changes."""
+        """Return the settings of a preset with changes.
+
+        Raises:
+            ValueError: There is no such preset, or a value does not fit.
+        """
         return build_settings(self.Settings, {**presets.get(self, preset).values, **changes})
 
     def seed_table(
@@ -174,7 +203,11 @@ class Study(ABC):
         return seed_table(title, results, keys, metrics, quantity=self.quantity)
 
     def quantity(self, metric: str) -> Quantity:
-        """Return the meaning of a metric."""
+        """Return the meaning of a metric.
+
+        Raises:
+            ValueError: The study does not declare it.
+        """
         known = self.metrics.get(metric) or self.metrics.get(metric.partition("@")[0])
         if known is None:
             choices = ", ".join(self.metrics)
@@ -243,7 +276,11 @@ def checked_cells(
     existing: Existing,
     sources: Sequence[Path],
 ) -> list[Cell]:
-    """Return every cell of a run whose folders can be used; nothing is written."""
+    """Return every cell of a run whose folders can be used; nothing is written.
+
+    Raises:
+        ValueError: The settings, the folder or a source cannot be used.
+    """
     folder.check(out, study.config(settings, preset), existing)
     for source in sources:
         reuse.check(source)
@@ -259,6 +296,9 @@ def all_cells(study: Study, settings: Any) -> list[Cell]:
 
     The study's version is part of the address of its own cells, or their own where it is later. A
     cell that several studies share, whose case names another one, has a version of its own.
+
+    Raises:
+        ValueError: The settings ask for what cannot be.
     """
     made: dict[str, Cell] = {}
 

@@ -252,6 +252,11 @@ def mean_over_seeds(
 
     Two have no interval. Three have, but it is symmetric and 2.5 standard deviations wide a side,
     which a measure near its bounds does not allow: those are shown one by one too.
+
+    Args:
+        values: One per training.
+        form: Format of each number.
+        bounds: Of the measure, see :class:`orbits.runs.result.Quantity`.
     """
     found = list(values)
     if not found:
@@ -286,6 +291,9 @@ def seed_table(
         metrics: Metrics by name; those that no result has are left out.
         caption: Caption above the table.
         quantity: Returns what a metric means, of which the unit and the bounds are looked at.
+
+    Raises:
+        ValueError: Two results have the same keys and seed.
     """
     found = [result for result in results if result.ok]
     columns = {metric: by_seed(found, metric, *keys) for metric in metrics}
@@ -314,7 +322,11 @@ def _over_seeds(values: Iterable[float], quantity: Quantity | None) -> Value:
 def by_seed(
     results: Iterable[Result], metric: str, *keys: str
 ) -> dict[tuple[Any, ...], dict[int | None, float]]:
-    """Return the values of a metric by seed, for each combination of keys."""
+    """Return the values of a metric by seed, for each combination of keys.
+
+    Raises:
+        ValueError: Two results have the same keys and seed.
+    """
     found: dict[tuple[Any, ...], dict[int | None, float]] = {}
     for result in results:
         if result.ok and metric in result.metrics:

@@ -113,6 +113,9 @@ class Front:
                 highest score among losses of at most 1.5 times the smallest (these three as in
                 PySR 2.7.2); ``knee``, the same with ``KNEE`` in place of 1.5 and with losses that
                 are rounding errors taken as equal; None for the front's own.
+
+        Raises:
+            ValueError: There is no such rule.
         """
         rule = self.rule if rule is None else rule
         check_choice("rule", rule, RULES)
@@ -126,11 +129,19 @@ class Front:
         return max(candidates, key=lambda candidate: candidate[0])[1]
 
     def sympy(self, index: int | None = None) -> sympy.Expr:
-        """Return an equation as a sympy expression in positive symbols."""
+        """Return an equation as a sympy expression in positive symbols.
+
+        Raises:
+            IndexError: The front has no such row.
+        """
         return parse(self._row(index).expression, self.names)
 
     def latex(self, index: int | None = None, precision: int = 3) -> str:
-        """Return an equation as LaTeX, its numbers rounded to ``precision`` digits."""
+        """Return an equation as LaTeX, its numbers rounded to ``precision`` digits.
+
+        Raises:
+            IndexError: The front has no such row.
+        """
         return latex_of(self._row(index).expression, self.names, precision)
 
     def predict(self, X: npt.ArrayLike, index: int | None = None) -> npt.NDArray[np.float64]:
@@ -139,6 +150,10 @@ class Front:
         Args:
             X: Points, shape [n, len(names)], columns in the order of ``names``.
             index: Row of the front; None for the best.
+
+        Raises:
+            IndexError: The front has no such row.
+            ValueError: X has another shape.
         """
         return evaluate(self._row(index).expression, self.names, X)
 

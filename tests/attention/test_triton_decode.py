@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import library
 
 from attention import build, get, reference
 from attention.triton import backend, decode
@@ -102,4 +103,4 @@ def test_the_operator_passes_torchs_own_checks():
     inverse = reference.inverse_lengths(k)
     choices = backend.plan.make(get("lssar"), 32).choices
     arguments = (q, k, v, None, None, inverse, *choices)
-    torch.library.opcheck(decode.decode, arguments)
+    library.opcheck(decode.decode, arguments)

@@ -61,7 +61,16 @@ BASELINES: MappingProxyType[str, Factory] = MappingProxyType({**OBSERVERS, **TAB
 
 
 def fit_baseline(name: str, data: OrbitData, seed: int = 0) -> ForceRegression:
-    """Return a baseline fitted to the labels, images and rows that a head of ``data`` gets."""
+    """Return a baseline fitted to the labels, images and rows that a head of ``data`` gets.
+
+    Args:
+        name: One of :data:`BASELINES`.
+        data: Labelled sequences, of a number that is not unlimited.
+        seed: Of what the baseline draws.
+
+    Raises:
+        ValueError: The name is unknown, or the labels do not allow a fit.
+    """
     check_choice("baseline", name, BASELINES)
     baseline: ForceRegression = BASELINES[name](data.protocol, seed)
     return baseline.fit(labels_as_trained(data, baseline.n_images))

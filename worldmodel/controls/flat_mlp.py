@@ -25,7 +25,14 @@ WIDTHS = (256, 256)
 
 
 class SteppedMLP(RegressorMixin, BaseEstimator):
-    """An MLP trained by a number of Adam steps on random rows."""
+    """An MLP trained by a number of Adam steps on random rows.
+
+    Args:
+        steps: Number of steps.
+        rows: Rows of each.
+        lr: Their rate.
+        seed: Of weights and draws.
+    """
 
     def __init__(self, steps: int, rows: int, lr: float, seed: int) -> None:
         self.steps, self.rows, self.lr, self.seed = steps, rows, lr, seed
@@ -65,6 +72,9 @@ def flat_mlp(
         rows: Labelled rows of a step, such as those of 64 sequences with 12 asked rows.
         lr: Learning rate.
         seed: Seed of weights and draws.
+
+    Raises:
+        ValueError: ``steps`` or ``rows`` is below 1.
     """
     check_size("steps", steps)
     check_size("rows", rows)

@@ -44,7 +44,11 @@ class ForceRegression:
         self.n_images, self.least_rows = n_images, least_rows
 
     def fit(self, labelled: Iterable[Batch]) -> Self:
-        """Fit to the rows of batches that carry a force, and return the predictor."""
+        """Fit to the rows of batches that carry a force, and return the predictor.
+
+        Raises:
+            ValueError: There are fewer labelled rows than the fit needs.
+        """
         pairs = [(self.features(batch), self._targets(batch)) for batch in labelled]
         X, y = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
         known = np.isfinite(X).all(axis=1)  # a leaked label may come before anything was seen

@@ -27,6 +27,12 @@ class LabelledImages(Sequences):
 
     Forward and reversed images take turns, and each kind comes in an order of its own for every
     sequence: two images of one hold all of its forces.
+
+    Args:
+        whole: Labelled sequences with the forces of both halves.
+        n_bins: Position bins of the protocol.
+        n_images: Images of each sequence, 1 to 8.
+        seed: Draws the order of images.
     """
 
     def __init__(self, whole: Sequences, n_bins: int, n_images: int, seed: int) -> None:
@@ -58,6 +64,9 @@ def labels_as_trained(data: OrbitData, n_images: int = N_SYMMETRIES) -> DataLoad
     Args:
         data: Labelled sequences; without ``images`` they are taken as they are.
         n_images: Images of each sequence: two hold all of its forces, eight all of its turns.
+
+    Raises:
+        ValueError: Training is unlimited (``n_train`` is null), or ``n_images`` impossible.
     """
     plain = data.labelled_dataloader()  # refuses what is unlimited
     if not data.hparams["images"]:

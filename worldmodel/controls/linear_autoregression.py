@@ -33,6 +33,9 @@ class LinearAutoregression:
         protocol: Protocol, or a mixture of worlds; one planet and its star take turns.
         seed: Seed of the data, as training takes it.
         steps: Time steps that it looks back; the numbers above are those of 12.
+
+    Raises:
+        ValueError: The protocol's systems have several planets, or its sequences are too short.
     """
 
     def __init__(self, protocol: Protocol | Mixture, seed: int, steps: int = STEPS) -> None:

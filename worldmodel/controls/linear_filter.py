@@ -28,6 +28,9 @@ def linear_filter(protocol: Protocol, logarithms: bool = False) -> ForceRegressi
         protocol: Protocol of the observation.
         logarithms: Take logarithms of the lengths of these vectors (planet - last star, star -
             last star, and the planet's displacements) and of the time step in their place.
+
+    Raises:
+        ValueError: Less than 12 steps are seen before a force is asked.
     """
     needs_past(protocol, STEPS)
     layout = protocol.tokens

@@ -33,6 +33,9 @@ def log_linear(
         time_step: Give it the logarithm of the time step too.
         lag: Time steps between the three places that make an acceleration; rounding to bins
             weighs less in a longer one, and the path is straighter in a shorter one.
+
+    Raises:
+        ValueError: The numbers are unknown, or too little is seen before a force is asked.
     """
     check_choice("numbers", numbers, get_args(Numbers))
     check_size("lag", lag)

@@ -36,6 +36,9 @@ class OrbitTable:
         seed: Seed of the data, as training takes it.
         n_sequences: Training sequences that are kept.
         steps: Time steps of the past that are compared, of both bodies.
+
+    Raises:
+        ValueError: Systems have several planets, or sequences are too short.
     """
 
     def __init__(

@@ -22,6 +22,13 @@ def radial_basis(n_centres: int = 300, seed: int = 0) -> ForceRegression:
     """Return the kernel ridge regression of ln F on ln r, ln m1 and ln m2 (Nystroem's).
 
     Far from its centres it answers one force, the intercept; the direction is the star's.
+
+    Args:
+        n_centres: Labelled rows that bumps are centred on.
+        seed: Draws them.
+
+    Raises:
+        ValueError: ``n_centres`` is below 1.
     """
     check_size("n_centres", n_centres)
     bumps = make_pipeline(

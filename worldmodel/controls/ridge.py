@@ -24,6 +24,11 @@ ALPHAS = np.logspace(-3, 4, 15)
 def ridge_readout(task: OrbitModel, labelled: DataLoader, test: DataLoader) -> Columns:
     """Fit log force and direction by ridge regression on hidden states and predict the test set.
 
+    Args:
+        task: The backbone to read; its own head is not used.
+        labelled: Batches of the labelled training sequences.
+        test: Batches of the held-out sequences.
+
     Returns:
         The columns of a prediction file.
     """
@@ -55,6 +60,10 @@ def with_ridge_head(task: ForceModel, labelled: DataLoader) -> None:
     """Give a force model the head that ridge regression fits to its hidden states.
 
     Its predictions are then those of :func:`ridge_readout`.
+
+    Args:
+        task: The model; its head is replaced.
+        labelled: Batches of the labelled training sequences.
     """
     task.eval()
     parts = [_features_and_targets(task, batch) for batch in labelled]
@@ -80,6 +89,9 @@ def fit_ridge(features: npt.NDArray, targets: npt.NDArray, sequences: npt.NDArra
 
     Returns:
         Something with ``predict``, which maps features [n, k] to targets [n, m].
+
+    Raises:
+        ValueError: The rows are of one sequence.
     """
     order = np.unique(sequences)
     if len(order) < 2:

@@ -16,7 +16,14 @@ STRENGTH = 1e-3
 
 
 def tensor_spline(n_knots: int = 4) -> ForceRegression:
-    """Return the spline of ln F in r, m1 and m2; the force points at the star."""
+    """Return the spline of ln F in r, m1 and m2; the force points at the star.
+
+    Args:
+        n_knots: Knots of each variable, at quantiles of the labelled rows.
+
+    Raises:
+        ValueError: ``n_knots`` is below 2.
+    """
     check_size("n_knots", n_knots, 2)
     spline = make_pipeline(
         SplineTransformer(n_knots, DEGREE, knots="quantile", extrapolation="constant"),

@@ -13,7 +13,15 @@ LEAF = 20
 
 
 def boosted_trees(n_trees: int = 500, seed: int = 0) -> ForceRegression:
-    """Return boosted trees of ln F on distance and masses; the force points at the star."""
+    """Return boosted trees of ln F on distance and masses; the force points at the star.
+
+    Args:
+        n_trees: Trees that are added up.
+        seed: Of the rows that bins are made from.
+
+    Raises:
+        ValueError: ``n_trees`` is below 1.
+    """
     check_size("n_trees", n_trees)
     trees = HistGradientBoostingRegressor(
         max_iter=n_trees, min_samples_leaf=LEAF, early_stopping=False, random_state=seed

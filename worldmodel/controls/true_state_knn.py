@@ -22,6 +22,12 @@ def nearest_states(k: int = 2) -> ForceRegression:
     The state is position and velocity of the planet relative to the star and the logarithms of
     both masses, standardised (Vafa et al. 2025 use raw masses, which then have no weight beside
     AU and AU / year, and raw forces).
+
+    Args:
+        k: Number of neighbours.
+
+    Raises:
+        ValueError: ``k`` is below 1.
     """
     check_size("k", k)
     nearest = make_pipeline(StandardScaler(), KNeighborsRegressor(k))

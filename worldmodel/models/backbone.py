@@ -26,7 +26,11 @@ def reach(window: int, n_layer: int) -> int:
 
 
 class Block(nn.Module):
-    """One transformer block: attention and an MLP, if it has one, each behind a norm."""
+    """One transformer block: attention and an MLP, if it has one, each behind a norm.
+
+    Raises:
+        ValueError: The mixer reads ahead, in a stack that is causal.
+    """
 
     def __init__(
         self, mixer: Attention | Mixer, width: int, mlp: str, norm: str, causal: bool = True
@@ -42,7 +46,11 @@ class Block(nn.Module):
             self.norm_mlp = build_norm(norm, width)
 
     def look_back(self, window: int) -> None:
-        """Attend to the last ``window`` positions and the first one of the sequence alone."""
+        """Attend to the last ``window`` positions and the first one of the sequence alone.
+
+        Raises:
+            ValueError: The mixer has no attention weights, a window of its own, or a selection.
+        """
         check_size("window", window)
         if not isinstance(self.attention, Attention):
             raise ValueError(

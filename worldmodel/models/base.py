@@ -115,7 +115,12 @@ class GPTModel(TrainedModel):
     """Hyper-parameters that must agree, because weights of other ones may fit too."""
 
     def check_checkpoint(self, path: str | Path, checkpoint: Mapping[str, Any]) -> None:
-        """Refuse the checkpoint of another model than this one, even if its weights would fit."""
+        """Refuse the checkpoint of another model than this one, even if its weights would fit.
+
+        Args:
+            path: Where it is, for the message.
+            checkpoint: Of :func:`worldmodel.models.checkpoint.read_checkpoint`.
+        """
         self._refuse_unlike(
             path, checkpoint, self.same, lambda values, name: values.get(name) or None
         )

@@ -53,7 +53,18 @@ def export(
 def files(
     checkpoint: str | Path, name: str, about: str, provenance: Mapping[str, Any]
 ) -> dict[str, bytes]:
-    """Return the contents of the files of :func:`export`, by name; nothing is written."""
+    """Return the contents of the files of :func:`export`, by name; nothing is written.
+
+    Args:
+        checkpoint: The checkpoint.
+        name: The name of the folder.
+        about: As for :func:`export`.
+        provenance: Likewise.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        ValueError: It is no checkpoint of a world model.
+    """
     source = read_checkpoint(checkpoint)
     return _contents(
         source["hyper_parameters"], source["state_dict"], name, about, dict(provenance)
@@ -67,7 +78,12 @@ def write(
     about: str,
     provenance: Mapping[str, Any],
 ) -> Path:
-    """Write settings and weights to a new folder; :func:`export` tells of the rest."""
+    """Write settings and weights to a new folder; :func:`export` tells of the rest.
+
+    Raises:
+        FileExistsError: The folder exists.
+        ValueError: The settings are no plain data.
+    """
     folder = Path(folder)
     check_plain(folder, {"hyper_parameters": settings})
     return _write(folder, _contents(settings, weights, folder.name, about, dict(provenance)))
@@ -126,6 +142,10 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
     Weights fit many settings: those of LSSAR with one exponent load under another. So settings are
     checked too; older exports hold no checksum of them.
+
+    Raises:
+        FileNotFoundError: There are none.
+        ValueError: They are damaged or changed, of another schema or no plain data.
     """
     path = Path(folder) / CONFIG
     try:
@@ -199,6 +219,14 @@ def write_checkpoint(folder: str | Path, path: str | Path) -> None:
     """Write an exported model as a checkpoint.
 
     It holds settings and weights alone: training starts from it, and none is resumed from it.
+
+    Args:
+        folder: The exported model.
+        path: The checkpoint, which is replaced in one step.
+
+    Raises:
+        FileNotFoundError: A file of the model is missing.
+        ValueError: As :func:`read_export`.
     """
     found = read_export(folder)
     with artefact.replacing(path) as file:

@@ -18,7 +18,12 @@ from worldmodel.world_model import Forces, Prediction, Seen
 
 
 class Memory:
-    """The outputs of a GPT for given sequences, computed when an answer needs them."""
+    """The outputs of a GPT for given sequences, computed when an answer needs them.
+
+    Args:
+        model: The model, in evaluation mode.
+        seen: What it sees.
+    """
 
     def __init__(self, model: OrbitModel, seen: Seen) -> None:
         self.model, self.seen = model, seen
@@ -69,7 +74,11 @@ class GPTPrediction(Prediction):
 
 
 class GPTWorld:
-    """A GPT as a world model; methods that its class cannot serve are absent: :func:`gpt_world`."""
+    """A GPT as a world model; methods that its class cannot serve are absent: :func:`gpt_world`.
+
+    Args:
+        model: The model, in evaluation mode.
+    """
 
     exact = True
     """True: its embedding decides whether places or bins are read."""

@@ -22,6 +22,11 @@ def load_model(path: str | Path, checkpoint: Mapping[str, Any] | None = None) ->
     Args:
         path: The file or the folder.
         checkpoint: Its content where it has been read already (:func:`read_model`).
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: As :func:`worldmodel.models.checkpoint.read_checkpoint`, or weights and settings
+            do not belong together.
     """
     checkpoint = read_model(path) if checkpoint is None else checkpoint
     kind: type[GPTModel]
@@ -45,6 +50,11 @@ def export_model(checkpoint: str | Path, folder: str | Path, about: str = "") ->
         checkpoint: The checkpoint.
         folder: The folder, which must not be there.
         about: One sentence for the card: what the model was trained on.
+
+    Raises:
+        FileNotFoundError: There is no such checkpoint.
+        FileExistsError: The folder exists.
+        ValueError: As :func:`load_model`.
     """
     origin = {"checkpoint": artefact.sha256(checkpoint)}
     return load_model(checkpoint).save_pretrained(folder, about, origin)

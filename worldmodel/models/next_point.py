@@ -30,7 +30,11 @@ HALVINGS = 50
 
 
 def next_point_head(predicts: str, width: int, layout: TokenLayout) -> NextPointHead:
-    """Return the head of a name of :data:`Predicts`."""
+    """Return the head of a name of :data:`Predicts`.
+
+    Raises:
+        ValueError: There is no such head.
+    """
     if predicts == "bins":
         return BinHead(width, layout)
     if predicts == "mixture":
@@ -53,7 +57,11 @@ class Row(NamedTuple):
 
 
 class NextPointHead(nn.Module, ABC):
-    """A distribution of the next row's place; ``output`` is the result of :meth:`forward`."""
+    """A distribution of the next row's place; ``output`` is the result of :meth:`forward`.
+
+    Args:
+        layout: The protocol's vocabulary.
+    """
 
     exact = False
     """Whether places are finer than bins."""

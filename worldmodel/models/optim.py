@@ -28,7 +28,13 @@ Parameters = list[nn.Parameter] | list[dict[str, Any]]
 
 
 class BatchedMuon(Muon):
-    """Muon whose update is rescaled to AdamW's size (``adjust_lr_fn="match_rms_adamw"``)."""
+    """Muon whose update is rescaled to AdamW's size (``adjust_lr_fn="match_rms_adamw"``).
+
+    Args:
+        params: Matrices.
+        lr: Learning rate.
+        weight_decay: Decoupled weight decay.
+    """
 
     def __init__(self, params: list[torch.nn.Parameter], lr: float, weight_decay: float) -> None:
         super().__init__(params, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")
@@ -201,7 +207,13 @@ def factor(step: int, warmup_steps: int, total_steps: int, min_lr_ratio: float =
 
 
 def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) -> Parameters:
-    """Return parameters in groups, with and without decay; as they are where there is none."""
+    """Return parameters in groups, with and without decay; as they are where there is none.
+
+    Args:
+        module: Whose parameters they are.
+        trained: The parameters.
+        weight_decay: Of the optimiser that gets the groups.
+    """
     if not weight_decay:
         return trained
     learned = {

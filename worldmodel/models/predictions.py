@@ -60,7 +60,12 @@ def central_columns(batch: dict[str, Tensor], magnitude: Tensor) -> dict[str, Te
 
 
 def force_columns(model: Any, batches: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Return :func:`prediction_columns` of the forces of a model from outside."""
+    """Return :func:`prediction_columns` of the forces of a model from outside.
+
+    Args:
+        model: A :class:`worldmodel.outside.Outside` whose model has ``force``.
+        batches: Labelled sequences.
+    """
     parts = []
     for batch in batches:
         arrays = {name: batch[name].numpy() for name in ("tokens", "coordinates")}

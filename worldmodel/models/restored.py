@@ -15,7 +15,13 @@ Module = TypeVar("Module", bound=lightning.LightningModule)
 
 
 def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path) -> Module:
-    """Return a model of a class that the caller chose, with a checkpoint's settings and weights."""
+    """Return a model of a class that the caller chose, with a checkpoint's settings and weights.
+
+    Args:
+        kind: The class.
+        checkpoint: Of :func:`read_checkpoint`.
+        path: Where it is, for the message.
+    """
     settings = {
         name: value
         for name, value in checkpoint["hyper_parameters"].items()

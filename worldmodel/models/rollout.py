@@ -37,6 +37,9 @@ def rollout(
             likeliest.
         use_cache: Keep what attention needs of earlier rows instead of computing them anew. The
             rows are the same up to rounding; the specification is without.
+
+    Raises:
+        ValueError: The prompt has no row, or the number of rows is negative.
     """
     return rollout_with_places(model, prompt, n_rows, generator, use_cache)[0]
 

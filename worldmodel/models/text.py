@@ -69,6 +69,9 @@ class TokenModel(GPTModel):
     def forward(self, batch: dict[str, Tensor]) -> Tensor:
         """Return the logits at each position.
 
+        Args:
+            batch: ``tokens``, int64 [B, T].
+
         Returns:
             [B, T, vocab_size].
         """
@@ -81,6 +84,10 @@ class TokenModel(GPTModel):
 
     def answers(self, batch: dict[str, Tensor], positions: Tensor) -> Tensor:
         """Return the logits at some positions alone: a vocabulary can be large.
+
+        Args:
+            batch: ``tokens``, int64 [B, T].
+            positions: Mask, [B, T].
 
         Returns:
             [n, vocab_size].

@@ -41,7 +41,12 @@ class Pieces:
     def arrays(
         self, config: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
     ) -> dict[str, np.ndarray]:
-        """Return the arrays that ``compute`` returns, from disk if they were computed before."""
+        """Return the arrays that ``compute`` returns, from disk if they were computed before.
+
+        Args:
+            config: What tells this piece from the others of the cell, plain data.
+            compute: Called where there is no such piece, or a damaged one.
+        """
         path = self.scratch / f"{artefact.key(config)}.npz"
         if not artefact.is_intact(path):
             artefact.save_arrays(path, compute(), {"config": dict(config)})

@@ -33,7 +33,12 @@ LAUNCH = {"num_warps": 8, "num_stages": 2}
 
 
 def refusal(k: Tensor, v: Tensor) -> str | None:
-    """Return why the kernels do not serve a call, or None if they do."""
+    """Return why the kernels do not serve a call, or None if they do.
+
+    Args:
+        k: [B, H, L, K].
+        v: [B, H, L, V].
+    """
     if not k.is_cuda:
         return f"its kernels run on CUDA; the tensors are on {k.device.type}"
     if kernels is None:

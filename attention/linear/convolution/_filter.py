@@ -23,6 +23,10 @@ class ImplicitFilter(nn.Module):
     Features of a place are t, and cosines and sines of 16 frequencies; the network has four
     layers with sin(w z) between them, w learned and the same in all (Poli et al. 2023, Sect. 3.3).
     The rates delta of the window are fixed, equally spaced over the channels.
+
+    Args:
+        channels: C.
+        length: Places; a filter ends with the last.
     """
 
     def __init__(self, channels: int, length: int) -> None:

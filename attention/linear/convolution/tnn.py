@@ -68,6 +68,9 @@ class RelativePositionEncoder(nn.Module):
     """A network of a number: a linear layer, six of norm, ReLU and a linear layer, and the last.
 
     The norm divides by the root of the mean square and has no weights.
+
+    Args:
+        channels: Numbers that it makes.
     """
 
     def __init__(self, channels: int) -> None:

@@ -127,7 +127,12 @@ class TTTLinear(Segmented):
 
 
 class HeadNorm(nn.Module):
-    """LayerNorm of each head with weights of its own."""
+    """LayerNorm of each head with weights of its own.
+
+    Args:
+        n_head: H.
+        head_dim: D.
+    """
 
     def __init__(self, n_head: int, head_dim: int) -> None:
         super().__init__()

@@ -17,6 +17,10 @@ class CompressionModel(TokenModel):
     Poli et al. (2024), Sect. 3.1; mad/model/auto_encoder.py of athms/mad-lab at 0f49a45: the
     last hidden state plus a sine-cosine code of the position goes through an MLP of two hidden
     layers.
+
+    Args:
+        vocab_size: Number of token ids.
+        **kwargs: As for :class:`worldmodel.models.text.TokenModel`.
     """
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:

@@ -35,6 +35,9 @@ class Compression(Skill):
     Attributes:
         vocab_size: V, at least 2.
         seq_len: L, at least 2.
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     stream: ClassVar[str] = "mad.compression"

@@ -42,6 +42,9 @@ class FuzzyRecall(Skill):
         seq_len: L, at least twice the longest pair.
         max_key: Tokens of the longest key.
         max_value: Tokens of the longest value.
+
+    Raises:
+        ValueError: The motifs do not fit the vocabulary or the row.
     """
 
     stream: ClassVar[str] = "mad.fuzzy"

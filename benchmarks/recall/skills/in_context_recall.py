@@ -42,6 +42,9 @@ class InContextRecall(Skill):
         seq_len: L, even, at least 4.
         noise_vocab_size: Noise tokens.
         noise_fraction: Probability that a pair is noise, in [0, 1).
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     stream: ClassVar[str] = "mad.recall"

@@ -39,6 +39,9 @@ class Memorization(Skill):
         vocab_size: V, at least 3.
         seq_len: L, even.
         map_seed: The facts' own seed; that of the rows does not touch them.
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     stream: ClassVar[str] = "mad.memorization"

@@ -35,6 +35,9 @@ class SelectiveCopy(Skill):
         vocab_size: V, at least 3.
         seq_len: L, above 2 ``n_copy`` + 1.
         n_copy: Words to repeat.
+
+    Raises:
+        ValueError: A setting is bad; the message names it.
     """
 
     stream: ClassVar[str] = "mad.copy"

@@ -38,6 +38,9 @@ def bootstrap(
 
     Returns:
         The statistic of all groups. With fewer than two groups the ends are infinite.
+
+    Raises:
+        ValueError: ``sums`` is not a table, or has no group.
     """
     table = np.asarray(sums, np.float64)
     if table.ndim != 2 or not len(table):

@@ -23,7 +23,11 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: int, total: int) -> Interval:
-    """Return a rate and its Wilson interval (Wilson 1927)."""
+    """Return a rate and its Wilson interval (Wilson 1927).
+
+    Raises:
+        ValueError: Not ``0 <= successes <= total`` with a positive total.
+    """
     if not 0 <= successes <= total or total < 1:
         raise ValueError(f"no rate: {successes} of {total}")
     from scipy.stats import binomtest  # half a second that --help does not need

@@ -64,6 +64,9 @@ def paired(one: Seeds, other: Seeds) -> Comparison | None:
 def compare(pairs: Mapping[Key, tuple[Seeds, Seeds]]) -> dict[Key, Comparison]:
     """Compare the pairs of a family: all that are looked at in one metric of one table.
 
+    Args:
+        pairs: The values of both rows of each pair.
+
     Returns:
         Comparisons whose p values are corrected for their number; pairs that cannot be compared
         (:func:`paired`) are left out and do not count.

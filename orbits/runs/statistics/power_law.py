@@ -58,6 +58,10 @@ def power_law(
         groups: The group that each point comes from, shape [n], any dtype.
         n_boot: Number of resamples; none is drawn of fewer than ``MINIMUM_GROUPS`` groups.
         seed: Seed of the resampling.
+
+    Raises:
+        ValueError: The inputs do not determine the exponents: one never varies, or two vary
+            together.
     """
     logs = np.log(np.asarray(inputs, np.float64))
     centre = logs.mean(axis=0)  # centred columns keep the normal equations well conditioned

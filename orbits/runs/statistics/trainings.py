@@ -15,7 +15,11 @@ MINIMUM_SEEDS = 3
 
 
 def over_seeds(values: Sequence[float]) -> Interval:
-    """Return the mean of trainings and its interval by Student's t, on their one test set."""
+    """Return the mean of trainings and its interval by Student's t, on their one test set.
+
+    Raises:
+        ValueError: There are fewer than :data:`MINIMUM_SEEDS` values.
+    """
     if len(values) < MINIMUM_SEEDS:
         raise ValueError(f"an interval over seeds needs at least {MINIMUM_SEEDS}: {len(values)}")
     from scipy.stats import t  # half a second that --help does not need
@@ -48,6 +52,9 @@ def over_seeds_and_groups(
 
     Returns:
         Of one training the bootstrap over groups.
+
+    Raises:
+        ValueError: ``sums`` has another shape, or there are two trainings.
     """
     table = np.asarray(sums, np.float64)
     if table.ndim != 3:
