@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import ceiling, posterior
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 
 Array = npt.NDArray[np.float64]
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import ceiling, labels, laws, posterior
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.systems import Systems
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from orbits.arithmetic import PI, TURN
 from orbits.disturbed_fit import DisturbedOrbits
 from orbits.elements import Elements
 from orbits.observation import times
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.systems import Systems
 
 Array = npt.NDArray[np.float64]

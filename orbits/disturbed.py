@@ -2,8 +2,8 @@
 
 A disturbance is one of a world: drag in a medium at rest, a gravitational constant that changes, a
 third body that nobody sees, or bodies of several kinds that pull on each other unlike their
-masses. The systems are those of :func:`orbits.systems.identifiable` with a few draws more, and
-Newton's law holds between any two of the bodies.
+masses. The systems are those of protocol ``identifiable`` with a few draws more, and Newton's law
+holds between any two of the bodies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from orbits import kepler, systems
+from orbits import binaries, kepler
 from orbits.arithmetic import TURN, Array, exp
 from orbits.elements import finite
 from orbits.philox import uniforms
@@ -68,7 +68,7 @@ class Bodies(NamedTuple):
     velocity: Array
 
 
-def binaries(
+def sample(
     disturbance: Disturbance,
     seed: int,
     stream: int,
@@ -88,7 +88,7 @@ def binaries(
         ValueError: The seed or an index is impossible.
     """
     u = np.ascontiguousarray(uniforms(seed, stream, indices, 12).T)
-    world = systems.identifiable(seed, stream, indices, dts, 1, law)
+    world = binaries.SAMPLERS["identifiable"](seed, stream, indices, dts, 1, law)
     if disturbance.hidden_body:
         axis = 0.5 * exp(_LN_2 * u[2])
         pair = world.planet_mass[:, 0] + world.star_mass
@@ -103,7 +103,7 @@ def binaries(
     kind = np.floor(u[11] * len(disturbance.couplings)).astype(np.int64)
     world = world._replace(coupling=np.asarray(disturbance.couplings)[kind])
     period = kepler.period(*_inner(world))
-    return world._replace(dt_index=systems.coarsest(period, systems.POINTS_PER_TURN, dts))
+    return world._replace(dt_index=binaries.coarsest(period, binaries.POINTS_PER_TURN, dts))
 
 
 def trajectories(disturbance: Disturbance, world: Systems, times: npt.ArrayLike) -> Bodies:
@@ -111,7 +111,7 @@ def trajectories(disturbance: Disturbance, world: Systems, times: npt.ArrayLike)
 
     Args:
         disturbance: Disturbance of the world.
-        world: N systems of :func:`binaries`.
+        world: N systems of :func:`sample`.
         times: Times in years, [N, T]; none negative, none before its predecessor.
 
     Raises:

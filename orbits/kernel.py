@@ -1,7 +1,8 @@
 """Compiled generator of token sequences: draws, orbits, bins and interleaving.
 
-The arithmetic is that of the numpy path (``orbits.systems`` and ``orbits.observation``), compiled
-by numba without fast-math and without fused multiply-add: the tokens are the same bit for bit.
+The arithmetic is that of the numpy path (``orbits.binaries``, ``orbits.systems`` and
+``orbits.observation``), compiled by numba without fast-math and without fused multiply-add: the
+tokens are the same bit for bit.
 Nothing is cached on disk, because numba does not notice a change in another file. Importing this
 module imports numba, and the first call compiles: a few seconds.
 """
@@ -19,22 +20,12 @@ from numba.extending import overload, register_jitable
 
 from orbits import arithmetic, inverse_cdf
 from orbits.arithmetic import PER_TURN, SHARED, TURN, cos_sin
+from orbits.binaries import POINTS_PER_TURN, binary, drawn_points, is_well_sampled
 from orbits.inverse_cdf import NORMAL, quantile
 from orbits.kepler import anomaly_cos_sin, frequency, rotated
 from orbits.motion import NEWTON
 from orbits.philox import address, philox, uniform
-from orbits.systems import (
-    N_PER_PLANET,
-    N_SHARED,
-    POINTS_PER_TURN,
-    Systems,
-    binary,
-    exoplanet,
-    is_aliased,
-    is_well_sampled,
-    star_mass,
-    wanted_points,
-)
+from orbits.systems import N_PER_PLANET, N_SHARED, Systems, exoplanet, is_aliased, star_mass
 from orbits.tokens import TokenLayout, bin_number
 
 # Division by zero must not branch, and calls must vanish, or no loop is turned into vector code.
@@ -81,7 +72,7 @@ def _sampled(
     max_planets: int,
     law: str = NEWTON,
 ) -> Systems:
-    """Return the same as the sampler's namesake in ``orbits.systems``, for Newton's law.
+    """Return the same as the sampler's namesake in :mod:`orbits.protocols`, for Newton's law.
 
     Planets that do not exist are zero.
     """
@@ -108,7 +99,7 @@ def _binaries(is_free, key, stream, indices, table, dts, world):
     u = np.empty(10)
     for i in range(len(indices)):
         _draw(key, stream, indices[i], 9 if is_free else 8, u)
-        points = wanted_points(u[8]) if is_free else POINTS_PER_TURN
+        points = drawn_points(u[8]) if is_free else POINTS_PER_TURN
         planet, star, a, e = binary(u[0], u[1], u[2], u[3])
         world.planet_mass[i, 0], world.star_mass[i] = planet, star
         world.semi_major_axis[i, 0], world.eccentricity[i, 0] = a, e

@@ -18,7 +18,7 @@ from scipy.interpolate import Akima1DInterpolator
 from orbits import ceiling, laws
 from orbits.arithmetic import Array
 from orbits.laws.family import power_name
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.systems import Systems
 
 N_GRID = 601

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from orbits import systems
 from orbits.laws.family import power_name
 from orbits.philox import uniforms
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.tokens import TokenLayout
 
 BLOCK = 4096

@@ -25,11 +25,12 @@ import numpy.typing as npt
 
 from orbits import kepler
 from orbits.arithmetic import TURN, Array, exp
+from orbits.binaries import POINTS_PER_TURN, coarsest
 from orbits.elements import ascending_times
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 from orbits.nbody_kernel import integrate
 from orbits.philox import uniforms
-from orbits.systems import POINTS_PER_TURN, Systems, coarsest
+from orbits.systems import Systems
 
 HILL_RADII = 10.0  # between one planet's apocentre and the next one's pericentre
 OUTERMOST = 32.0  # AU

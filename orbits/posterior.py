@@ -29,7 +29,7 @@ from scipy import special
 
 from orbits import laws, observation
 from orbits.inverse_cdf import PLANET_MASS_GAMMA
-from orbits.protocols import EXOPLANETS, Protocol
+from orbits.protocol import EXOPLANETS, Protocol
 from orbits.systems import Systems
 
 Array = npt.NDArray[np.float64]

@@ -11,14 +11,13 @@ of their own, until it is: every sequence is really shifted, and system i stays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from orbits import motion, systems
+from orbits import binaries, motion
 from orbits.arithmetic import Array, exp
 from orbits.philox import uniforms
 from orbits.shifts import ELEMENTS, Shift
@@ -28,21 +27,6 @@ _FIRST, _PER_TRY, _TRIES = 16, 2 * len(ELEMENTS), 64
 """Draw numbers: from 16 on, eight a try: four of a system drawn again, four of the shift."""
 
 
-def _twelve(seed: int, stream: int, indices: npt.ArrayLike) -> Array:
-    return np.full(np.size(indices), systems.POINTS_PER_TURN)
-
-
-def _drawn(seed: int, stream: int, indices: npt.ArrayLike) -> Array:
-    return systems.wanted_points(uniforms(seed, stream, indices, 9)[:, 8].copy())
-
-
-_SAMPLERS: dict[str, tuple[Callable[..., Systems], Callable[..., Array]]] = {
-    "identifiable": (systems.identifiable, _twelve),
-    "free_step": (systems.free_step, _drawn),
-    "without_corner": (systems.without_corner, _twelve),
-}
-
-
 def check(protocol: str, sampler: str, dts: tuple[float, ...], shift: Shift) -> None:
     """Refuse a shift that a protocol cannot make.
 
@@ -50,10 +34,10 @@ def check(protocol: str, sampler: str, dts: tuple[float, ...], shift: Shift) -> 
         ValueError: Its bodies and time steps cannot be redrawn, or no two of its time steps are
             as far apart as the shift moves them.
     """
-    if sampler not in _SAMPLERS:
+    if sampler not in binaries.SAMPLERS:
         raise ValueError(
             f"protocol {protocol!r} has no single planet and chosen time step for shift "
-            f"{shift.name!r} to change; take {' or '.join(_SAMPLERS)}"
+            f"{shift.name!r} to change; take {' or '.join(binaries.SAMPLERS)}"
         )
     if np.all(_moved(dts, np.arange(len(dts)), shift.dt_octaves) < 0):
         raise ValueError(
@@ -62,7 +46,7 @@ def check(protocol: str, sampler: str, dts: tuple[float, ...], shift: Shift) -> 
         )
 
 
-def binaries(
+def sample(
     shift: Shift,
     sampler: str,
     seed: int,
@@ -78,9 +62,9 @@ def binaries(
         ValueError: The seed or an index is impossible, the law does not bind a shifted orbit, or
             an orbit whose time step can be moved was not found.
     """
-    sample, points = _SAMPLERS[sampler]
+    binary = binaries.SAMPLERS[sampler]
     index = np.asarray(indices, np.int64).reshape(-1)
-    world, wanted = sample(seed, stream, index, dts, 1, law), points(seed, stream, index)
+    world, points = binary(seed, stream, index, dts, 1, law), binary.points(seed, stream, index)
     left = np.arange(len(index))
     for attempt in range(_TRIES):
         end = _FIRST + _PER_TRY * (attempt + 1)
@@ -88,15 +72,17 @@ def binaries(
         again, redrawn = u[: len(ELEMENTS)], u[len(ELEMENTS) :]
         part = world.rows(left)
         if attempt:
-            part = _with(part, dict(zip(ELEMENTS, systems.binary(*again), strict=True)))
+            part = _with(part, dict(zip(ELEMENTS, binaries.binary(*again), strict=True)))
         ranges = zip(ELEMENTS, redrawn, strict=True)
         part = _with(
             part,
             {name: _between(name, *shift.redraw[name], v) for name, v in ranges
              if name in shift.redraw},
         )  # fmt: skip
-        step = _moved(dts, systems.coarsest_step(part, wanted[left], dts, law), shift.dt_octaves)
+        step = _moved(dts, binary.step(part, points[left], dts, law), shift.dt_octaves)
         part, there = part._replace(dt_index=step), step >= 0
+        if attempt:
+            there &= ~binary.leaves_out(again)
         for field, values in zip(world, part, strict=True):
             field[left[there]] = values[there]
         left = left[~there]

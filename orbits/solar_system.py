@@ -16,7 +16,7 @@ import numpy.typing as npt
 from orbits import motion
 from orbits.arithmetic import TURN
 from orbits.labels import few_rows
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.systems import SAMPLES_PER_ORBIT, Systems, is_aliased
 
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")

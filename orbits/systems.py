@@ -1,4 +1,4 @@
-"""Samplers of planetary systems.
+"""Planetary systems, and the sampler of those of the exoplanet catalogue.
 
 A system is a pure function of (seed, stream, index): every quantity owns a fixed draw number, so
 systems can be made in any order, in any batch and on any machine with the same result, bit for
@@ -7,7 +7,6 @@ bit. ``orbits.kernel`` has the same samplers compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,17 +27,11 @@ STAR_MASS_LOGNORMAL = (0.20045013044608198, -0.6793606241621234, 1.6271508907813
 SAMPLES_PER_ORBIT = 4
 """Least samples per orbit without aliasing; below, its direction and shape are ambiguous."""
 
-CORNER = {"planet_mass": 0.4, "eccentricity": 0.4}
-"""Bounds of which no system of :func:`without_corner` exceeds both at once."""
-POINTS_PER_TURN = 12.0
-"""Least samples per orbit in :func:`identifiable`."""
-
 N_SHARED, N_PER_PLANET = 8, 5
 """Draws of an exoplanet system: the star's, then each planet's."""
 
 _SIGMA, _STAR_LOC, _STAR_SCALE = STAR_MASS_LOGNORMAL
 _, _PLANET_LOC, _PLANET_SCALE = PLANET_MASS_GAMMA
-_LN_4, _LN_40 = 1.3862943611198906, 3.6888794541139363
 
 
 class Systems(NamedTuple):
@@ -129,24 +122,6 @@ def is_aliased(dt, period):
 
 
 @shared
-def is_well_sampled(dt, period, points=POINTS_PER_TURN):
-    """Tell whether a time step samples an orbit at least so many times."""
-    return dt * points <= period
-
-
-@shared
-def wanted_points(u):
-    """Return the least samples per orbit in :func:`free_step`."""
-    return POINTS_PER_TURN * exp(_LN_4 * u)
-
-
-@shared
-def binary(u0, u1, u2, u3):
-    """Return planet mass, star mass, axis and eccentricity of :func:`identifiable`."""
-    return 0.05 * exp(_LN_40 * u0), 0.1 * exp(_LN_40 * u1), 0.5 * exp(_LN_4 * u2), 0.6 * u3
-
-
-@shared
 def star_mass(table, u):
     """Return the log-normal star mass of Vafa et al. (2025), clipped to [0.1, 5]."""
     normal = quantile(table, NORMAL, u)
@@ -158,156 +133,6 @@ def exoplanet(table, u0, u1, u2):
     """Return mass, axis and eccentricity of a planet of :func:`exoplanets`."""
     mass = clipped(_PLANET_LOC + _PLANET_SCALE * quantile(table, GAMMA, u0), 1e-9, 1e-3)
     return mass, 0.3 + 31.7 * u1, quantile(table, BETA, u2)
-
-
-def identifiable(
-    seed: int,
-    stream: int,
-    indices: npt.ArrayLike,
-    dts: tuple[float, ...],
-    max_planets: int = 1,
-    law: str = motion.NEWTON,
-) -> Systems:
-    """Sample binaries whose two masses can both be read from what is observed.
-
-    Planet mass log-uniform in [0.05, 2] and star mass log-uniform in [0.1, 4] solar masses (1.6
-    decades each, so that a mass cannot be mistaken for its logarithm), semi-major axis
-    log-uniform in [0.5, 2] AU, eccentricity uniform in [0, 0.6], angles uniform, centre of mass
-    normal with 0.1 AU. The time step is the coarsest of ``dts`` that samples the orbit at
-    least 12 times, as an observer would choose it. ``max_planets`` is 1.
-
-    Raises:
-        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
-    """
-    u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
-    return _binaries(u, POINTS_PER_TURN, dts, law)
-
-
-def free_step(
-    seed: int,
-    stream: int,
-    indices: npt.ArrayLike,
-    dts: tuple[float, ...],
-    max_planets: int = 1,
-    law: str = motion.NEWTON,
-) -> Systems:
-    """Sample the binaries of :func:`identifiable` with a time step that is drawn, too.
-
-    The wanted number of points per orbit is log-uniform in [12, 48] and independent of everything
-    else; the time step is the coarsest of ``dts`` that gives at least as many.
-
-    Raises:
-        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
-    """
-    u = np.ascontiguousarray(uniforms(seed, stream, indices, 9).T)
-    return _binaries(u, wanted_points(u[8]), dts, law)
-
-
-def neutral_step(
-    seed: int,
-    stream: int,
-    indices: npt.ArrayLike,
-    dts: tuple[float, ...],
-    max_planets: int = 1,
-    law: str = motion.NEWTON,
-) -> Systems:
-    """Sample the binaries of :func:`identifiable` with a time step that does not tell the law.
-
-    The time step is the coarsest of ``dts`` that samples a turn of the angle at least 12 times.
-    How often the distance swings in such a turn is what laws differ in, so a step chosen by the
-    period of the distance shows a sampling rate that tells the law. Under Newton's law both
-    periods are one, and so are the systems.
-
-    Raises:
-        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
-    """
-    u = np.ascontiguousarray(uniforms(seed, stream, indices, 8).T)
-    return _binaries(u, POINTS_PER_TURN, dts, law, motion.angular_period)
-
-
-def without_corner(
-    seed: int,
-    stream: int,
-    indices: npt.ArrayLike,
-    dts: tuple[float, ...],
-    max_planets: int = 1,
-    law: str = motion.NEWTON,
-) -> Systems:
-    """Sample the binaries of :func:`identifiable` that are not in a corner of their box.
-
-    Those above both values of :data:`CORNER`, one in seven, have masses, axis and eccentricity
-    drawn again, with draws of their own, until they are outside: a large eccentricity and a heavy
-    planet are each met, and never together. All others keep their bits.
-
-    Raises:
-        ValueError: The seed or an index is impossible, or the law does not bind an orbit.
-    """
-    index = np.asarray(indices).reshape(-1)
-    u, end = np.ascontiguousarray(uniforms(seed, stream, index, 8).T), 8
-    left = np.flatnonzero(_is_in_corner(u))
-    while left.size:
-        end += 4
-        u[:4, left] = uniforms(seed, stream, index[left], end)[:, end - 4 :].T
-        left = left[_is_in_corner(u[:, left])]
-    return _binaries(u, POINTS_PER_TURN, dts, law)
-
-
-def _is_in_corner(u: Array) -> npt.NDArray[np.bool_]:
-    """Tell which draws [4 or more, N] are of a system in the corner, [N]."""
-    planet, _, _, eccentricity = binary(u[0], u[1], u[2], u[3])
-    return (planet > CORNER["planet_mass"]) & (eccentricity > CORNER["eccentricity"])
-
-
-def coarsest_step(
-    world: Systems,
-    points: npt.ArrayLike,
-    dts: tuple[float, ...],
-    law: str,
-    period: Callable[..., Array] = motion.period,
-) -> npt.NDArray[np.int64]:
-    """Return the number of the coarsest of ``dts`` that gives ``points`` per period, [N].
-
-    Where none does, it is the finest. For systems of one planet; ``period`` is one of
-    :mod:`orbits.motion`.
-    """
-    orbit = world.orbits(0)
-    periods = period(
-        law,
-        *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
-    )
-    return coarsest(periods, points, dts)
-
-
-def coarsest(
-    periods: Array, points: npt.ArrayLike, dts: tuple[float, ...]
-) -> npt.NDArray[np.int64]:
-    """Return the number of the coarsest of ``dts`` that gives ``points`` per period, [N]."""
-    fine_enough = is_well_sampled(
-        np.asarray(dts)[None], periods[:, None], np.asarray(points)[..., None]
-    )
-    return np.maximum(fine_enough.sum(axis=1) - 1, 0)
-
-
-def _binaries(
-    u: Array,
-    points: npt.ArrayLike,
-    dts: tuple[float, ...],
-    law: str,
-    period: Callable[..., Array] = motion.period,
-) -> Systems:
-    """Return the systems of some draws [8 or more, N] that are observed as often per period."""
-    planet, star, axis, eccentricity = binary(u[0], u[1], u[2], u[3])
-    centre = quantile(inverse_cdf.load(), NORMAL, np.stack([u[6], u[7]], axis=-1))
-    world = Systems.zeros(len(star), 1)._replace(
-        star_mass=star,
-        planet_mass=planet[:, None],
-        semi_major_axis=axis[:, None],
-        eccentricity=eccentricity[:, None],
-        periapsis=(TURN * u[4])[:, None],
-        mean_anomaly=(TURN * u[5])[:, None],
-        centre_of_mass=0.1 * centre,
-    )
-    return world._replace(dt_index=coarsest_step(world, points, dts, law, period))
 
 
 def exoplanets(

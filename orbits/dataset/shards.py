@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits.dataset.read import SCHEMA, shard_file
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.runs import artefact
 from orbits.runs.manifest import git_state, versions
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from orbits.dataset.read import CLAIM, INDEX, SCHEMA, dataset_hash
 from orbits.dataset.shards import Plan, Shard, claim, default_size, make
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.runs import artefact, locks
 from orbits.runs.executors import Execution, WorkerLost, unordered
 from orbits.runs.manifest import manifest

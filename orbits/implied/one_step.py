@@ -20,7 +20,7 @@ from orbits.implied import pulls
 from orbits.implied.overall import Overall, overall
 from orbits.implied.pulls import Pulls
 from orbits.implied.within import within
-from orbits.protocols import Protocol
+from orbits.protocol import Protocol
 from orbits.runs.statistics import Interval, bootstrap
 from orbits.runs.statistics.bootstrap import percentiles
 from orbits.systems import Systems

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orbits import protocols, shifts
+from orbits import motion, protocols, shifts
 from orbits.best_observer import best_observer
+from orbits.binaries import CORNER
 from orbits.shifts import ELEMENTS, Shift
 
 NAMES = ("identifiable", "free_step")
@@ -89,6 +90,22 @@ def test_a_redrawn_system_has_the_redrawn_elements_of_the_shift_too():
     _, _, before, after = both("identifiable", shift)
     assert (before.star_mass != after.star_mass).any()
     assert np.all((after.planet_mass > 2) & (after.planet_mass < 4))
+
+
+def test_a_system_drawn_again_is_not_of_the_corner_either():
+    _, _, before, after = both("without_corner", Shift("far", dt_octaves=4))
+    assert (before.star_mass != after.star_mass).mean() > 0.1
+    assert not np.all([getattr(after, name) > bound for name, bound in CORNER.items()], 0).any()
+
+
+def test_a_step_chosen_by_the_angle_stays_so_under_a_shift():
+    law = "power_1_5"
+    _, protocol, _, world = both("neutral_step", "closer", law=law)
+    orbit = world.orbits(0)
+    turn = motion.angular_period(law, orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)
+    points = turn / np.asarray(protocol.dts)[world.dt_index]
+    assert points[world.dt_index > 0].min() >= 12
+    assert points[world.dt_index < len(protocol.dts) - 1].max() < 24
 
 
 @every_name

@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 
 from orbits import laws, motion, protocols, systems
+from orbits.binaries import CORNER, SAMPLERS, drawn_points
 from orbits.philox import uniforms
 
 G = 39.4784176044
@@ -12,7 +13,7 @@ N = 20_000
 
 @pytest.fixture(scope="module")
 def binaries():
-    return systems.identifiable(0, 3, np.arange(N), DTS)
+    return SAMPLERS["identifiable"](0, 3, np.arange(N), DTS)
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +63,10 @@ def test_identifiable_time_step_is_the_coarsest_with_twelve_samples_per_orbit(bi
 
 def test_free_step_draws_the_points_of_an_orbit_and_nothing_else_anew(binaries):
     dts = protocols.get("free_step").dts
-    free = systems.free_step(0, 3, np.arange(N), dts)
+    free = SAMPLERS["free_step"](0, 3, np.arange(N), dts)
     for field in set(systems.Systems._fields) - {"dt_index"}:
         assert getattr(free, field).tobytes() == getattr(binaries, field).tobytes(), field
-    wanted = systems.wanted_points(uniforms(0, 3, np.arange(N), 9)[:, 8])
+    wanted = drawn_points(uniforms(0, 3, np.arange(N), 9)[:, 8])
     assert agrees(wanted, stats.loguniform(12, 48))
     total = free.planet_mass[:, 0] + free.star_mass
     periods = 2 * np.pi * np.sqrt(free.semi_major_axis[:, 0] ** 3 / (G * total))
@@ -85,7 +86,7 @@ def test_the_time_step_tells_less_of_the_period_where_it_is_drawn(binaries):
         return np.corrcoef(periods, np.log(np.asarray(dts)[world.dt_index]))[0, 1] ** 2
 
     dts = protocols.get("free_step").dts
-    free = systems.free_step(0, 3, np.arange(N), dts)
+    free = SAMPLERS["free_step"](0, 3, np.arange(N), dts)
     assert told(binaries, DTS) == pytest.approx(0.93, abs=0.01)
     assert told(free, dts) == pytest.approx(0.76, abs=0.02)
 
@@ -169,7 +170,7 @@ def test_no_two_systems_share_a_planet(name, population):
         assert len(np.unique(values)) == values.size
 
 
-@pytest.mark.parametrize("sample", [systems.identifiable, systems.exoplanets])
+@pytest.mark.parametrize("sample", [SAMPLERS["identifiable"], systems.exoplanets])
 def test_impossible_addresses_are_refused(sample):
     with pytest.raises(ValueError, match="-1"):
         sample(0, 0, [-1], DTS)
@@ -195,7 +196,7 @@ def periods_of(law, world):
 
 @pytest.mark.parametrize("law", ["power_a1_n0.5", "power_1_5", "power_2_5"])
 def test_a_neutral_step_samples_a_turn_of_the_angle_alike_under_every_law(law):
-    world = systems.neutral_step(0, 3, np.arange(400), DTS, law=law)
+    world = SAMPLERS["neutral_step"](0, 3, np.arange(400), DTS, law=law)
     radial, angular = periods_of(law, world)
     points = angular / np.asarray(DTS)[world.dt_index]
     there = world.dt_index > 0  # the finest of all may be too coarse
@@ -208,14 +209,14 @@ def test_a_neutral_step_samples_a_turn_of_the_angle_alike_under_every_law(law):
 
 
 def test_under_newtons_law_the_neutral_step_is_that_of_identifiable(binaries):
-    neutral = systems.neutral_step(0, 3, np.arange(N), DTS)
+    neutral = SAMPLERS["neutral_step"](0, 3, np.arange(N), DTS)
     for field in systems.Systems._fields:
         assert getattr(neutral, field).tobytes() == getattr(binaries, field).tobytes(), field
 
 
 def test_a_turn_of_the_angle_is_what_a_path_shows():
     law = "power_1_5"
-    world = systems.neutral_step(0, 3, np.arange(4), DTS, law=law)
+    world = SAMPLERS["neutral_step"](0, 3, np.arange(4), DTS, law=law)
     _, angular = periods_of(law, world)
     turns = 400
     times = angular[:, None] * np.linspace(0, turns, 100 * turns + 1)
@@ -225,10 +226,10 @@ def test_a_turn_of_the_angle_is_what_a_path_shows():
 
 
 def test_without_a_corner_both_elements_are_met_and_never_together(binaries):
-    part = systems.without_corner(0, 3, np.arange(N), DTS)
+    part = SAMPLERS["without_corner"](0, 3, np.arange(N), DTS)
 
     def above(world, name):
-        return getattr(world, name)[:, 0] > systems.CORNER[name]
+        return getattr(world, name)[:, 0] > CORNER[name]
 
     corner = above(binaries, "planet_mass") & above(binaries, "eccentricity")
     assert 0.13 < corner.mean() < 0.16
@@ -240,5 +241,5 @@ def test_without_a_corner_both_elements_are_met_and_never_together(binaries):
     for name in ("planet_mass", "star_mass", "semi_major_axis", "eccentricity"):
         again, kept = (np.ravel(getattr(part, name)[rows]) for rows in (corner, ~corner))
         assert stats.ks_2samp(again, kept).pvalue > 1e-3
-    alone = systems.without_corner(0, 3, np.flatnonzero(corner)[:5], DTS)
+    alone = SAMPLERS["without_corner"](0, 3, np.flatnonzero(corner)[:5], DTS)
     np.testing.assert_array_equal(alone.star_mass, part.star_mass[corner][:5])

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orbits import inverse_cdf, kepler, systems
+from orbits import binaries, inverse_cdf, kepler, systems
 from orbits.arithmetic import PER_TURN, TURN, cos_sin
 from orbits.inverse_cdf import NORMAL, quantile
 from orbits.motion import NEWTON
@@ -74,7 +74,7 @@ def _over_tensors(function: Any) -> Any:
 
 _anomaly_cos_sin = _over_tensors(kepler.anomaly_cos_sin)
 _bin_number = _over_tensors(bin_number)
-_binary = _over_tensors(systems.binary)
+_binary = _over_tensors(binaries.binary)
 _cos_sin = _over_tensors(cos_sin)
 _exoplanet = _over_tensors(systems.exoplanet)
 _frequency = _over_tensors(kepler.frequency)
@@ -148,11 +148,11 @@ class DeviceOrbits:
         return pairs.flatten(1)[:, :n]
 
     def _identifiable(self, indices: Tensor) -> Any:
-        """Return the ``Systems`` of ``orbits.systems.identifiable``, with tensors."""
+        """Return the ``Systems`` of ``orbits.binaries.Binaries()``, with tensors."""
         u = self.uniforms(indices, 8).T
         planet, star, axis, eccentricity = _binary(u[0], u[1], u[2], u[3])
         period = 1.0 / _frequency(axis, planet + star)
-        fine_enough = systems.is_well_sampled(self.dts, period[:, None])
+        fine_enough = binaries.is_well_sampled(self.dts, period[:, None])
         fields: dict[str, Any] = {
             "star_mass": star,
             "planet_mass": planet[:, None],
