@@ -12,7 +12,7 @@ from benchmarks import learners
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from benchmarks.worlds import cells as functions
-from benchmarks.worlds import exchange
+from benchmarks.worlds import exchange, readout
 from benchmarks.worlds.families import FAMILIES, OneParameter
 from benchmarks.worlds.names import (
     ALONE,
@@ -94,19 +94,20 @@ class _Grid:
         job = self._job(found[0], first, self.mixture.exponents, False)
         asked = {**self._asked(), **self._read(), "job": job}
         case = self._case("worlds", found[0].label, UNTRAINED, first)
-        yield Cell(functions.ask_random_weights, case, asked, needs={"truths": truths})
+        needs = {"truths": truths}
+        yield Cell(functions.ask_random_weights, case, asked, needs=needs, version=readout.VERSION)
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
         for name in CONTROLS:
             asked = {**table, "control": name}
             case = self._case("worlds", name, "control")
-            yield Cell(functions.ask_control, case, asked, needs={"truths": truths})
+            yield Cell(functions.ask_control, case, asked, needs=needs, version=readout.VERSION)
         fitted = {
             **self._asked(),
             "n_fitted": settings.n_fitted,
             "fitted": np.linspace(settings.low, settings.high, settings.n_fits).round(4).tolist(),
         }
         case = self._case("worlds", CEILING, "ceiling")
-        yield Cell(functions.ask_ceiling, case, fitted, needs={"truths": truths})
+        yield Cell(functions.ask_ceiling, case, fitted, needs=needs)
         asked_of = [model for model in models if model.case.arm != TOLD]
         for name, family in self.families.items():
             yield from self._of_family(name, family, asked_of, job)
@@ -176,7 +177,8 @@ class _Grid:
     ) -> Cell:
         needs = {"truths": truths, "pretrained": training}
         arguments = {**self._asked(), **self._read()}
-        return Cell(function, self._case("worlds", variant, arm, seed), arguments, needs=needs)
+        case = self._case("worlds", variant, arm, seed)
+        return Cell(function, case, arguments, needs=needs, version=readout.VERSION)
 
     def _asked(self) -> dict[str, Any]:
         """Return what is asked, as plain data."""

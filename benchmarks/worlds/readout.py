@@ -1,9 +1,10 @@
 """A read-out of the law: from states to a posterior over the exponent, and its proper scores.
 
 A ridge regression gives the mean, and a second one of the logarithm of the squared errors of the
-first, as it errs on what it was not fitted to, gives the spread. The posterior is the normal
-distribution of the two on a grid of exponents, held-out ones included: a classifier would have no
-class there.
+first, as it errs on what it was not fitted to, gives the spread, up to one factor, which has the
+best log score there. The posterior is the normal distribution of the two on a grid of exponents,
+held-out ones included: a classifier would have no class there. States that tell nothing end in a
+flat one.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ STRENGTHS = np.logspace(-2, 5, 15)
 FOLDS = 5
 LEAST = 0.01
 """The least standard deviation, twice the spacing of the grid."""
+SCALES = np.logspace(-1, 3, 21)
+"""Factors of the variance to choose from; the last makes any posterior flat."""
+VERSION = 2
+"""Version of the cells that read the law out; in the first, the scale was by the mean square."""
 CENTRAL = 0.9
 """Share of a posterior whose coverage is measured."""
 
@@ -38,18 +43,25 @@ class ReadOut:
     def __init__(self, states: Array, exponents: Array, low: float, high: float) -> None:
         self.grid = np.linspace(low, high, N_GRID)
         self.mean = _ridge().fit(states, exponents)
-        error = exponents - cross_val_predict(_ridge(), states, exponents, cv=FOLDS)
-        wide = np.log(np.maximum(error**2, LEAST**2))
+        mean = cross_val_predict(_ridge(), states, exponents, cv=FOLDS)
+        wide = np.log(np.maximum((exponents - mean) ** 2, LEAST**2))
         self.log_variance = _ridge().fit(states, wide)
-        # The mean of a logarithm is not the logarithm of a mean: one factor sets the scale.
         guessed = cross_val_predict(_ridge(), states, wide, cv=FOLDS)
-        self.scale = float(np.mean(error**2 / np.exp(guessed)))
+        # The mean of a logarithm is not the logarithm of a mean, and the ends of the grid cut
+        # tails off, so a scale by the mean square would score less than knowing nothing.
+        found = (self._normal(mean, scale * np.exp(guessed)) for scale in SCALES)
+        each = [scores(self.grid, density, exponents)["log_score"].mean() for density in found]
+        self.scale = float(SCALES[np.argmax(each)])
 
     def density(self, states: Array) -> Array:
         """Return the posterior's density on the grid, [N, G]."""
-        mean = self.mean.predict(states)
-        variance = np.maximum(self.scale * np.exp(self.log_variance.predict(states)), LEAST**2)
-        return normalised(self.grid, -((self.grid - mean[:, None]) ** 2) / (2 * variance[:, None]))
+        spread = self.scale * np.exp(self.log_variance.predict(states))
+        return self._normal(self.mean.predict(states), spread)
+
+    def _normal(self, mean: Array, variance: Array) -> Array:
+        """Return normal densities on the grid, [N, G]."""
+        variance = np.maximum(variance, LEAST**2)[:, None]
+        return normalised(self.grid, -((self.grid - mean[:, None]) ** 2) / (2 * variance))
 
 
 def scores(grid: Array, density: Array, truth: Array | float) -> dict[str, Array]:

@@ -11,6 +11,7 @@ from benchmarks.worlds.cells import _places, continuation
 from benchmarks.worlds.readout import ReadOut, scores
 from orbits import observation, protocols
 from orbits.laws.family import power_name
+from orbits.mixture import spread
 from worldmodel.models.mixture import MixtureModel
 
 PROTOCOL = protocols.get("neutral_step")
@@ -151,6 +152,16 @@ def test_a_read_out_knows_where_states_tell_little():
     assert found["coverage"].mean() == pytest.approx(0.9, abs=0.06)
     sure = states[2000:, 1] < 0
     assert found["crps"][sure].mean() < found["crps"][~sure].mean()
+
+
+def test_a_read_out_of_states_that_tell_nothing_scores_as_a_flat_posterior():
+    rng = np.random.default_rng(0)
+    laws = spread(-2.75, 0.25, (-2.2, -1.8, -1.2, -0.8), 64)
+    states, exponents = rng.normal(size=(1500, 20)), rng.choice(laws, 1500)
+    fitted = ReadOut(states[:500], exponents[:500], -2.75, 0.25)
+    found = scores(fitted.grid, fitted.density(states[500:]), exponents[500:])
+    assert found["log_score"].mean() == pytest.approx(-np.log(3), abs=0.01)
+    assert found["coverage"].mean() == pytest.approx(0.9, abs=0.06)
 
 
 def test_the_shape_of_a_prompt_has_no_size_and_no_direction():
