@@ -9,7 +9,6 @@ regression on numbers that go with the force there) fails on it; a law does not.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from orbits.runs.choices import check_choice, unknown
+from orbits.runs.untrusted import is_number
 
 ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
 """Elements that can be redrawn: fields of :class:`orbits.systems.Systems`."""
@@ -102,7 +102,7 @@ class Shift:
     def _range(self, element: str, ends: Any) -> tuple[float, float]:
         if element not in ELEMENTS:
             raise self._bad(f"unknown element {element!r}; choose from {', '.join(ELEMENTS)}")
-        if not (isinstance(ends, list | tuple) and len(ends) == 2 and all(map(_is_finite, ends))):
+        if not (isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))):
             raise self._bad(f"{element} must be two numbers [low, high], got {ends!r}")
         low, high = map(float, ends)
         if not low < high:
@@ -190,7 +190,3 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
         if name in seen:
             raise ValueError(f"{path}: two shifts are called {name!r}; rename one")
         seen.add(name)
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

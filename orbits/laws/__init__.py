@@ -26,6 +26,7 @@ import numpy.typing as npt
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
 from orbits.runs import plugins
 from orbits.runs.choices import unknown
+from orbits.runs.untrusted import is_number
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Law:
         for name, value in self.parameters.items():
             if not name.isidentifier() or name in (*VARIABLES, *FUNCTIONS, "pi"):
                 raise self._bad(f"parameters has {name!r}, which cannot name a constant")
-            if not _is_finite(value):
+            if not is_number(value):
                 raise self._bad(f"parameters: {name} must be a finite number, got {value!r}")
         if set(self.units) != set(self.parameters):
             raise self._bad(
@@ -71,7 +72,7 @@ class Law:
                 f"{dict(self.units)}"
             )
         if self.exponents is not None:
-            numbers = all(map(_is_finite, self.exponents.values()))
+            numbers = all(map(is_number, self.exponents.values()))
             if set(self.exponents) != set(VARIABLES) or not numbers:
                 raise self._bad(
                     f"exponents must be a number for each of r, m1, m2, got {dict(self.exponents)}"
@@ -200,10 +201,6 @@ def reduced_mass(m1: npt.ArrayLike, m2: npt.ArrayLike) -> npt.NDArray[np.float64
     """Return m1 m2 / (m1 + m2): force over relative acceleration."""
     m1, m2 = np.asarray(m1, np.float64), np.asarray(m2, np.float64)
     return np.asarray(m1 * m2 / (m1 + m2))
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @functools.cache

@@ -1,12 +1,18 @@
-"""Strings from files: model names, formulas and errors, which anyone may have written."""
+"""Values from files: model names, formulas, errors and numbers, which anyone may have written."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 ACTIVE = r"[\\`|]|\](?=[(\[:])"
 """Characters that start code in Markdown, end a cell of a table or make a link of brackets."""
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a finite number: YAML and JSON have nan, and True is an int."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def printable(text: object, limit: int = 200) -> str:
