@@ -68,14 +68,14 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
     ]
     said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
-    alike: dict[tuple[str, int], list[str]] = {}
+    alike: dict[str, dict[str, int]] = {}
     for name, mine in named.items():
-        if kept := _kept(mine, found):
-            alike.setdefault(kept, []).append(name)
+        if outer := _kept(mine, found):
+            alike.setdefault(outer[0], {})[name] = outer[1]
     counts = [
-        f"{_who(names)} {'keep their' if names[1:] else 'keeps its'} world's law in {kept} and "
-        f"{'are' if names[1:] else 'is'} shown to be off in {off}"
-        for (kept, off), names in alike.items()
+        f"{_who([*off])} {'keep their' if len(off) > 1 else 'keeps its'} world's law in {kept}, "
+        f"shown to be off in {_ends([*off.values()], 'd')}"
+        for kept, off in alike.items()
     ]
     return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
 
@@ -100,8 +100,8 @@ def _kept(mine: Sequence[Row], found: Sequence[Row]) -> tuple[str, int] | None:
     return f"{kept} of {len(outer)} worlds{beside}", off
 
 
-def _ends(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys((f"{min(values):z.2f}", f"{max(values):z.2f}")))
+def _ends(values: Sequence[float], form: str = "z.2f") -> str:
+    return " to ".join(dict.fromkeys((f"{min(values):{form}}", f"{max(values):{form}}")))
 
 
 def _inside(name: str, mine: Sequence[Row], found: Sequence[Row]) -> str:
