@@ -104,6 +104,13 @@ def test_with_a_tenth_of_the_labels_one_attention_makes_the_difference():
     assert p_of_all(others) > 0.4
 
 
+@pytest.mark.parametrize("arm", ["pretrained", "scratch"])
+def test_with_300_labels_they_differ_and_lazy_errs_least(arm):
+    names, values = exams("newton-exam-300", arm, 300)
+    assert p_of_all(values) < 0.02
+    assert names[int(np.argmin(values.mean(axis=1)))] == "lazy"
+
+
 @pytest.mark.parametrize("prompt", ["newton", "power_1_5", "power_2_5", "softened"])
 def test_attentions_go_on_by_powers_that_differ_a_little(prompt):
     names, values = continuations(prompt, None, "exponent_within")
