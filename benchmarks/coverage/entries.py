@@ -67,6 +67,7 @@ class Entry:
         command: Arguments of ``python -m`` that run it; empty for none.
         why: Why it is not run, where it is not.
         remark: Reservation about its state, where it is judged.
+        unsettled: Reason for which its checks do not answer it; its state is then inconclusive.
     """
 
     paper: str
@@ -79,6 +80,7 @@ class Entry:
     command: str = ""
     why: str = ""
     remark: str = ""
+    unsettled: str = ""
 
     def __post_init__(self) -> None:
         rows = {row.row for table in self.tables for row in published.get(table).rows}
@@ -86,6 +88,8 @@ class Entry:
             raise ValueError(f"repeats: no row {unknown[0]!r} in its tables")
         if not (self.tables or self.claims or self.same_as or self.why):
             raise ValueError("nothing is judged: give tables, claims, same_as, or why it is not")
+        if self.unsettled and not (self.tables or self.claims):
+            raise ValueError("unsettled: give tables or claims, which it is about")
 
     @property
     def name(self) -> str:

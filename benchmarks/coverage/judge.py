@@ -8,7 +8,8 @@ it is inconclusive. A table or figure is
   the wrong side of no difference in one of 40, and so many would be in fewer than 5 of 100 papers
   (a binomial test, which takes checks for independent);
 - ``reproduced``, if it is not and at least half of the judged checks agree with the paper;
-- ``inconclusive``, if some check is judged and neither holds;
+- ``inconclusive``, if some check is judged and neither holds, or if its entry says that the checks
+  do not answer it (``unsettled``), such as trainings that have not learned the task yet;
 - ``not run``, if none is judged.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy.stats import binom
@@ -99,7 +100,10 @@ def answers(entries: Mapping[str, Entry], sources: Sequence[Source]) -> dict[str
                     judged |= {(number, *key): outcome for key, outcome in checks.items()}
             if judged:
                 by_run[source.name] = judged
-        found[name] = combined(by_run)
+        answer = combined(by_run)
+        if asked.unsettled and answer.state != NOT_RUN:
+            answer = replace(answer, state=INCONCLUSIVE)
+        found[name] = answer
     return found
 
 

@@ -23,9 +23,10 @@ RULE = (
     "A check is a printed number, or what a figure or text says of two rows, judged over three or "
     "more seeds of kept results as in reports: by the difference to the table's baseline, since "
     "our models are smaller. Contradicted: more checks are than chance would let. Reproduced: not "
-    "that, and at least half agree. Inconclusive: neither; and a check on which runs disagree. "
-    "All of it is at reduced scale; the models of extrapolation-small-400, mqar-8192 and "
-    "mad-mixers-small had weight decay on gains and learned numbers, too, which today's have not."
+    "that, and at least half agree. Inconclusive: neither, or its checks do not answer it, for "
+    "the reason beside them; and a check on which runs disagree. All of it is at reduced scale; "
+    "the models of extrapolation-small-400, mqar-8192 and mad-mixers-small had weight decay on "
+    "gains and learned numbers, too, which today's have not."
 )
 COLUMNS = (
     Column("what"),
@@ -107,5 +108,5 @@ def _reason(entry: Entry, own: Entry, answer: Answer) -> str:
         parts.append(own.why or "no run has three seeds of it")
     else:
         parts.append(", ".join(f"{answer.counts[x]} {x}" for x in OUTCOMES if answer.counts.get(x)))
-        parts += [own.remark] if own.remark else []
+        parts += [text for text in (own.unsettled, own.remark) if text]
     return "; ".join(parts)

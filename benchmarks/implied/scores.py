@@ -160,12 +160,24 @@ def models(found: Iterable[Row]) -> dict[str, list[Row]]:
 
 def keeps(found: Sequence[Row], row: Row, place: Place) -> bool | None:
     """Return whether continuations have the exponent of the truth; None where that is unknown."""
-    value = row.mean(place)
-    truths = [one(found, name) for name in (TRUE, IN_BINS)]
-    known = [x for truth in truths if truth is not None and (x := truth.mean(place)) is not None]
+    value, known = row.mean(place), _truths(found, place)
     if value is None or not known:
         return None
     return min(known) - KEPT <= value <= max(known) + KEPT
+
+
+def is_off(found: Sequence[Row], row: Row, place: Place) -> bool:
+    """Return whether the interval of an exponent leaves the truth out, in bins and not."""
+    around, known = row.interval(place), _truths(found, place)
+    if around is None or not known:
+        return False
+    _, low, high = around
+    return high < min(known) or low > max(known)
+
+
+def _truths(found: Sequence[Row], place: Place) -> list[float]:
+    truths = [one(found, name) for name in (TRUE, IN_BINS)]
+    return [x for truth in truths if truth is not None and (x := truth.mean(place)) is not None]
 
 
 def table_of(found: Iterable[Row], world: str | None) -> Row | None:

@@ -7,7 +7,17 @@ from statistics import fmean
 
 from benchmarks.implied import pairs
 from benchmarks.implied.names import MIDDLE
-from benchmarks.implied.scores import Place, Row, bins, keeps, laws_of, models, rows, table_of
+from benchmarks.implied.scores import (
+    Place,
+    Row,
+    bins,
+    is_off,
+    keeps,
+    laws_of,
+    models,
+    rows,
+    table_of,
+)
 from benchmarks.worlds.sentences import LITTLE, NEARLY_ALL
 from orbits import laws, shifts
 from orbits.runs.result import Result
@@ -58,13 +68,14 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
     ]
     said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, dict[str, int]] = {}
     for name, mine in named.items():
-        if kept := _kept(mine, found):
-            alike.setdefault(kept, []).append(name)
+        if outer := _kept(mine, found):
+            alike.setdefault(outer[0], {})[name] = outer[1]
     counts = [
-        f"{_who(names)} {'keep their' if names[1:] else 'keeps its'} world's law in {kept}"
-        for kept, names in alike.items()
+        f"{_who([*off])} {'keep their' if len(off) > 1 else 'keeps its'} world's law in {kept}, "
+        f"shown to be off in {_ends([*off.values()], 'd')}"
+        for kept, off in alike.items()
     ]
     return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
 
@@ -73,20 +84,24 @@ def _who(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} models"
 
 
-def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:
-    """Return in how many worlds models keep their law where no training orbit lay, and tables."""
+def _kept(mine: Sequence[Row], found: Sequence[Row]) -> tuple[str, int] | None:
+    """Return in how many worlds models keep their law where no training orbit lay, and tables.
+
+    And in how many the interval leaves the truth out: a mean of few trainings may be off by chance.
+    """
     outer = [(x, place) for x in mine for place in x.found if place[1] and place[0] == x.world]
     if not outer:
-        return ""
+        return None
     kept = [keeps(found, row, place) for row, place in outer].count(True)
     tables = [(t, place) for row, place in outer if (t := table_of(found, row.world))]
     pasted = [keeps(found, table, place) for table, place in tables].count(True)
+    off = [is_off(found, row, place) for row, place in outer].count(True)
     beside = f" (the table in {pasted})" * bool(tables)
-    return f"{kept} of {len(outer)} worlds{beside}"
+    return f"{kept} of {len(outer)} worlds{beside}", off
 
 
-def _ends(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys((f"{min(values):z.2f}", f"{max(values):z.2f}")))
+def _ends(values: Sequence[float], form: str = "z.2f") -> str:
+    return " to ".join(dict.fromkeys((f"{min(values):{form}}", f"{max(values):{form}}")))
 
 
 def _inside(name: str, mine: Sequence[Row], found: Sequence[Row]) -> str:
@@ -119,6 +134,8 @@ def _outside(mine: Sequence[Row], found: Sequence[Row]) -> str:
         if tables:
             also = [keeps(found, table, place) for table, place in tables].count(True)
             counts += f", the table that of {also}"
+        off = [is_off(found, row, place) for row, place in asked].count(True)
+        counts += f"; in {off} the models' interval leaves the truth out"
         about = shifts.get(shift).about
         parts.append(f"Outside the training box ({about}): {'; '.join(said)}. {counts}.")
     return " ".join(parts)

@@ -39,6 +39,7 @@ class Asked:
         unit: Unit, written behind a number.
         lower: Whether a lower value is better.
         form: Format of a number.
+        beside: The setting of the controls; that of ``where`` if None.
     """
 
     words: str
@@ -47,6 +48,7 @@ class Asked:
     unit: str = ""
     lower: bool = False
     form: str = ".3g"
+    beside: Mapping[str, Any] | None = None
 
 
 ASKED: Mapping[str, Sequence[Asked]] = {
@@ -93,6 +95,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
             "How well does a linear map read ln F after the last block (R²)?",
             "r2_log_force",
             {"layer": "final norm"},
+            beside={"layer": "last 24 places"},
         ),
     ),
     "force_vector": (
@@ -187,12 +190,8 @@ def _pasted(models: Sequence[float], tables: Sequence[float]) -> str:
 
 
 def _sentences(asked: Asked, results: Sequence[Result]) -> list[str]:
-    here = [
-        x
-        for x in results
-        if asked.metric in x.metrics
-        and all(own_setting(x).get(key) == value for key, value in asked.where.items())
-    ]
+    here = _at(results, asked.metric, asked.where)
+    beside = here if asked.beside is None else _at(results, asked.metric, asked.beside)
     trained, random = (_rows(here, asked.metric, arms) for arms in (TRAINED, UNTRAINED))
     if not trained:
         return []
@@ -206,7 +205,17 @@ def _sentences(asked: Asked, results: Sequence[Result]) -> list[str]:
             value = f"{fmean(random[name].values()):z{asked.form}}{asked.unit}"
             said += f" (random weights {value}, {_compared(found.get(name))})"
         each.append(said)
-    return [f"{asked.words} {'; '.join(each)}.{_control(asked, here, trained)}"]
+    return [f"{asked.words} {'; '.join(each)}.{_control(asked, beside, trained)}"]
+
+
+def _at(results: Sequence[Result], metric: str, where: Mapping[str, Any]) -> list[Result]:
+    """Return the results with a metric at a setting."""
+    return [
+        x
+        for x in results
+        if metric in x.metrics
+        and all(own_setting(x).get(key) == value for key, value in where.items())
+    ]
 
 
 def _compared(found: Comparison | None) -> str:

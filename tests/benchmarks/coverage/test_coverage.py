@@ -109,6 +109,18 @@ def test_runs_that_disagree_leave_a_check_open():
     assert combined({"x": one, "y": none}).runs == ("x",)
 
 
+def test_checks_that_do_not_answer_a_figure_leave_it_inconclusive():
+    made = results(zeros=[90, 91, 92], linear=[50, 52, 51])
+    source = Source("r", MQAR, MQAR.config(MQAR.settings("tiny"), "tiny"), made)
+    for unsettled, expected in (("", "reproduced"), ("too few steps", INCONCLUSIVE)):
+        entry = Entry("P", "Figure 1", "x", claims=(ABOVE,), unsettled=unsettled)
+        again = Entry("P", "Figure 2", "x", same_as=entry.name)
+        found = answers({x.name: x for x in (entry, again)}, [source])
+        assert {answer.state for answer in found.values()} == {expected}
+        assert found[entry.name].counts == {SAME_DIRECTION: 1}
+        assert answers({entry.name: entry}, [])[entry.name].state == NOT_RUN
+
+
 def test_numbers_of_a_published_table_are_judged_as_in_its_report():
     made = [
         Result(
@@ -153,6 +165,7 @@ def test_a_damaged_entry_is_one_line(tmp_path):
         ("P: {Table 1: {shows: x, same_as: 'P, Table 2'}}", "no entry 'P, Table 2'"),
         ("P: {Table 1: {shows: x, tables: [zeros_table_6], repeats: [gla]}}", "no row 'gla'"),
         ("P: {Table 1: {shows: x, state: reproduced, why: y}}", "state"),
+        ("P: {Table 1: {shows: x, why: y, unsettled: z}}", "unsettled: give tables or claims"),
         (
             "P: {Table 1: {shows: x, claims: [{study: a, metric: b, row: c, against: d,"
             " expect: best}]}}",

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from benchmarks.implied.implied import STUDY
-from benchmarks.implied.scores import keeps, models, one, rows
+from benchmarks.implied.scores import is_off, keeps, models, one, rows
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units
 from worldmodel.controls.names import BELIEVER
@@ -76,7 +76,8 @@ def test_a_verdict_comes_before_the_matrix_the_table_and_what_lies_outside(resul
     assert verdict == (
         "Models continue orbits by one power of the distance, whatever law rules the prompt; of a "
         "change of that law they follow: softmax 0.10; a table of training orbits 0.00. Outside "
-        "the training box softmax keeps its world's law in 1 of 3 worlds (the table in 2)."
+        "the training box softmax keeps its world's law in 1 of 3 worlds (the table in 2), "
+        "shown to be off in 2."
     )
     share = 0.1 * 1.0 / 0.96  # over the prompts of powers, of which the truth in bins spans 0.96
     assert first.startswith(
@@ -89,7 +90,8 @@ def test_a_verdict_comes_before_the_matrix_the_table_and_what_lies_outside(resul
         "Outside the training box (semi-major axis of 0.3 to 0.5 AU, trained from 0.5): r^-1.5 by "
         "-1.00 [-1.02, -0.98] (truth in bins -1.45, table -1.50); r^-2 by -2.00 [-2.02, -1.98] "
         "(truth in bins -1.95, table -2.00); softened by 0.30 [0.28, 0.32] (truth in bins -0.15, "
-        "table -1.50). There the models keep the law of 1 of 3 worlds, the table that of 2."
+        "table -1.50). There the models keep the law of 1 of 3 worlds, the table that of 2; in "
+        "2 the models' interval leaves the truth out."
     ) in first
     assert errors == (
         "softmax, prompted in its own world, is 0.020 AU off after a step and 0.50 AU at the end "
@@ -122,6 +124,13 @@ def test_a_law_is_kept_within_a_tenth_of_the_truth_in_bins_or_not(results):
     assert keeps(found, table, ("newton", "closer")) is None
     softened = next(x for x in models(found)["softmax"] if x.world == "softened")
     assert keeps(found, softened, ("softened", "closer")) is False
+    assert is_off(found, softened, ("softened", "closer")) is True
+    wide = (0.3, -0.2, 0.5)  # of the same sign of error, but the truth, -0.15, is within them
+    values = zip(softened.found["softened", "closer"], wide, strict=True)
+    again = [dataclasses.replace(x, metrics={"exponent_within": Metric(v)}) for x, v in values]
+    unsure = dataclasses.replace(softened, found={("softened", "closer"): again})
+    assert keeps(found, unsure, ("softened", "closer")) is False
+    assert is_off(found, unsure, ("softened", "closer")) is False
 
 
 def test_the_figure_has_a_panel_per_attention(results, tmp_path):

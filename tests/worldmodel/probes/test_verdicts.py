@@ -1,6 +1,8 @@
 """Verdicts of probes: random weights and what learns nothing stand beside every number."""
 
 from orbits.runs.result import Case, Metric, Result
+from worldmodel.probes.linear import RECENT
+from worldmodel.probes.read_out import recent_name
 from worldmodel.probes.verdicts import speaks_of, verdict
 
 
@@ -39,6 +41,22 @@ def test_random_weights_that_do_as_well_and_one_training_show_no_difference():
 def test_a_model_from_outside_has_a_verdict():
     (said,) = verdict("rollout", [*rollout("mine", "outside", (0.2, 0.21, 0.22)), *LINE])
     assert "one step ahead? mine 0.21 AU [0.185, 0.235]. But linear extrapolation" in said
+
+
+def read(variant, arm, values, layer):
+    return [
+        result("linear", variant, arm, seed, "r2_log_force", value, layer=layer)
+        for seed, value in enumerate(values)
+    ]
+
+
+def test_a_read_out_stands_beside_one_of_the_places_which_no_layer_has():
+    places = recent_name(RECENT)
+    model = read("softmax", "pretrained", (0.04, 0.05, 0.06), "final norm")
+    (said,) = verdict("linear", [*model, *read(places, "control", (0.6,), places)])
+    assert said.endswith(" But last 24 places (without a network) does no worse: 0.6.")
+    (said,) = verdict("linear", [*model, *read(places, "control", (0.6,), "final norm")])
+    assert "places" not in said
 
 
 def implied(variant, arm, exponents):
