@@ -19,7 +19,7 @@ from orbits.runs.statistics.bootstrap import (
     r_squared,
 )
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
-from orbits.runs.statistics.paired import LEVEL, Comparison, compare, holm, paired
+from orbits.runs.statistics.paired import LEVEL, Comparison, all_at_once, compare, holm, paired
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
 from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds, over_seeds_and_groups
 
@@ -31,6 +31,7 @@ __all__ = [
     "Comparison",
     "Interval",
     "PowerLaw",
+    "all_at_once",
     "bootstrap",
     "compare",
     "holm",

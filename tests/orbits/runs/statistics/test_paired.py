@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from orbits.runs.statistics import compare, holm, paired
+from orbits.runs.statistics import all_at_once, compare, holm, paired
 
 
 def test_differences_are_those_of_one_seed_whatever_the_order():
@@ -99,3 +99,46 @@ def test_one_pair_is_falsely_told_apart_in_five_percent():
     families, single = false_positives(1000, 2, 3)
     assert families == single
     assert 3 < families < 7
+
+
+def rows_of(values):
+    return [dict(enumerate(row)) for row in values]
+
+
+def test_all_at_once_is_the_exact_test_where_permutations_can_be_counted():
+    # Three rows in the same order in each of three seeds: 6 of 6^3 permutations spread as far.
+    rows = rows_of([[1, 11, 101], [2, 12, 102], [3, 13, 103]])
+    assert all_at_once(rows) == pytest.approx(6 / 216)
+    assert all_at_once(rows[::-1]) == pytest.approx(6 / 216)
+
+
+def test_all_at_once_sees_what_no_corrected_pair_shows():
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(6, 5)) + 10 * rng.normal(size=5) + 1.1 * np.repeat([0, 1], 3)[:, None]
+    rows = rows_of(values)
+    assert all_at_once(rows) < 0.05
+    pairs = compare(dict(enumerate(itertools.combinations(rows, 2))))
+    assert not any(pair.differs for pair in pairs.values())
+
+
+def test_all_at_once_claims_a_difference_where_there_is_none_in_five_percent():
+    rng = np.random.default_rng(0)
+    found = [
+        all_at_once(rows_of(rng.standard_t(3, (4, 3)) + rng.normal(size=3))) for _ in range(99)
+    ]
+    assert 0 <= sum(p < 0.05 for p in found) <= 8
+    assert 0.4 < np.mean(found) < 0.6
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        rows_of([[1, 2, 3], [2, 3, 4]]),
+        rows_of([[1, 2], [2, 3], [5, 6]]),
+        [{0: 1.0, 1: 2.0, 2: 3.0}, {0: 1.0, 1: 2.0, 2: 3.0}, {3: 1.0, 4: 2.0, 5: 3.0}],
+        rows_of([[1, 2, 3], [2, 3, 4], [1, 2, float("inf")]]),
+    ],
+)
+def test_few_rows_few_seeds_or_a_value_that_is_not_finite_are_not_compared_at_once(rows):
+    assert all_at_once(rows) is None
