@@ -218,9 +218,8 @@ def _check_known(name: str) -> None:
     choices = names("all")
     if name in choices:
         return
-    if line := {**linear.broken(), **catalogue.BROKEN}.get(str(name)):
-        raise ValueError(line)
-    raise ValueError(unknown(name, choices))
+    left_out = {**linear.broken(), **catalogue.BROKEN}
+    raise ValueError(left_out.get(str(name)) or unknown(name, choices, left_out.values()))
 
 
 def _takes(name: str) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ entry and the field.
 
 from __future__ import annotations
 
-from importlib import metadata, util
+from pathlib import Path
 from typing import Any
 
-from attention.spec import AttnSpec
+from attention.parts.outside import VARIANTS, from_outside
+from attention.spec import AttnSpec, mixer_files
 
 _LSSAR, _ZEROS, _LAZY = "LSSAR (2026)", "ZeroS (2025)", "Lazy Attention"
 _DOT = "q.k/sqrt(d)"
@@ -293,41 +294,21 @@ _ENTRIES = (
         about="Zero-sum weights from softmax scores, gated by the layer's input.",
     ),
 )
-GROUP = "orrery.attention"
-"""Entry points of variants from outside: an :class:`AttnSpec`, or several."""
 
 
-def _from_outside(taken: tuple[str, ...]) -> list[AttnSpec]:
-    """Return the variants of plug-ins; the fault of one is noted in ``BROKEN``."""
-    found: dict[str, AttnSpec] = {}
-    for point in metadata.entry_points(group=GROUP):
-        try:
-            loaded = point.load()
-            for spec in loaded if isinstance(loaded, list | tuple) else [loaded]:
-                if not isinstance(spec, AttnSpec):
-                    raise ValueError(f"{point.attr} must be an AttnSpec, got {spec!r:.60}")
-                if spec.name in taken or spec.name in found:
-                    raise ValueError(f"there is a variant {spec.name!r}; name it otherwise")
-                if not (spec.source and spec.formula and spec.about):
-                    raise ValueError(f"{spec.name} needs source, formula and about")
-                found[spec.name] = spec
-        except (Exception, SystemExit) as error:  # what a plug-in does wrong is said of it alone
-            what = (str(error) or type(error).__name__).splitlines()[0]
-            BROKEN[f"plug-in {point.name}"] = f"{_origin(point)}: {what}"
-    return list(found.values())
-
-
-def _origin(point: metadata.EntryPoint) -> str:
-    """Return the file of an entry point, also of one that cannot be imported."""
-    try:
-        found = util.find_spec(point.module)
-    except (ImportError, ValueError):  # its package cannot be imported
-        found = None
-    return point.value if found is None or found.origin is None else found.origin
+def _check(attribute: str, spec: Any) -> None:
+    """Refuse what is no complete variant, with a ValueError."""
+    if not isinstance(spec, AttnSpec):
+        raise ValueError(f"{attribute} must be an AttnSpec, got {spec!r:.60}; a mixer is MIXER")
+    if not (spec.source and spec.formula and spec.about):
+        raise ValueError(f"{spec.name} needs source, formula and about")
 
 
 _OWN = tuple(spec for spec in _ENTRIES if spec is not None)
-CATALOGUE = (*_OWN, *_from_outside(tuple(spec.name for spec in _OWN)))
+_MIXERS = mixer_files([str(Path(__file__).parent / "linear")])
+_OTHERS, _FAULTS = from_outside(VARIANTS, {*(spec.name for spec in _OWN), *_MIXERS}, _check)
+BROKEN.update(_FAULTS)
+CATALOGUE = (*_OWN, *_OTHERS.values())
 """Every variant, those of plug-ins last."""
 
 

@@ -1,4 +1,7 @@
-"""Tables of all variants and linear mixers, made without importing torch."""
+"""Tables of all variants and linear mixers, made without importing torch.
+
+Mixers from outside are tried before they are listed, which takes torch.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import ast
 import difflib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from attention import catalogue
+from attention.parts.outside import MIXERS as FROM_OUTSIDE
 from attention.spec import FACTS, mixer_files
 
 COLUMNS = (
@@ -70,11 +75,11 @@ def table(markdown: bool = False) -> str:
         )
         for spec in catalogue.CATALOGUE
     ]
-    mixers, broken = mixer_rows()
+    mixers, left_out = mixer_rows()
     if markdown:
         tables = HEADER + _markdown(COLUMNS, variants) + MIXERS_HEADER + _markdown(MIXERS, mixers)
         return tables + DEVIATIONS_HEADER + "\n".join(_deviations())
-    errors = [f"left out: {line}" for line in (*catalogue.BROKEN.values(), *broken)]
+    errors = [f"left out: {line}" for line in left_out.values()]
     return "\n".join([_aligned(COLUMNS, variants), "", _aligned(MIXERS, mixers), *errors])
 
 
@@ -85,7 +90,7 @@ def brief(width: int) -> str:
         width: Characters of a line.
     """
     variants = [(x.name, x.about, ", ".join(x.arguments)) for x in catalogue.CATALOGUE]
-    mixers, broken = mixer_rows()
+    mixers, left_out = mixer_rows()
     of_mixers = [(row[0], row[1], row[4].strip("-")) for row in mixers]
     tables = [
         _aligned(
@@ -96,7 +101,7 @@ def brief(width: int) -> str:
     ]
     text = "\n\n".join(tables)
     lines = [x if len(x) <= width else f"{x[: width - 3]}..." for x in text.split("\n")]
-    lines += [f"left out: {line}" for line in (*catalogue.BROKEN.values(), *broken)]
+    lines += [f"left out: {line}" for line in left_out.values()]
     return "\n".join([*lines, "", "ls --markdown or --json has formulas, sources and facts too"])
 
 
@@ -116,29 +121,28 @@ def records() -> dict[str, Any]:
         }
         for spec in catalogue.CATALOGUE
     }
-    mixers, broken = mixer_rows()
+    mixers, left_out = mixer_rows()
     return {
         "variants": variants,
         "mixers": {row[0]: dict(zip(MIXERS[1:], row[1:], strict=True)) for row in mixers},
-        "broken": [*catalogue.BROKEN.values(), *broken],
+        "broken": list(left_out.values()),
     }
 
 
 def check_name(name: str, others: Sequence[str] = ()) -> None:
     """Refuse a name that is neither a variant's nor a mixer's, nor one of others."""
-    mixers, broken = mixer_rows()
+    mixers, left_out = mixer_rows()
     choices = (*catalogue.names(), *(row[0] for row in mixers), *others)
-    if name not in choices and not broken:
-        raise ValueError(catalogue.BROKEN.get(name) or unknown(name, choices))
+    if name not in choices:
+        raise ValueError(left_out.get(name) or unknown(name, choices, left_out.values()))
 
 
-def unknown(name: str, choices: Sequence[str]) -> str:
+def unknown(name: str, choices: Sequence[str], left_out: Iterable[str] = ()) -> str:
     """Return the error about a name that is not one of the choices: near ones, or else all.
 
-    What was left out is named too, since a plug-in that fails has no name to be found by.
+    What was left out is named too, since a plug-in that fails may have no name to be found by.
     """
-    left_out = "".join(f" (left out: {line})" for line in catalogue.BROKEN.values())
-    said = f"unknown attention {name!r}{left_out}"
+    said = f"unknown attention {name!r}{''.join(f' (left out: {line})' for line in left_out)}"
     if near := difflib.get_close_matches(str(name), choices, n=3, cutoff=0.65):
         return f"{said}; did you mean {' or '.join(near)}? `{called()} ls` lists all"
     return f"{said}; choose from {', '.join(choices)}"
@@ -151,14 +155,14 @@ def called() -> str:
     return "orrery attention" if name == "orrery" else "python -m attention"
 
 
-def mixer_rows() -> tuple[list[Row], list[str]]:
-    """Return a row for each linear mixer, and a line for each file that fails to make one."""
+def mixer_rows() -> tuple[list[Row], dict[str, str]]:
+    """Return a row for each linear mixer, and a line for each variant or mixer that fails."""
     mixers, broken = _mixers()
     columns = ("name", "about", "kept", "source")
     return [
         (*(mixer[column] for column in columns), ", ".join(mixer["arguments"]) or "-")
         for mixer in mixers
-    ], broken
+    ], {**catalogue.BROKEN, **broken}
 
 
 def _deviations() -> list[str]:
@@ -167,32 +171,27 @@ def _deviations() -> list[str]:
     return [f"- {m['name']}: {m['deviations']}" for m in mixers if m["deviations"]]
 
 
-def _mixers() -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the facts of each linear mixer, and a line for each file that fails to make one.
+def _mixers() -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Return the facts of each linear mixer, and by name a line for each that fails.
 
-    A mixer is described by constants of its class, which are read from its file; where that is
-    impossible, the file is imported, which loads torch.
+    A mixer is described by constants of its class, which are read from its file. Where that is
+    impossible, or mixers come from outside, all are imported, which loads torch.
     """
-    mixers: list[dict[str, Any]] = []
-    broken: list[str] = []
     if (package := sys.modules.get("attention.linear")) is not None:
         folders = package.__path__
     else:
         folders = [str(Path(__file__).parent / "linear")]
-    for name, (file, _) in mixer_files(folders).items():
-        try:
-            facts = _described(file)
-        except (SyntaxError, ValueError, LookupError):
-            from attention import linear  # loads torch, and says what is wrong with the file
+    try:
+        if metadata.entry_points(group=FROM_OUTSIDE):
+            raise ValueError("they are tried before they are listed")
+        described = [_described(file) for file, _ in mixer_files(folders).values()]
+    except (SyntaxError, ValueError, LookupError):
+        from attention import linear  # says what is wrong with each file, too
 
-            if line := linear.broken().get(name):
-                broken.append(line)
-                continue
-            mixer = linear.get(name)
-            facts = {field: getattr(mixer, field) for field in (*FACTS, *OPTIONAL)}
-        if facts is not None:
-            mixers.append(facts)
-    return mixers, broken
+        mixers = map(linear.get, linear.names())
+        fields = (*FACTS, *OPTIONAL)
+        return [{field: getattr(x, field) for field in fields} for x in mixers], linear.broken()
+    return [facts for facts in described if facts is not None], {}
 
 
 def _described(path: Path) -> dict[str, Any] | None:

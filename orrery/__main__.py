@@ -39,7 +39,7 @@ from orbits to a law:
   orrery law fit runs/force/version_0/predictions.npz
 
 where output is data: --json prints one JSON object, --quiet what a script needs of it alone.
-a law, an attention, an engine, a study or a corpus of your own: --plugin FILE.py with any command.
+a law, an attention or mixer, an engine, a study or a corpus of your own: --plugin FILE.py.
 `orrery COMMAND --help` has the flags of a command; `python -m PACKAGE` runs the same."""
 
 

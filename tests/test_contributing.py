@@ -27,16 +27,15 @@ def block(word):
     return found
 
 
-ENTRY, LAW, PROBE, STUDY, MODEL, SPEC = map(
-    block, ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = ", "class Still", "ATTENTION = ")
-)
+WORDS = ("_entry(", "LAW = Law(", "PROBE = ", "STUDY = ", "class Still", "ATTENTION = ", "MIXER = ")
+ENTRY, LAW, PROBE, STUDY, MODEL, SPEC, MIXER = map(block, WORDS)
 (PRESETS,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.S)
 VARIANT = re.search(r'"(\w+)"', ENTRY)[1]
 NAME = re.search(r'name="(\w+)"', LAW)[1]
 
 
 def test_every_example_is_tested():
-    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY, MODEL, SPEC])
+    assert sorted(BLOCKS) == sorted([ENTRY, LAW, PROBE, STUDY, MODEL, SPEC, MIXER])
 
 
 @pytest.mark.full
@@ -74,11 +73,17 @@ def test_an_added_variant_and_law_pass_the_tests_that_find_them(tmp_path):
     assert passed >= 20, said
 
 
-def test_the_attention_from_outside_is_listed(tmp_path):
-    (tmp_path / "mine.py").write_text(SPEC, "utf-8")
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (SPEC, re.search(r'"(\w+)"', SPEC)[1]),
+        pytest.param(MIXER, re.search(r'name = "(\w+)"', MIXER)[1], marks=pytest.mark.full),
+    ],
+)
+def test_what_is_from_outside_is_listed(text, name, tmp_path):
+    (tmp_path / "mine.py").write_text(text, "utf-8")
     line = [sys.executable, "-m", "orrery", "attention", "ls", f"--plugin={tmp_path / 'mine.py'}"]
     told = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    name = re.search(r'"(\w+)"', SPEC)[1]
     assert f"\n{name}  " in told
     assert "left out" not in told
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from attention.listing import check_name
 from orbits.runs.choices import unknown
-from orbits.runs.cli import OneLineParser, called, one_line_errors, taken
+from orbits.runs.cli import OneLineParser, called, next_line, one_line_errors, taken
 from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
@@ -297,7 +297,7 @@ def attention_maps(arguments: Sequence[str]) -> None:
         options.out = out
         draw = importlib.import_module("worldmodel.maps").attention_maps
         print(f"written    {draw(**vars(options))}")
-        print(f"next: {called(f'worldmodel probe {shlex.quote(options.checkpoint)}')}")
+        print(next_line(f"worldmodel probe {shlex.quote(options.checkpoint)}"))
 
 
 def export(arguments: Sequence[str]) -> None:
@@ -314,7 +314,7 @@ def export(arguments: Sequence[str]) -> None:
             raise FileExistsError(f"{out} exists; choose another --out")
         write = importlib.import_module("worldmodel.models.load").export_model
         print(f"written    {write(options.checkpoint, out, options.about)}")
-        print(f"next: {called(f'worldmodel probe {shlex.quote(str(out))}')}")
+        print(next_line(f"worldmodel probe {shlex.quote(str(out))}"))
 
 
 def _picture(options: argparse.Namespace) -> str:

@@ -14,7 +14,13 @@ from typing import Any
 
 from orbits.runs.deferred import deferred
 from worldmodel.configurations import after_configurations, given
-from worldmodel.models.checkpoint import KEYWORDS, OWN_CLASS, SHAPE, read_checkpoint
+from worldmodel.models.checkpoint import (
+    KEYWORDS,
+    OWN_CLASS,
+    SHAPE,
+    check_attention,
+    read_checkpoint,
+)
 
 read_model = deferred("worldmodel.models.export:read_model")
 DATA = "datamodule_hyper_parameters"
@@ -61,6 +67,7 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
     if given(arguments) or checkpoint in (None, *KEYWORDS):
         return list(arguments)
     content = read_checkpoint(str(checkpoint))
+    check_attention(str(checkpoint), content)
     data, model = content.get(DATA), dict(content["hyper_parameters"])
     name = model.get(OWN_CLASS)
     if name not in MODELS or not isinstance(data, Mapping) or "protocol" not in data:
@@ -86,7 +93,9 @@ def fine_tuning(arguments: Sequence[str]) -> list[str]:
     source = pretrained if resumed in (None, *KEYWORDS) else resumed
     if pretrained is None or source is None or "://" in source:
         return list(arguments)
-    model = read_model(source)["hyper_parameters"]
+    content = read_model(source)
+    check_attention(source, content)
+    model = content["hyper_parameters"]
     words = as_flags("model", {x: model[x] for x in BACKBONE if x in model})
     if "protocol" in model:
         overrides = dict(model.get("protocol_args") or {})

@@ -2,7 +2,8 @@
 
 Files lie here or in a folder of their kind: ``state_space``, ``recurrent``, ``convolution``,
 ``positional``, ``fast_weights``. A mixer's file is called like the mixer and defines ``MIXER``, a
-subclass of :class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share. A
+subclass of :class:`attention.linear.mixer.Mixer`. Files without ``MIXER`` hold what mixers share.
+Mixers from outside come by the entry points ``orrery.mixer``, each tried before it is listed. A
 file that fails is left out of :func:`names`, is named by :func:`broken` and by :func:`get`, and
 stops nothing else.
 """
@@ -16,16 +17,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attention import catalogue
 from attention.backends import Explanation
+from attention.linear import _contract
 from attention.linear.mixer import Mixer, RecurrentState
-from attention.spec import FACTS, mixer_files
+from attention.parts.outside import MIXERS, from_outside
+from attention.spec import mixer_files
 
 __all__ = ["Mixer", "RecurrentState", "build", "explain", "get", "names"]
 
 
 @functools.cache
 def _catalogue() -> dict[str, type[Mixer] | str]:
-    """Return each mixer by the name of its file, or the error of a file that makes none."""
+    """Return each mixer by its name, or the error of a file that makes none."""
     mixers: dict[str, type[Mixer] | str] = {}
     for file, (_, module) in mixer_files(__path__).items():
         try:
@@ -34,16 +38,15 @@ def _catalogue() -> dict[str, type[Mixer] | str]:
                 continue
             if not (isinstance(mixer, type) and issubclass(mixer, Mixer)):
                 raise ValueError(f"MIXER must be a subclass of Mixer, got {mixer!r}")
-            for field in FACTS:
-                if not isinstance(getattr(mixer, field, None), str):
-                    raise ValueError(f"{mixer.__name__} lacks {field}, a text")
+            _contract.check_described(mixer)
             if mixer.name != file:
                 raise ValueError(f"names its mixer {mixer.name!r}; a file is called like its mixer")
             mixers[file] = mixer
         except Exception as error:  # whatever a file does wrong is said of that file alone
             what = str(error) or type(error).__name__
             mixers[file] = f"attention/linear/{module.replace('.', '/')}.py: {what.splitlines()[0]}"
-    return mixers
+    others, faults = from_outside(MIXERS, {*catalogue.names(), *mixers}, _contract.check)
+    return {**mixers, **others, **faults}
 
 
 def names() -> tuple[str, ...]:

@@ -56,6 +56,11 @@ def called(command: str) -> str:
     raise ValueError(f"no command of orrery runs {command!r}")
 
 
+def next_line(command: str) -> str:
+    """Return the line that names the command to type next, with the plug-ins of this one."""
+    return " ".join([f"next: {called(command)}", *plugins.flags()])
+
+
 class OneLineParser(argparse.ArgumentParser):
     """A parser whose errors are one line on stderr, without the usage, and exit code 2."""
 

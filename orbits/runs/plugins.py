@@ -1,11 +1,11 @@
-"""Plug-ins: laws, attention variants, engines, studies and corpora from outside the repository.
+"""Plug-ins: laws, attention variants, linear mixers, engines, studies and corpora from outside.
 
 All kinds have one way in, the entry points of installed distributions: the groups ``orrery.law``,
-``orrery.attention``, ``orrery.engine``, ``orrery.study`` and ``orrery.corpus``, which each
-catalogue reads through :mod:`importlib.metadata`. A file that a user names by ``--plugin`` becomes
-a distribution of this process whose entry points are what the file defines: ``LAW``,
-``ATTENTION``, ``ENGINE``, ``STUDY``, ``CORPUS``, or a tuple of them. A catalogue reads it when it
-is first used, and imports it then.
+``orrery.attention``, ``orrery.mixer``, ``orrery.engine``, ``orrery.study`` and ``orrery.corpus``,
+which each catalogue reads through :mod:`importlib.metadata`. A file that a user names by
+``--plugin`` becomes a distribution of this process whose entry points are what the file defines:
+``LAW``, ``ATTENTION``, ``MIXER``, ``ENGINE``, ``STUDY``, ``CORPUS``, or a tuple of them. A
+catalogue reads it when it is first used, and imports it then.
 
 Files are told to worker processes by an environment variable. Their contents are part of the
 addresses of cells, so that no result is taken for that of another definition.
@@ -18,6 +18,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -28,6 +29,7 @@ from typing import Any
 GROUPS = {
     "LAW": "orrery.law",
     "ATTENTION": "orrery.attention",
+    "MIXER": "orrery.mixer",
     "ENGINE": "orrery.engine",
     "STUDY": "orrery.study",
     "CORPUS": "orrery.corpus",
@@ -106,7 +108,7 @@ def add(path: str | Path) -> PluginFile:
     if other.path != path:
         raise ValueError(f"{path}: {other.path} has the same name; rename one of them")
     if file.module not in _FINDER.files:
-        if "ATTENTION" in defined and "attention.catalogue" in sys.modules:
+        if {"ATTENTION", "MIXER"} & {*defined} and "attention.catalogue" in sys.modules:
             raise ValueError(f"{path}: add it before attention is imported")
         _FINDER.files[file.module] = file
         if _FINDER not in sys.meta_path:
@@ -139,6 +141,14 @@ def restore() -> None:
 def addresses() -> dict[str, str]:
     """Return the part of a cell's address that the files decide: their names and contents."""
     return {x.path.name: x.sha256 for x in _FINDER.files.values()}
+
+
+def flags() -> list[str]:
+    """Return the flags that add the same files to another command."""
+    paths = [x.path for x in _FINDER.files.values()]
+    here = Path.cwd()
+    near = (str(x.relative_to(here) if x.is_relative_to(here) else x) for x in paths)
+    return [f"--plugin {shlex.quote(path)}" for path in near]
 
 
 @functools.cache

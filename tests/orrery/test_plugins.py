@@ -30,6 +30,32 @@ ATTENTION = AttnSpec(
     about="Softplus weights.",
 )
 """
+MIXER = """
+import torch
+from torch import nn
+
+from attention.linear import Mixer
+
+
+class Fading(Mixer):
+    name, source, about, kept = "fading", "a stranger", "A sum that fades.", "H D"
+
+    def __init__(self, n_head, head_dim, **args):
+        super().__init__(n_head, head_dim, **args)
+        self.rate = nn.Parameter(torch.zeros(self.width))
+        self.project = nn.Linear(self.width, self.width)
+
+    def _mix(self, x, cache, chunk):
+        state, sums = cache.tensors.get("state", 0.0), []
+        for now in x.unbind(1):
+            state = self.rate.sigmoid() * state + now
+            sums.append(state)
+        cache.tensors = {"state": state}
+        return self.project(torch.stack(sums, dim=1))
+
+
+MIXER = Fading
+"""
 CORPUS = """
 from worldmodel.text.corpora import PublishedCorpus
 
@@ -53,7 +79,7 @@ class Still:
     def predict_next(self, places):
         return places
 """
-FILES = {"law": LAW, "attention": ATTENTION, "corpus": CORPUS, "engine": ENGINE}
+FILES = {"law": LAW, "attention": ATTENTION, "mixer": MIXER, "corpus": CORPUS, "engine": ENGINE}
 
 
 @pytest.fixture
@@ -82,6 +108,7 @@ def stranger(tmp_path):
     [
         ("data ls --plugin my_law.py", "law      gentle "),
         ("attention ls --plugin my_attention.py", "\nsoft  "),
+        pytest.param("attention ls --plugin my_mixer.py", "\nfading  ", marks=pytest.mark.full),
         ("law ls --plugin=my_engine.py", "\n  mine "),
     ],
 )
@@ -132,21 +159,63 @@ def test_a_model_from_a_file_is_probed_and_examined(stranger):
 
 
 @pytest.mark.full
-def test_an_attention_and_a_law_from_files_pass_the_flagship_and_the_leaderboard(stranger):
-    files = "--law my_law.py --plugin my_attention.py --plugin my_engine.py"
-    small = "--preset tiny --engine mine --attention soft --shifts closer --n-test 40"
+def test_a_mixer_that_leaks_the_future_is_refused_before_any_work(stranger):
+    leaking = MIXER.replace("state + now", "state + x.mean(1)")
+    (stranger.folder / "leaking.py").write_text(leaking, "utf-8")
+    plugin = "--plugin leaking.py"
+    for line in (
+        f"bench run mqar --preset tiny --attention fading {plugin} --out recalled",
+        f"train -c pretrain --model.attention fading {plugin}",
+    ):
+        said = stranger(line, 2)
+        assert said == (
+            f"error: {stranger.folder / 'leaking.py'}: fading sees the future: outputs change "
+            "with inputs after them\n"
+        )
+    assert {path.suffix for path in stranger.folder.iterdir()} <= {".py", ""}
+    assert not (stranger.folder / "recalled").exists()
+
+
+@pytest.mark.full
+def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
+    plugin = "--plugin my_mixer.py"
+    recall = "bench run mqar --preset tiny --attention fading --seeds 0 --lrs 0.01"
+    stranger(f"{recall} --workers 1 --out recalled {plugin}")
+    stranger("bench report recalled")
+    assert "fading" in (stranger.folder / "recalled" / "report.md").read_text("utf-8")
+    small = "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8"
+    steps = "--trainer.max_steps 2 --trainer.val_check_interval 2"
+    said = stranger(f"train -c pretrain --model.attention fading {small} {steps} {plugin}")
+    (next_line,) = [line for line in said.splitlines() if line.startswith("next: ")]
+    assert next_line.endswith(plugin)
+    checkpoint = "runs/pretrain/version_0/checkpoints/last.ckpt"
+    probe = f"probe {checkpoint} --probes rollout --n-sequences 20 --seeds 0 --executor here"
+    missing = (
+        f"error: {checkpoint}: unknown attention 'fading'; it was trained with {plugin}: add that\n"
+    )
+    for line in (probe, f"finetune -c force --pretrained {checkpoint}"):
+        assert stranger(line, 2).endswith(missing)
+    stranger(f"{probe} --out probed {plugin}")
+    assert "fading" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
+
+
+@pytest.mark.full
+def test_attentions_and_a_law_from_files_pass_the_flagship_and_the_leaderboard(stranger):
+    files = "--law my_law.py --plugin my_attention.py --plugin my_mixer.py --plugin my_engine.py"
+    small = "--preset tiny --engine mine --attention soft,fading --shifts closer --n-test 40"
     small += " --pretrain-steps 4 --finetune-steps 4 --executor here --no-scratch"
     stranger(f"bench run newton {files} {small} --out run")
     lines = (stranger.folder / "run" / "results.jsonl").read_text("utf-8").splitlines()
     results = [json.loads(line) for line in lines]
-    of = {result["kind"] for result in results if result["variant"] == "soft"}
-    assert {"forces", "exam", "search"} <= of
+    for name in ("soft", "fading"):
+        of = {result["kind"] for result in results if result["variant"] == name}
+        assert {"forces", "exam", "search"} <= of
     assert {result["status"] for result in results} == {"ok"}
     assert {result["law"] for result in results} == {"gentle"}
     (file, *_) = sorted((stranger.folder / "run").rglob("predictions.npz"))
     one = "--seeds 1 --engine mine --executor here --out board"
     said = stranger(
         f"law leaderboard {file} --law my_law.py --plugin my_engine.py "
-        f"--plugin my_attention.py {one}"
+        f"--plugin my_attention.py --plugin my_mixer.py {one}"
     )
     assert "gentle" in said

@@ -17,6 +17,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attention.listing import check_name
+from orbits.runs import plugins
+from orbits.runs.untrusted import printable
 from worldmodel.models.renamed import RENAMED
 
 KEYWORDS = ("best", "last", "hpc", "registry")
@@ -34,6 +37,8 @@ MODELS = (
     "worldmodel.models.text.TextModel",
 )
 """Models that the command line trains."""
+PLUGINS = "plugins"
+"""Key of the plug-in files that a model was trained with, names and checksums, for messages."""
 PATHS = frozenset(
     ("dirpath", "best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 )
@@ -115,6 +120,23 @@ def check_plain(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
     owner = settings.get(OWN_CLASS)
     if owner is not None and RENAMED.get(owner, owner) not in MODELS:
         raise ValueError(f"{path}: {OWN_CLASS} {owner!r} is no model of this project")
+
+
+def check_attention(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint whose attention is not known here, and name the plug-ins to add."""
+    name = str(checkpoint["hyper_parameters"]["attention"])
+    try:
+        check_name(name)
+    except ValueError as error:
+        reason, known, given = str(error), checkpoint.get(PLUGINS), plugins.addresses()
+        files = [file for file in known if file not in given] if isinstance(known, Mapping) else []
+        if files:
+            flags = printable(" ".join(f"--plugin {file}" for file in files))
+            reason = f"unknown attention {printable(name)!r}; it was trained with {flags}: add that"
+        elif not given:
+            hint = "if a plug-in defines it, add its --plugin"
+            reason = f"unknown attention {printable(name)!r}; {hint}"
+        raise ValueError(f"{path}: {reason}") from None
 
 
 def check_resumable(path: str | Path, checkpoint: Mapping[str, Any]) -> None:

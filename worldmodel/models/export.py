@@ -20,8 +20,15 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from orbits.runs import artefact
-from worldmodel.models.checkpoint import CONFIG, MAKER, OWN_CLASS, check_plain, read_checkpoint
+from orbits.runs import artefact, plugins
+from worldmodel.models.checkpoint import (
+    CONFIG,
+    MAKER,
+    OWN_CLASS,
+    PLUGINS,
+    check_plain,
+    read_checkpoint,
+)
 
 WEIGHTS, CARD = "model.safetensors", "README.md"
 SCHEMA = 2
@@ -119,6 +126,7 @@ def _contents(
         "settings_sha256": _settings_digest(settings),
         "sha256": hashlib.sha256(saved).hexdigest(),
         "provenance": provenance,
+        **({PLUGINS: files} if (files := plugins.addresses()) else {}),
     }
     card = (
         f"{HEADER}# {name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
@@ -211,6 +219,7 @@ def read_export(folder: str | Path) -> dict[str, Any]:
     return {
         "hyper_parameters": config["settings"],
         "datamodule_hyper_parameters": _data(config["provenance"]),
+        PLUGINS: config.get(PLUGINS),
         "state_dict": weights,
     }
 

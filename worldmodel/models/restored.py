@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import lightning
 import torch
 
-from worldmodel.models.checkpoint import MAKER, OWN_CLASS
+from worldmodel.models.checkpoint import MAKER, OWN_CLASS, check_attention
 
 Module = TypeVar("Module", bound=lightning.LightningModule)
 
@@ -33,9 +33,8 @@ def restored(kind: type[Module], checkpoint: Mapping[str, Any], path: str | Path
         model.on_load_checkpoint(dict(checkpoint))
         model.load_state_dict(checkpoint["state_dict"])
     except (TypeError, ValueError, RuntimeError, AttributeError, ArithmeticError, LookupError) as e:
+        check_attention(path, checkpoint)  # a plug-in that is missing says more than its error
         reason = " ".join(str(e).split()) or type(e).__name__
-        if reason.startswith("unknown attention"):  # the settings name it, no flag of the user
-            reason += "; if a plug-in defines it, add its --plugin"
         raise ValueError(f"{path}: not a checkpoint of a {kind.__name__}: {reason}") from None
     return model
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, distributed
 
 from attention.parts.selection import index_losses
+from orbits.runs import plugins
 from worldmodel.models import optim
-from worldmodel.models.checkpoint import without_paths
+from worldmodel.models.checkpoint import PLUGINS, without_paths
 
 
 class NonFiniteLoss(FloatingPointError):
@@ -48,11 +49,13 @@ class TrainedModel(lightning.LightningModule, ABC):
         self.log(name, value, prog_bar=prog_bar, batch_size=n, sync_dist=True)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Record how many batches made a step: devices, and accumulated batches on each."""
+        """Record how many batches made a step, on all devices, and the plug-ins of the training."""
         several = distributed.is_available() and distributed.is_initialized()
         checkpoint["world_size"] = distributed.get_world_size() if several else 1
         at_once = self._trainer.accumulate_grad_batches if self._trainer is not None else 1
         checkpoint["accumulate_grad_batches"] = at_once
+        if files := plugins.addresses():
+            checkpoint[PLUGINS] = files
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Drop paths of files, so that a resumed training writes to and deletes none of them."""

@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import Callback, ProgressBar
 from tqdm import tqdm
 
 from orbits.runs import artefact
-from orbits.runs.cli import called
+from orbits.runs.cli import next_line
 from worldmodel.models.base import GPTModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.text import TextModel
@@ -53,17 +53,17 @@ def tell_trained(trainer: lightning.Trainer, model: GPTModel) -> None:
         return
     if path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())
-    print(f"written    {path}\nnext: {_next(model, shlex.quote(os.fspath(path)))}")
+    print(f"written    {path}\n{next_line(_next(model, shlex.quote(os.fspath(path))))}")
 
 
 def _next(model: GPTModel, path: str) -> str:
     """Return the command that goes on from a checkpoint."""
     if isinstance(model, ForceModel):
-        return called(f"worldmodel predict {path}")
+        return f"worldmodel predict {path}"
     if isinstance(model, NextTokenModel):
-        return called(f"worldmodel finetune -c force --pretrained {path}")
+        return f"worldmodel finetune -c force --pretrained {path}"
     word = "attention-maps" if isinstance(model, TextModel) else "probe"
-    return called(f"worldmodel {word} {path}")
+    return f"worldmodel {word} {path}"
 
 
 def tell_predicted(path: Path) -> None:
@@ -73,7 +73,7 @@ def tell_predicted(path: Path) -> None:
     error = np.median(np.abs(predicted - true) / true)
     systems = len(np.unique(columns["sequence_id"]))
     print(f"predicted  {len(true)} forces in {systems} systems, median error {100 * error:.3g}%")
-    print(f"written    {path}\nnext: {called(f'symreg fit {shlex.quote(os.fspath(path))}')}")
+    print(f"written    {path}\n{next_line(f'symreg fit {shlex.quote(os.fspath(path))}')}")
 
 
 class StepBar(ProgressBar):

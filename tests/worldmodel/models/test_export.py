@@ -9,6 +9,7 @@ import yaml
 from safetensors.torch import load
 from safetensors.torch import save as saved
 
+from orbits.runs import plugins
 from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
 from worldmodel.data.orbits import OrbitData
@@ -190,4 +191,13 @@ def test_weights_that_do_not_fit_their_settings_are_refused(head, tmp_path, spoi
     folder = export(head, tmp_path / "model", "A test.", {})
     spoil(folder)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
+        load_model(folder)
+
+
+def test_a_plugin_that_is_missing_is_named(head, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(plugins, "addresses", lambda: {"mine.py": "0" * 64})
+        folder = export(head, tmp_path / "model", "A test.", {})
+    edited(folder, attention="theirs")
+    with pytest.raises(ValueError, match=r"'theirs'; it was trained with .* mine\.py"):
         load_model(folder)
