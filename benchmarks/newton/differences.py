@@ -153,7 +153,7 @@ def _compared(
         boxes = {heading: box(each) for heading, each in found.items()}
         body.append([Value(name, kind="name"), *boxes.values()])
         claims += [
-            f"{name}: {heading} differs by {boxes[heading].text} {boxes[heading].detail}."
+            f"{name}: {heading} differs by {boxes[heading].words}."
             for heading, each in found.items()
             if each is not None and each.differs
         ]
