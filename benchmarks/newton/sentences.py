@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from benchmarks.newton.control_names import TRAINED
 from benchmarks.newton.exam_rows import Exam
-from benchmarks.newton.figures import ARMS
 from benchmarks.newton.worlds import as_number
 from orbits import laws
 from orbits.runs.cell import ORIGIN
@@ -170,6 +170,6 @@ def _elsewhere(row: Row) -> str:
 
 
 def _largest_budget(table: Sequence[Row]) -> Sequence[Row]:
-    trained = [row for row in table if row.arm in ARMS]
+    trained = [row for row in table if row.arm in TRAINED]
     largest = max((as_number(row.labels) for row in trained), default=0.0)
     return [row for row in trained if as_number(row.labels) == largest]
