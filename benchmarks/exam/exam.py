@@ -97,14 +97,14 @@ class ExamStudy(Study):
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
         """Return the exam's sentences and its section."""
         from benchmarks.newton import exam_report
-        from benchmarks.newton.exam_rows import exam_rows
+        from benchmarks.newton.exam_rows import Exam
 
         report = super().report(results, config, out)
-        rows = exam_rows(results)
+        exam = Exam.of(results)
         return dataclasses.replace(
             report,
-            sentences=exam_report.sentences(rows),
-            sections=exam_report.section(rows, out / "figures"),
+            sentences=exam_report.sentences(exam),
+            sections=exam_report.section(exam, out / "figures"),
         )
 
 

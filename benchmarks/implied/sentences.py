@@ -147,7 +147,7 @@ def _beside(row: Row, place: Place, found: Sequence[Row]) -> str:
     others = {"truth in bins": bins(found), "table": table_of(found, row.world)}
     known = {name: x for name, other in others.items() if other and (x := other.box(place))}
     beside = ", ".join(f"{name} {x.text}" for name, x in known.items())
-    return f"{row.trained_in} by {box.text} {box.detail}".rstrip() + f" ({beside})" * bool(beside)
+    return f"{row.trained_in} by {box.words}" + f" ({beside})" * bool(beside)
 
 
 def _errors(name: str, mine: Sequence[Row], found: Sequence[Row]) -> list[str]:
@@ -219,11 +219,7 @@ def _shares(mine: Sequence[Row], found: Sequence[Row]) -> str:
     truth = bins(found)
     each = [row.follows(truth) for row in mine]
     boxes = [mean_over_seeds(x, ".2f") if len(x) > 1 else None for x in each]
-    texts = [
-        f"{box.text} {box.detail}".rstrip() if box else f"{x[0]:z.2f}"
-        for box, x in zip(boxes, each, strict=True)
-        if x
-    ]
+    texts = [box.words if box else f"{x[0]:z.2f}" for box, x in zip(boxes, each, strict=True) if x]
     return ", ".join(texts)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.kepler_or_newton.points import ALL, Point
 from benchmarks.newton import exam_report, newton
-from benchmarks.newton.exam_rows import exam_rows
+from benchmarks.newton.exam_rows import Exam
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship
 from benchmarks.training_options import Job
@@ -51,9 +51,9 @@ def cells(study: str, trained: Mapping[tuple[Point, int], Cell], grid: Grid) -> 
 
 def section(results: Sequence[Result], figures: Path) -> list[Section]:
     """Return the exam's section of models by their points; nothing without an exam."""
-    rows = exam_rows(map(_named, (x for x in results if x.case.kind == EXAM)))
-    made = exam_report.section(rows, figures)
-    found = [*exam_report.sentences(rows), NOTE]
+    exam = Exam.of(map(_named, (x for x in results if x.case.kind == EXAM)))
+    made = exam_report.section(exam, figures)
+    found = [*exam_report.sentences(exam), NOTE]
     return [dataclasses.replace(x, sentences=[*found, *x.sentences]) for x in made]
 
 

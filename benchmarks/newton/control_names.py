@@ -1,4 +1,4 @@
-"""Names of controls, which tell a report the inputs of each; they need no torch."""
+"""Names of arms, and of controls, which tell a report the inputs of each; they need no torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from types import MappingProxyType
 
 from orbits import laws
 
+TRAINED = ("pretrained", "scratch")
+"""Arms of force heads that are trained in the world of the run."""
 TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
 CAUSAL_CEILING = "ceiling, causal"
 KNOWING = (TRUE_FORCE, CEILING, CAUSAL_CEILING, POWER_LAW)

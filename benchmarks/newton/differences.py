@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.newton.figures import ARMS
+from benchmarks.newton.control_names import TRAINED
 from benchmarks.newton.worlds import as_number
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
@@ -105,7 +105,7 @@ def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differe
     Pairs of heads are a model's two arms at one budget, and two attentions that were trained
     alike. Each metric of a table is a family, all pairs of which count.
     """
-    trained = [row for row in table if row.arm in ARMS]
+    trained = [row for row in table if row.arm in TRAINED]
     heads = [
         Trained(row.model, row.arm, row.labels, row.failed, row.values)
         for row in sorted(trained, key=lambda x: (x.arm, as_number(x.labels), x.model))
@@ -153,7 +153,7 @@ def _compared(
         boxes = {heading: box(each) for heading, each in found.items()}
         body.append([Value(name, kind="name"), *boxes.values()])
         claims += [
-            f"{name}: {heading} differs by {boxes[heading].text} {boxes[heading].detail}."
+            f"{name}: {heading} differs by {boxes[heading].words}."
             for heading, each in found.items()
             if each is not None and each.differs
         ]

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from benchmarks.newton.exam_rows import NO_LABELS, ExamRow, shifts
+from benchmarks.newton.exam_rows import NO_LABELS, Exam, ExamRow
 from orbits.runs.figure import canvas, label_level, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
@@ -52,31 +52,29 @@ class Line:
         return self.rows[0].is_control
 
 
-def pictures(
-    rows: Sequence[ExamRow], baselines: tuple[list[ExamRow], list[ExamRow]], figures: Path
-) -> list[Picture]:
+def pictures(exam: Exam, figures: Path) -> list[Picture]:
     """Draw the figures and return them with their captions; none without a model."""
-    lines = _lines(rows, *baselines)
+    lines = _lines(exam)
     if not lines or lines[0].is_control:
         return []
-    _, plain = baselines
     summary: dict[str, Callable[[ExamRow], Interval | None]] = {
         "in the training box": lambda row: row.box,
-        f"outside it: mean of {len(shifts(rows))} shifts": lambda row: row.score,
+        f"outside it: mean of {len(exam.shifts)} shifts": lambda row: row.score,
     }
-    single = {name.replace("_", "\n"): _of(name) for name in shifts(rows)}
-    reference = plain[0] if plain else None
+    single = {name.replace("_", "\n"): _of(name) for name in exam.shifts}
+    reference = exam.plain[0] if exam.plain else None
     return [
         Picture(
-            CAPTIONS[name] + _note(rows), [_draw(lines, panels, reference, figures / f"{name}.png")]
+            CAPTIONS[name] + _note(exam), [_draw(lines, panels, reference, figures / f"{name}.png")]
         )
         for name, panels in (("exam", summary), ("exam_shifts", single))
     ]
 
 
-def _note(rows: Sequence[ExamRow]) -> str:
+def _note(exam: Exam) -> str:
     """Return what a caption says of models that have no line."""
-    models = len({(row.variant, row.labels) for row in rows if not row.is_control and row.times})
+    trained = [row for row in exam.rows if not row.is_control and row.times]
+    models = len({(row.variant, row.labels) for row in trained})
     return LEFT_OUT.format(models, MOST_DRAWN) if models > MOST_DRAWN else ""
 
 
@@ -84,25 +82,23 @@ def _of(shift: str) -> Callable[[ExamRow], Interval | None]:
     return lambda row: row.times.get(shift)
 
 
-def _lines(
-    rows: Sequence[ExamRow], told: Sequence[ExamRow], plain: Sequence[ExamRow]
-) -> list[Line]:
+def _lines(exam: Exam) -> list[Line]:
     """Return the lines: models, best first, then of each kind of control the best."""
-    trained = (row for row in rows if not row.is_control and row.times)
+    trained = (row for row in exam.rows if not row.is_control and row.times)
     models = grouped(trained, lambda row: (row.variant, row.labels))
     several = len({labels for _, labels in models}) > 1
     style = looks([variant for variant, _ in models])
 
     def budget(labels: str) -> str:
-        return f", {labels} labels" if several and labels not in NO_LABELS else ""
+        return f", {labels} labels" if several and labels != NO_LABELS else ""
 
     found = [
         Line(display(variant) + budget(labels), arms, style[variant])
         for (variant, labels), arms in list(models.items())[:MOST_DRAWN]
     ]
-    untrained = [row for row in rows if row.is_control and row.arm != "control" and row.times]
+    untrained = [x for x in exam.rows if x.is_control and x.arm != "control" and x.times]
     grey = {"color": CONTROL, "marker": "D"}
-    for row in (*plain[:DRAWN_CONTROLS], *told[:DRAWN_CONTROLS], *untrained[:1]):
+    for row in (*exam.plain[:DRAWN_CONTROLS], *exam.tables[:DRAWN_CONTROLS], *untrained[:1]):
         kind = "" if row.arm == "control" else f", {arm(row.arm)}"
         found.append(Line(f"{display(row.variant)}{kind}{budget(row.labels)}", [row], grey))
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.newton import exam_figures
-from benchmarks.newton.control_names import CAUSAL_CEILING, POWER_LAW, is_observer, is_table
-from benchmarks.newton.exam_rows import BOX, KEPT, NO_LABELS, PASS, ExamRow, shifts
+from benchmarks.newton.control_names import is_observer
+from benchmarks.newton.exam_rows import BOX, KEPT, NO_LABELS, PASS, Exam, ExamRow
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
@@ -39,117 +39,114 @@ INTERVALS = (
 )
 
 
-def section(rows: Sequence[ExamRow], figures: Path) -> list[Section]:
+IDENTITY = (
+    Column("model", value=lambda row: Value(row.variant, kind="name")),
+    Column("arm", value=lambda row: Value(row.arm)),
+    Column("labels", value=lambda row: NOTHING if row.labels == NO_LABELS else Value(row.labels)),
+    Column("trainings", value=lambda row: Value(row.trainings)),
+)
+"""Columns that tell the rows of every table apart."""
+
+
+def section(exam: Exam, figures: Path) -> list[Section]:
     """Return the exam's section, if there was an exam."""
-    if not rows:
+    if not exam.rows:
         return []
-    tables = [scores(rows), *medians(rows)]
-    if any(row.exponents for row in rows):
-        tables.append(exponents(rows))
-    pictures = exam_figures.pictures(rows, baselines(rows), figures)
-    itself = [ITSELF] if any(row.variant == CAUSAL_CEILING for row in rows) else []
+    tables = [scores(exam), *medians(exam)]
+    if any(row.exponents for row in exam.rows):
+        tables.append(exponents(exam))
+    itself = [ITSELF] if exam.ceiling else []
+    pictures = exam_figures.pictures(exam, figures)
     return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
 
 
-def scores(rows: Sequence[ExamRow]) -> Table:
+def scores(exam: Exam) -> Table:
     """Return the score of every row, and how each shift went."""
-    names = shifts(rows)
+
+    def times(shift: str) -> Callable[[ExamRow], Value]:
+        return lambda row: interval(row.times.get(shift))
+
+    whole = "geometric mean of times the ceiling over the shifts; lower is better."
+    inside, note = "times the ceiling in the training box.", "times the ceiling in a shift."
     columns = [
-        *_identity(),
-        Column("exam", "geometric mean of times the ceiling over the shifts; lower is better."),
-        Column("in the box", "times the ceiling in the training box."),
-        *(Column(name, "times the ceiling in a shift.", "shifts") for name in names),
+        *IDENTITY,
+        Column("exam", whole, value=lambda row: interval(row.score)),
+        Column("in the box", inside, value=lambda row: interval(row.box)),
+        *(Column(shift, note, "shifts", value=times(shift)) for shift in exam.shifts),
     ]
-    body = [
-        [
-            *_name(row),
-            _times(row.score),
-            _times(row.box),
-            *(_times(row.times.get(x)) for x in names),
-        ]
-        for row in rows
-    ]
-    return Table(TITLE, columns, body)
+    return Table.of(TITLE, exam.rows, columns)
 
 
-def medians(rows: Sequence[ExamRow]) -> list[Table]:
+def medians(exam: Exam) -> list[Table]:
     """Return the table of median errors over the causal ceiling's, where both are known."""
-    ceiling = next(
-        (row for row in rows if row.variant == CAUSAL_CEILING and row.median_score),
-        None,
-    )
-    if ceiling is None or ceiling.median_score is None:
+    if (ceiling := exam.ceiling) is None or ceiling.median_score is None:
         return []
-    names = shifts(rows)
+
+    def median(place: str) -> Callable[[ExamRow], Value]:
+        return lambda row: _over(row.medians.get(place), ceiling.medians.get(place))
+
+    whole = "geometric mean over the shifts of what stands there."
+    note = "median absolute error of ln F over the ceiling's median."
     columns = [
-        *_identity(),
-        Column("median exam", "geometric mean over the shifts of what stands there."),
-        *(
-            Column(name, "median absolute error of ln F over the ceiling's median.", "medians")
-            for name in ("in the box", *names)
-        ),
+        *IDENTITY,
+        Column("median exam", whole, value=lambda x: _over(x.median_score, ceiling.median_score)),
+        Column("in the box", note, "medians", value=median(BOX)),
+        *(Column(shift, note, "medians", value=median(shift)) for shift in exam.shifts),
     ]
-    body = [
-        [
-            *_name(row),
-            _over(row.median_score, ceiling.median_score),
-            *(_over(row.medians.get(x), ceiling.medians.get(x)) for x in (BOX, *names)),
-        ]
-        for row in rows
-    ]
-    return [Table(MEDIANS_TITLE, columns, body, MEDIANS)]
+    return [Table.of(MEDIANS_TITLE, exam.rows, columns, MEDIANS)]
 
 
 def _over(value: Interval | None, ceiling: Interval | None) -> Value:
     """Return a value in units of the ceiling's, which is taken as it is."""
     if value is None or not ceiling or not ceiling.value:
         return NOTHING
-    return _times(Interval(*(end / ceiling.value for end in value)))
+    return interval([end / ceiling.value for end in value])
 
 
-def exponents(rows: Sequence[ExamRow]) -> Table:
+def exponents(exam: Exam) -> Table:
     """Return the exponent of the shifted variable, inside each shift, beside the law's."""
-    names = [x for x in shifts(rows) if any(x in row.exponents for row in rows)]
-    law = {name: row.law_exponents[name] for row in rows for name in row.law_exponents}
+
+    def exponent(shift: str) -> Callable[[ExamRow], Value]:
+        return lambda row: interval(row.exponents.get(shift), ".2f")
+
+    law = {name: row.law_exponents[name] for row in exam.rows for name in row.law_exponents}
     note = "exponent of the shifted variable inside the shift, and the law's on the same points."
-    columns = [*_identity(), *(Column(f"{x} ({law[x]:.3g})", note) for x in names)]
-    body = [[*_name(row), *(interval(row.exponents.get(x), ".2f") for x in names)] for row in rows]
-    return Table("Exponent of what was shifted, inside the shift", columns, body)
+    tested = [x for x in exam.shifts if any(x in row.exponents for row in exam.rows)]
+    columns = [Column(f"{x} ({law[x]:.3g})", note, value=exponent(x)) for x in tested]
+    title = "Exponent of what was shifted, inside the shift"
+    return Table.of(title, exam.rows, [*IDENTITY, *columns])
 
 
-def sentences(rows: Sequence[ExamRow]) -> list[str]:
+def sentences(exam: Exam) -> list[str]:
     """Return the answer of the exam: the best and last model, and what they are beside."""
-    models = [row for row in rows if not row.is_control and row.score]
-    if not models:
+    if not exam.models:
         return []
-    best = models[0]
+    best, worst = exam.models[0], exam.models[-1]
     found = [
         f"Outside its training box the best model, {best.name}, errs {_words(best.score)} times as "
         f"much as an orbit fit to what it has seen, and in the box {_words(best.box)} times."
     ]
-    worst = models[-1]
     if worst is not best:
-        found.append(f"The last of {len(models)}, {worst.name}: {_words(worst.score)} times.")
-    told, others = baselines(rows)
-    if others:
+        found.append(f"The last of {len(exam.models)}, {worst.name}: {_words(worst.score)} times.")
+    for first in exam.plain[:1]:
         found.append(
-            f"Without attention, {others[0].name}, which sees what models see: "
-            f"{_words(others[0].score)} times."
+            f"Without attention, {first.name}, which sees what models see: "
+            f"{_words(first.score)} times."
         )
-    if told:
+    for first in exam.tables[:1]:
         found.append(
-            f"A look-up table that is told the true state, {told[0].name}: {_words(told[0].score)} "
+            f"A look-up table that is told the true state, {first.name}: {_words(first.score)} "
             "times. Time steps do not touch it; what it keeps of the law's exponents outside its "
             "box is in the table."
         )
-    rest = [row for row in rows if row.arm == "control" and row not in (*told, *others)]
-    believers = [row for row in rest if is_observer(row.variant)]
+    known = (*exam.tables, *exam.plain)
+    rest = [row for row in exam.rows if row.arm == "control" and row not in known]
     groups = {
-        "models": models,
-        "look-up tables": told,
-        "controls that see what models see": others,
-        "observers by another law": believers,
-        "controls that are given the law": [row for row in rest if row not in believers],
+        "models": exam.models,
+        "look-up tables": exam.tables,
+        "controls that see what models see": exam.plain,
+        "observers by another law": [row for row in rest if is_observer(row.variant)],
+        "controls that are given the law": [row for row in rest if not is_observer(row.variant)],
     }
     return [*found, *_passed(groups)]
 
@@ -165,29 +162,5 @@ def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:
     ]
 
 
-def baselines(rows: Sequence[ExamRow]) -> tuple[list[ExamRow], list[ExamRow]]:
-    """Return law-free controls: look-up tables of the true state, and others on models' inputs."""
-    controls = [row for row in rows if row.arm == "control" and row.score]
-    fitted = [row for row in controls if row.labels not in NO_LABELS]
-    told = [row for row in fitted if is_table(row.variant)]
-    return told, [row for row in fitted if row not in told and row.variant != POWER_LAW]
-
-
-def _identity() -> list[Column]:
-    return [Column("model"), Column("arm"), Column("labels"), Column("trainings")]
-
-
-def _name(row: ExamRow) -> list[Value]:
-    labels = NOTHING if row.labels in NO_LABELS else Value(row.labels)
-    return [Value(row.variant, kind="name"), Value(row.arm), labels, Value(row.trainings)]
-
-
-def _times(value: Interval | None) -> Value:
-    return NOTHING if value is None else interval(value, ".3g")
-
-
 def _words(value: Interval | None) -> str:
-    if value is None:
-        return "an unknown number of"
-    shown = interval(value, ".3g")
-    return f"{shown.text} {shown.detail}".strip()
+    return "an unknown number of" if value is None else interval(value).words

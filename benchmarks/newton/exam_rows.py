@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from benchmarks.newton.control_names import CAUSAL_CEILING, POWER_LAW, is_table
 from orbits import shifts as catalogue
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Interval
-from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds
+from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds, row_key
 
 BOX = "box"
 """The training box, which stands beside the shifts and is not one of them."""
@@ -19,8 +21,8 @@ KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
 PASS = 2.0
 """Largest error, in units of the ceiling's, of a passed exam; every exponent must be kept too."""
-NO_LABELS = ("-", "None")
-"""Label budgets of rows without labels."""
+NO_LABELS = "-"
+"""Label budget of rows without labels."""
 SUBMITTED = "submission"
 """The arm of models from outside, which were trained elsewhere."""
 CAUSAL = "causal ceiling"
@@ -83,9 +85,14 @@ class ExamRow:
         return near and every > 0 and bool(self.kept) and all(each == every for each in self.kept)
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """Fields that tell the row from others, the last of :func:`row_key`'s."""
+        return self.variant, self.arm, self.labels
+
+    @property
     def name(self) -> str:
         """Name in words."""
-        labels = "" if self.labels in NO_LABELS else f"{self.labels} labels"
+        labels = "" if self.labels == NO_LABELS else f"{self.labels} labels"
         arm = "" if self.arm == "control" else self.arm
         return ", ".join(part for part in (self.variant, arm, labels) if part)
 
@@ -96,26 +103,64 @@ class ExamRow:
         return f"{self.seeds or '-'}{failed}"
 
 
-def row_key(result: Result) -> tuple[str, str, str]:
-    """Return the key that results of one row share: variant, arm and label budget."""
-    return result.case.variant, result.case.arm, str(result.case.get("labels"))
+@dataclass(frozen=True)
+class Exam:
+    """The rows of an exam, and those that tables, figures and sentences pick from them.
+
+    Attributes:
+        rows: A row for each variant, arm and label budget, contestants first, best first.
+    """
+
+    rows: Sequence[ExamRow]
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> Exam:
+        """Return the exam of some results, of which those of other kinds are left out."""
+        exams = (x for x in results if x.case.kind == EXAM and x.case.variant != CAUSAL)
+        groups = grouped(exams, lambda result: row_key(result.case)[-3:])
+        rows = [_row(key, members) for key, members in groups.items()]
+        return cls(sorted(rows, key=lambda row: (row.is_control, _error(row))))
+
+    @cached_property
+    def shifts(self) -> list[str]:
+        """The names of all shifts: those of the catalogue in its order, then others."""
+        found = {name for row in self.rows for name in row.times}
+        known = [name for name in catalogue.names() if name in found]
+        return [*known, *sorted(found - set(known))]
+
+    @cached_property
+    def models(self) -> list[ExamRow]:
+        """The contestants that have a score."""
+        return [row for row in self.rows if not row.is_control and row.score]
+
+    @cached_property
+    def tables(self) -> list[ExamRow]:
+        """The look-up tables, which are told the true state."""
+        return [row for row in self._fitted if is_table(row.variant)]
+
+    @cached_property
+    def plain(self) -> list[ExamRow]:
+        """The law-free controls that have the inputs of models."""
+        others = [row for row in self._fitted if not is_table(row.variant)]
+        return [row for row in others if row.variant != POWER_LAW]
+
+    @property
+    def _fitted(self) -> list[ExamRow]:
+        controls = [row for row in self.rows if row.arm == "control" and row.score]
+        return [row for row in controls if row.labels != NO_LABELS]
+
+    @cached_property
+    def ceiling(self) -> ExamRow | None:
+        """The causal ceiling, the unit of all errors, as a row."""
+        return next((row for row in self.rows if row.variant == CAUSAL_CEILING), None)
 
 
-def exam_rows(results: Iterable[Result]) -> list[ExamRow]:
-    """Return a row for each variant, arm and label budget, contestants first, best first."""
-    exams = (x for x in results if x.case.kind == EXAM and x.case.variant != CAUSAL)
-    rows = [_row(*key, members) for key, members in grouped(exams, row_key).items()]
-    return sorted(rows, key=lambda row: (row.is_control, row.score[0] if row.score else math.inf))
+def _error(row: ExamRow) -> float:
+    return row.score.value if row.score else math.inf
 
 
-def shifts(rows: Sequence[ExamRow]) -> list[str]:
-    """Return the names of all shifts: those of the catalogue in its order, then others."""
-    found = {name for row in rows for name in row.times}
-    known = [name for name in catalogue.names() if name in found]
-    return [*known, *sorted(found - set(known))]
-
-
-def _row(variant: str, arm: str, labels: str, members: Sequence[Result]) -> ExamRow:
+def _row(key: tuple[str, ...], members: Sequence[Result]) -> ExamRow:
+    variant, arm, labels = key
     ok = [result for result in members if result.ok]
     names = dict.fromkeys(name for result in ok for name in result.metrics)
 

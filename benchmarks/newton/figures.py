@@ -15,7 +15,14 @@ import pandas as pd
 from matplotlib.ticker import NullFormatter
 
 from benchmarks.newton.control_names import CEILING, DRAWN
-from benchmarks.newton.label_efficiency import BANDS, budget_of, label_efficiency
+from benchmarks.newton.label_efficiency import (
+    ARMS,
+    BANDS,
+    budget_of,
+    filled,
+    label_efficiency,
+    look,
+)
 from orbits.runs import folder
 from orbits.runs.figure import canvas, legend, save_figure
 from orbits.runs.naming import arm, display
@@ -25,8 +32,6 @@ from orbits.runs.result import Result, grouped
 from symreg import predictions
 from symreg.points import NAMES
 
-ARMS = {"pretrained": "-", "scratch": "--"}
-"""Trained arms and their lines."""
 MOST_PANELS = 8
 UNITS = {
     "r": "distance r (AU)",
@@ -123,7 +128,7 @@ def magnitudes(forces: Sequence[Result], path: Path) -> Path | None:
         for group in groups:
             case = group[0].case
             how = {**style[case.variant], "ls": ARMS.get(case.arm, "-"), "lw": 1.2}
-            how |= {"ms": 3.5, "markevery": 5, "mfc": _filled(how["color"], case.arm)}
+            how |= {"ms": 3.5, "markevery": 5, "mfc": filled(how["color"], case.arm)}
             if case.arm not in ARMS:
                 how = {"color": CONTROL, "ls": LINES[1 + controls.index(group) % 2]}
             name = None if case.arm == "scratch" and case.variant in drawn else case.variant
@@ -152,10 +157,6 @@ def magnitudes(forces: Sequence[Result], path: Path) -> Path | None:
 def _inside(axis: Any, x: float) -> bool:
     low, high = axis.get_xlim()
     return bool(low <= x <= high)
-
-
-def _filled(colour: str, name: str) -> str:
-    return "white" if name == "scratch" else colour
 
 
 def _mean_bins(bins: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, npt.NDArray]:
@@ -198,7 +199,7 @@ def _losses(
         files = [file for x in members if (file := folder.file(out, x, "curves"))]
         curves = pd.concat([pd.read_csv(file) for file in files]).groupby("step").mean()
         training, validation = (curves[x].dropna() for x in ("train_loss", "val_loss"))
-        how = _look(style[variant], name)
+        how = look(style[variant], name)
         axis.plot(training.index, training, lw=0.5, alpha=0.4, **{**how, "marker": None})
         # Pre-training and fine-tuning look alike.
         label = f"{variant}, {'pretrained' if name == 'pretraining' else name}"
@@ -208,18 +209,6 @@ def _losses(
     axis.set_yscale("log")
     if math.isfinite(lowest):
         axis.set_ylim(bottom=lowest / 2)  # memorised labels go to zero and say nothing more
-
-
-def _look(style: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the look of a curve of a model in an arm, as arguments of matplotlib."""
-    elsewhere = name not in ("pretraining", *ARMS)
-    return {
-        "color": style["color"],
-        "linestyle": LINES[2] if elsewhere else ARMS.get(name, "-"),
-        "marker": style["marker"],
-        "markerfacecolor": _filled(style["color"], name),
-        "fillstyle": "left" if elsewhere else "full",
-    }
 
 
 @contextlib.contextmanager

@@ -2,83 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from benchmarks.newton.exam_rows import KEPT, SUBMITTED, ExamRow, row_key
-from orbits.runs.result import Result, grouped
+from benchmarks.newton.exam_rows import KEPT, NO_LABELS, SUBMITTED, ExamRow
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
-from symreg.leaderboard import Row
-from symreg.leaderboard.rate import STRICT, is_strict
+from symreg.leaderboard import LawRate, Row
+from symreg.leaderboard.rate import STRICT
 
 TITLE = "Who knows the force outside the training box?"
 IN_THE_BOX = "Whose predictions are the law's inside the training box?"
-FORMULAS = Column(
+FORMULAS = (
     "formulas in the box",
     "symbolic searches on predictions in the box whose exponents "
     f"are within 0.05 / {STRICT} of the law's / that are symbolically the law, of all; "
     "they describe predictions, which a look-up table makes too",
 )
+OF_SHIFTS = (
+    "exponents kept",
+    f"shifts in which the exponent of what was shifted is within {KEPT:g} of the law's, of those "
+    "that test one; each training. A table has those of its edge there",
+)
 
 
-def headline(rows: Sequence[ExamRow], results: Iterable[Result]) -> Table:
-    """Return the exam, the errors in the box and the formulas of every row, best first."""
-    searches = _by_row(results)
+def headline(rows: Sequence[ExamRow], searched: Sequence[Row]) -> Table:
+    """Return the exam, the errors in the box and the formulas of every row, in the rows' order.
+
+    Args:
+        rows: The rows of an exam.
+        searched: Rows of a leaderboard, with the formulas of their searches.
+    """
+    laws = {row.key[-3:]: row.laws for row in searched}
+    outside = "errors of ln F outside the training box over the causal ceiling's, geometric mean "
+    outside += "over the shifts; lower is better"
+    inside = "the same over test sequences like those of training"
     columns = [
-        Column("model"),
-        Column("trained"),
-        Column("labels", "labelled sequences"),
-        Column("exam", "errors of ln F outside the training box over the causal ceiling's, "
-               "geometric mean over the shifts; lower is better"),
-        Column("in the box", "the same over test sequences like those of training"),
-        Column("exponents kept", "shifts in which the exponent of what was shifted is within "
-               f"{KEPT:g} of the law's, of those that test one; each training. A table has those "
-               "of its edge there"),
-        FORMULAS,
-    ]  # fmt: skip
-    body = [
-        [
-            Value(row.variant, kind="name"),
-            Value(_trained(row)),
-            NOTHING if row.labels in ("-", "None") else Value(row.labels),
-            NOTHING if row.score is None else interval(row.score, ".3g"),
-            NOTHING if row.box is None else interval(row.box, ".3g"),
-            _kept(row),
-            _formulas(searches.get((row.variant, row.arm, row.labels), [])),
-        ]
-        for row in rows
+        Column("model", value=lambda row: Value(row.variant, kind="name")),
+        Column("trained", value=lambda row: Value(_trained(row))),
+        LABELS,
+        Column("exam", outside, value=lambda row: interval(row.score)),
+        Column("in the box", inside, value=lambda row: interval(row.box)),
+        Column(*OF_SHIFTS, value=_kept),
+        Column(*FORMULAS, value=lambda row: _formulas(laws.get(row.key, ()))),
     ]
-    return Table(TITLE, columns, body)
+    return Table.of(TITLE, rows, columns)
 
 
-def in_the_box(rows: Sequence[Row], results: Iterable[Result]) -> Table:
+def in_the_box(rows: Sequence[Row]) -> Table:
     """Return the exponents of the predictions and the formulas of every row, in the rows' order.
 
     For runs without an exam: these numbers are no evidence of a law, and the title says so.
     """
-    searches = _by_row(results)
-    exponents = tuple(dict.fromkeys(name for row in rows for name in row.exponents))
+
+    def trained(row: Row) -> Value:
+        return Value("control" if row.arm == "control" else f"{row.arm}, {row.seeds}")
+
+    def exponent(name: str) -> Callable[[Row], Value]:
+        return lambda row: interval(row.exponents.get(name))
+
+    note = "of a power law fitted to the predictions in the box"
+    exponents = dict.fromkeys(name for row in rows for name in row.exponents)
     columns = [
-        Column("model"),
-        Column("trained"),
-        Column("labels", "labelled sequences"),
-        *(
-            Column(f"exponent of {name}", "of a power law fitted to the predictions in the box")
-            for name in exponents
-        ),
-        FORMULAS,
+        Column("model", value=lambda row: Value(row.model, kind="name")),
+        Column("trained", value=trained),
+        LABELS,
+        *(Column(f"exponent of {name}", note, value=exponent(name)) for name in exponents),
+        Column(*FORMULAS, value=lambda row: _formulas(row.laws)),
     ]
-    body = [
-        [
-            Value(row.model, kind="name"),
-            Value("control" if row.arm == "control" else f"{row.arm}, {row.seeds}"),
-            NOTHING if row.labels in ("-", "None") else Value(row.labels),
-            *(interval(row.exponents.get(name)) for name in exponents),
-            _formulas(searches.get((row.model, row.arm, row.labels), [])),
-        ]
-        for row in rows
-    ]
-    return Table(IN_THE_BOX, columns, body)
+    return Table.of(IN_THE_BOX, rows, columns)
+
+
+def _labels(row: ExamRow | Row) -> Value:
+    return NOTHING if row.labels == NO_LABELS else Value(row.labels)
+
+
+LABELS = Column("labels", "labelled sequences", value=_labels)
 
 
 def _trained(row: ExamRow) -> str:
@@ -98,15 +96,10 @@ def _kept(row: ExamRow) -> Value:
     return Value(f"{each} of {len(row.law_exponents)}", order=fmean(row.kept))
 
 
-def _by_row(results: Iterable[Result]) -> dict[tuple[str, str, str], list[Result]]:
-    return grouped((result for result in results if result.case.kind == "search"), row_key)
-
-
-def _formulas(searches: Sequence[Result]) -> Value:
-    if not searches:
+def _formulas(engines: Sequence[LawRate]) -> Value:
+    """Return how many searches of all engines found the law, at three strengths."""
+    if not (total := sum(each.total for each in engines)):
         return NOTHING
-    within = [search for search in searches if search.details.get("verdict") == "law"]
-    strict = [search for search in within if is_strict(search)]
-    exact = [search for search in within if search.details.get("symbolic") == "yes"]
-    text = f"{len(within)} / {len(strict)} / {len(exact)} of {len(searches)}"
-    return Value(text, order=len(within) / len(searches))
+    found = sum(each.found for each in engines)
+    strict, exact = sum(each.strict for each in engines), sum(each.symbolic for each in engines)
+    return Value(f"{found} / {strict} / {exact} of {total}", order=found / total)

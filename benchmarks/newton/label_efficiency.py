@@ -14,12 +14,12 @@ from benchmarks.newton.control_names import DRAWN
 from benchmarks.newton.worlds import as_number
 from orbits.runs.figure import End, canvas, label_ends, save_figure
 from orbits.runs.naming import arm, display
-from orbits.runs.palette import COLOURS, CONTROL, looks
+from orbits.runs.palette import COLOURS, CONTROL, LINES, looks
 from orbits.runs.result import Result
 
-ARMS = {"pretrained": COLOURS[0], "scratch": COLOURS[5]}
-"""Trained arms and the colours of their bands."""
-LINES = {"pretrained": "-", "scratch": "--"}
+ARMS = {"pretrained": "-", "scratch": "--"}
+"""Trained arms and their lines."""
+BAND_COLOURS = {"pretrained": COLOURS[0], "scratch": COLOURS[5]}
 ALONE = "lssar p=15"
 """The model that has its own lines beside the bands."""
 FEW = 3
@@ -50,7 +50,7 @@ def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:
     style, ends = looks(models), []
     with canvas(7.4, 4.2) as (figure, axis):
         axis.set_xlim(-0.1, len(budgets) - 0.9)
-        for name, colour in ARMS.items():
+        for name, colour in BAND_COLOURS.items():
             curves = {
                 model: _curve(trained, model, name)
                 for model in models
@@ -62,7 +62,7 @@ def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:
             for name in ARMS:
                 if curve := _curve(trained, model, name):
                     text = f"{model}, {name}"
-                    ends.append(_line(axis, curve, budgets, text, _look(style[model], name)))
+                    ends.append(_line(axis, curve, budgets, text, look(style[model], name)))
         for number, control in enumerate(DRAWN):
             if curve := _curve(forces, control, "control"):
                 how = {"color": CONTROL, "ls": (":", "-.")[number], "lw": 1.0}
@@ -98,7 +98,7 @@ def _band(
     low, high = np.nanmin(means, axis=0), np.nanmax(means, axis=0)
     axis.fill_between(places, low, high, color=colour, alpha=0.3, lw=0)
     for mean in means:
-        axis.plot(places, mean, color=colour, lw=0.7, alpha=0.7, ls=LINES[name])
+        axis.plot(places, mean, color=colour, lw=0.7, alpha=0.7, ls=ARMS[name])
     middle = math.sqrt(low[-1] * high[-1])
     many = f"{len(curves)} attentions" if len(curves) > 1 else display(next(iter(curves)))
     return End(f"{arm(name)}: {many}", places[-1], middle, colour)
@@ -121,11 +121,18 @@ def _line(
     return End(text, places[-1], means[-1], look["color"])
 
 
-def _look(style: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the look of a model in an arm, as arguments of matplotlib."""
+def look(style: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the look of a curve of a model in an arm, as arguments of matplotlib."""
+    elsewhere = name not in ("pretraining", *ARMS)
     return {
         "color": style["color"],
-        "linestyle": LINES[name],
+        "linestyle": LINES[2] if elsewhere else ARMS.get(name, "-"),
         "marker": style["marker"],
-        "markerfacecolor": "white" if name == "scratch" else style["color"],
+        "markerfacecolor": filled(style["color"], name),
+        "fillstyle": "left" if elsewhere else "full",
     }
+
+
+def filled(colour: str, name: str) -> str:
+    """Return the colour in a mark of an arm: models from scratch have hollow ones."""
+    return "white" if name == "scratch" else colour

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.newton import exam_report, figures, sentences
 from benchmarks.newton.differences import differences
-from benchmarks.newton.exam_rows import exam_rows
+from benchmarks.newton.exam_rows import Exam
 from benchmarks.newton.headline import headline, in_the_box
 from benchmarks.newton.world_models import continues, world_models
 from orbits.motion import NEWTON
@@ -17,7 +17,7 @@ from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report, Section
 from orbits.runs.result import Result
 from orbits.runs.study import Study
-from orbits.runs.table import seed_table
+from orbits.runs.table import Table, seed_table
 from symreg.leaderboard import rows, sections, words
 
 TITLE = "Does a model that predicts orbits learn the law behind them?"
@@ -41,18 +41,25 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
     law = config.get("law", NEWTON)  # results from before there were others
     here = [result for result in results if result.case.law == law]  # not of other worlds
     table = rows(here, law)
-    examined = exam_rows(here)
-    first = headline(examined, here) if examined else in_the_box(table, here)
-    predicted = world_models(here)
+    exam = Exam.of(here)
+    first = headline(exam.rows, table) if exam.rows else in_the_box(table)
     compared = differences(table, here)
     drawn = figures.pictures(here, out, out / FIGURES)
+    asked_for = [
+        *sections.leaderboard(table, law),
+        _along_and_between(here),
+        sections.published(),
+        Section("Reading", sentences=[ARMS, *words.READING]),
+        *_each([world_models(here), *(each.table for each in compared)]),
+        *sections.formulas(table),
+    ]
     return Report(
         title=TITLE,
         setting=f"{study.setting(config)} Protocol {config['protocol']}, law {law}.",
         sentences=[
-            *sentences.verdict(table, examined, law),
+            *sentences.verdict(table, exam, law),
             *sentences.hidden_masses(law),
-            *exam_report.sentences(examined),
+            *exam_report.sentences(exam),
             *continues(here),
             *sentences.answers(table, law),
             *sentences.heads_elsewhere(results),
@@ -60,29 +67,19 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
             *(claim for each in compared for claim in each.claims),
         ],
         sections=[
-            *([Section(first.title, [first])] if first.rows else ()),
-            *exam_report.section(examined, out / FIGURES),
-            *(Section(x.matrix.title, [x.matrix]) for x in compared if x.matrix),
+            *_each([first]),
+            *exam_report.section(exam, out / FIGURES),
+            *_each(each.matrix for each in compared),
             *(Section("Figures", pictures=drawn) for _ in drawn[:1]),
-            *_folded(sections.leaderboard(table, here, law)),
-            *_folded(
-                [
-                    _along_and_between(here),
-                    sections.published(),
-                    Section("Reading", sentences=[ARMS, *words.READING]),
-                ]
-            ),
-            *([Section(predicted.title, [predicted], folded=True)] if predicted.rows else ()),
-            *(Section(each.table.title, [each.table], folded=True) for each in compared),
-            *_folded(sections.formulas(here, [law])),
+            *(dataclasses.replace(section, folded=True) for section in asked_for),
         ],
         warnings=sentences.leaks(config),
     )
 
 
-def _folded(of: Sequence[Section]) -> list[Section]:
-    """Return sections that a page shows when they are asked for."""
-    return [dataclasses.replace(section, folded=True) for section in of]
+def _each(tables: Iterable[Table | None]) -> list[Section]:
+    """Return a section for each table that has rows."""
+    return [Section(table.title, [table]) for table in tables if table and table.rows]
 
 
 def _along_and_between(results: Sequence[Result]) -> Section:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.newton.exam_report import baselines
-from benchmarks.newton.exam_rows import ExamRow
-from benchmarks.newton.figures import ARMS
+from benchmarks.newton.control_names import TRAINED
+from benchmarks.newton.exam_rows import Exam
 from benchmarks.newton.worlds import as_number
 from orbits import laws
 from orbits.runs.cell import ORIGIN
@@ -66,7 +65,7 @@ def hidden_masses(law: str) -> list[str]:
     ]
 
 
-def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list[str]:
+def verdict(table: Sequence[Row], exam: Exam, law: str) -> list[str]:
     """Return the answer in a sentence: who has the law's exponents in the box, and who outside it.
 
     Right exponents in the box are no knowledge of a law, so that a run without an exam says that
@@ -85,7 +84,7 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
         f"In the training box {near} of {len(rows)} trained rows with {rows[0].labels} labels have "
         f"the law's exponents, within {NEAR:g}"
     )
-    models = [row for row in examined if not row.is_control and row.score]
+    models = exam.models
     if not models or models[0].score is None:
         return [
             f"{inside}; there was no exam outside the box, and without one right exponents are no "
@@ -98,10 +97,10 @@ def verdict(table: Sequence[Row], examined: Sequence[ExamRow], law: str) -> list
         who = "No model keeps" if not kept else f"{kept} of {len(models)} models keep"
         found = f"{who} the law outside its training box: the best, {best}, errs "
     found += f"{_shown(models[0].score)} times as much as an orbit fit"
-    _, others = baselines([row for row in examined if row.is_control])
-    if others and others[0].score is not None:
-        found += f"; {others[0].variant}, without attention, {_shown(others[0].score)} times"
-        found += f" ({_beside(models[0].score, others[0].score)})"
+    for plain in exam.plain[:1]:
+        assert plain.score is not None
+        found += f"; {plain.variant}, without attention, {_shown(plain.score)} times"
+        found += f" ({_beside(models[0].score, plain.score)})"
     return [f"{found}.", f"{inside}; there they are no evidence of a law."]
 
 
@@ -158,8 +157,7 @@ def mixed_backbones(results: Iterable[Result]) -> list[str]:
 
 def _shown(value: Sequence[float]) -> str:
     """Return (value, low, high) as text, of two trainings without the ends."""
-    shown = interval(value if all(map(math.isfinite, value)) else value[:1])
-    return f"{shown.text} {shown.detail}".rstrip()
+    return interval(value if all(map(math.isfinite, value)) else value[:1]).words
 
 
 def _elsewhere(row: Row) -> str:
@@ -172,6 +170,6 @@ def _elsewhere(row: Row) -> str:
 
 
 def _largest_budget(table: Sequence[Row]) -> Sequence[Row]:
-    trained = [row for row in table if row.arm in ARMS]
+    trained = [row for row in table if row.arm in TRAINED]
     largest = max((as_number(row.labels) for row in trained), default=0.0)
     return [row for row in trained if as_number(row.labels) == largest]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from orbits.runs.result import Metric, Result, grouped
+from orbits.runs.result import Result, grouped
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, mean_over_seeds
 from worldmodel.controls.names import IN_BINS, TABLE
 from worldmodel.probes.implied.words import together
@@ -25,10 +24,11 @@ METRICS = {
 CONTINUED = "continued orbits"
 """The kind of results about the law of a model's own continuations, and their metric."""
 EXPONENT = "exponent_within"
-CONTINUES = Column(
+BY_POWER = (
     "continues by r^",
     "the power of the distance that its own continuations of held-out orbits obey along each orbit",
 )
+"""The heading of that metric, and its meaning."""
 
 
 def world_models(results: Iterable[Result]) -> Table:
@@ -36,44 +36,43 @@ def world_models(results: Iterable[Result]) -> Table:
 
     The law of their continuations has a column where it was asked for.
     """
-    results = [x for x in results if x.case.kind in ("next point", CONTINUED)]
-    failed = Counter(
-        x.case.variant for x in results if x.status == "failed" and x.case.kind == "next point"
-    )
-    trained: dict[str, list[Result]] = {}
-    references: dict[str, dict[str, Metric]] = {}
-    for result in results:
-        if result.ok and result.case.seed is None:
-            references.setdefault(result.case.variant, {}).update(result.metrics)
-        elif result.ok:
-            trained.setdefault(result.case.variant, []).append(result)
-    law = (EXPONENT,) if any(x.case.kind == CONTINUED for x in results) else ()
-    models = [
-        _row(
-            name,
-            _trainings([x for x in each if x.case.kind == "next point"], failed[name]),
-            [
-                *(_over_seeds(each, metric, ".3g") for metric in METRICS),
-                *(_over_seeds(each, metric, ".2f") for metric in law),
-            ],
-        )
-        for name, each in trained.items()
+    asked = [x for x in results if x.case.kind in ("next point", CONTINUED)]
+    groups = grouped(asked, lambda result: (result.case.variant, result.case.seed is None))
+    there = [group for group in groups.values() if any(result.ok for result in group)]
+    has_law = any(result.case.kind == CONTINUED for result in asked)
+    columns = [
+        Column("model", value=lambda group: Value(group[0].case.variant, kind="name")),
+        Column("seeds", value=_trainings),
+        *(Column(heading, value=_over(metric)) for metric, heading in METRICS.items()),
+        *([Column(*BY_POWER, value=_over(EXPONENT, ".2f"))] if has_law else ()),
     ]
-    known = [
-        _row(
-            name,
-            "reference",
-            [
-                *(_reference(found.get(metric)) for metric in METRICS),
-                *(_reference(found.get(metric), ".2f") for metric in law),
-            ],
-        )
-        for name, found in references.items()
-    ]
-    columns = [Column(heading) for heading in ("model", "seeds", *METRICS.values())]
-    models.sort(key=lambda row: row[2].order or 0.0)
-    known.sort(key=lambda row: math.inf if row[3].order is None else row[3].order)
-    return Table(TITLE, [*columns, *(CONTINUES for _ in law)], [*models, *known], CAPTION)
+    nll, error = _over("nll"), _over("planet_error")
+    models = [group for group in there if group[0].case.seed is not None]
+    references = [group for group in there if group[0].case.seed is None]
+    models.sort(key=lambda group: nll(group).order or 0.0)
+    references.sort(key=lambda x: math.inf if (at := error(x).order) is None else at)
+    return Table.of(TITLE, [*models, *references], columns, CAPTION)
+
+
+def _trainings(group: Sequence[Result]) -> Value:
+    """Return how many trainings of a model were asked; a reference has none."""
+    if group[0].case.seed is None:
+        return Value("reference")
+    asked = [result for result in group if result.case.kind == "next point"]
+    failed = sum(result.status == "failed" for result in asked)
+    return Value(f"{sum(x.ok for x in asked)}" + (f", {failed} failed" if failed else ""))
+
+
+def _over(metric: str, form: str = ".3g") -> Callable[[Sequence[Result]], Value]:
+    """Return the column of a metric: over trainings, or over the sequences of a reference."""
+
+    def value(group: Sequence[Result]) -> Value:
+        found = [result.metrics[metric] for result in group if metric in result.metrics]
+        if group[0].case.seed is not None:
+            return mean_over_seeds((x.value for x in found), form) if found else NOTHING
+        return interval(found[-1].interval or [found[-1].value], form) if found else Value("")
+
+    return value
 
 
 def continues(results: Iterable[Result]) -> list[str]:
@@ -98,25 +97,6 @@ def continues(results: Iterable[Result]) -> list[str]:
     return said
 
 
-def _over_seeds(results: Iterable[Result], metric: str, form: str) -> Value:
-    values = [found for x in results if (found := x.value(metric)) is not None]
-    return mean_over_seeds(values, form) if values else NOTHING
-
-
-def _trainings(asked: Sequence[Result], failed: int) -> str:
-    return f"{len(asked)}, {failed} failed" if failed else str(len(asked))
-
-
 def _exponent(results: Sequence[Result]) -> str:
     value, low, high = together(results)
     return f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def _row(name: str, seeds: str, values: Iterable[Value]) -> list[Value]:
-    return [Value(name, kind="name"), Value(seeds), *values]
-
-
-def _reference(metric: Metric | None, form: str = ".3g") -> Value:
-    if metric is None:
-        return Value("")
-    return interval(metric.interval or [metric.value], form)

@@ -1,15 +1,18 @@
-"""Finite automata all of whose states accept: random ones, minimal ones, their canonical form."""
+"""Random regular languages: finite automata all of whose states accept, and their strings."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.recall.measures import Integers
+from benchmarks.recall.problem import generators, row_numbers
 
 Edges = tuple[tuple[int, int], ...]
 """Edges from one state: (symbol, next state), in the order of the symbols."""
@@ -61,25 +64,40 @@ class Automaton:
 
 
 @dataclass(frozen=True)
-class AutomatonSampler:
-    """The distribution of random automata; all numbers are drawn uniformly.
+class Languages:
+    """Random languages, and strings that show one; all numbers are drawn uniformly.
+
+    A language is that of an automaton with different symbols at the edges of a state, to different
+    other states. The published code (berlino/seq_icl 9b9223d, src/dataloaders/dfa.py) means its
+    automata to be unique, but gives them a hash without an equality, so that none is ever found
+    twice and the same one may be trained and tested on; and it keeps them in a set, whose order
+    changes with PYTHONHASHSEED. Here automata are equal if their languages are, and a language's
+    SHA-256 decides its split (half to ``train``, a quarter each to ``val`` and ``test``), so that
+    none is in two splits, whatever the seeds and sizes.
 
     Attributes:
-        n_symbols: Symbols are 0 .. n_symbols - 1.
-        min_symbols: Least size of an automaton's alphabet; the greatest is ``n_symbols``.
-        min_states: Fewest states, before minimisation.
-        max_states: Most states, before minimisation.
-        max_edges: A state has 1 .. ``max_edges`` edges, fewer if there are no more other states.
+        n_symbols: Symbols of all languages together, 0 .. n_symbols - 1.
+        min_symbols: Smallest alphabet of a language; the largest has all symbols.
+        min_states: Fewest states of an automaton, before minimisation.
+        max_states: Most states of an automaton, before minimisation.
+        max_edges: Most edges at a state: 3 in the published code, 4 in the paper, and always fewer
+            than states.
+        min_strings: Fewest strings in a row.
+        max_strings: Most strings in a row.
+        max_length: Most symbols in a string.
 
     Raises:
-        ValueError: A setting is bad; the message names it.
+        ValueError: A size is bad; the message names it.
     """
 
-    n_symbols: int
-    min_symbols: int
-    min_states: int
-    max_states: int
-    max_edges: int
+    n_symbols: int = 18
+    min_symbols: int = 4
+    min_states: int = 4
+    max_states: int = 12
+    max_edges: int = 3
+    min_strings: int = 10
+    max_strings: int = 19
+    max_length: int = 49
 
     def __post_init__(self) -> None:
         if self.max_edges < 1:
@@ -93,6 +111,66 @@ class AutomatonSampler:
             raise ValueError(
                 f"min_states must be in [2, max_states {self.max_states}], got {self.min_states}"
             )
+        if not 1 <= self.min_strings <= self.max_strings:
+            raise ValueError(
+                f"min_strings must be in [1, max_strings {self.max_strings}], "
+                f"got {self.min_strings}"
+            )
+        if self.max_length < 1 or self.seq_len < 1:
+            raise ValueError(
+                f"max_length must leave something to predict in {self.max_strings} strings, "
+                f"got {self.max_length}"
+            )
+
+    @property
+    def vocab_size(self) -> int:
+        """The symbols, the separator and the padding."""
+        return self.n_symbols + 2
+
+    @property
+    def seq_len(self) -> int:
+        """Tokens of the longest row without its last, which is only predicted."""
+        return self.max_strings * (self.max_length + 1) - 2
+
+    def automata(self, split: str, seed: int, indices: npt.ArrayLike) -> list[Automaton]:
+        """Return the minimal automaton of each row: row i has the i-th different one of its split.
+
+        The automata before it are drawn once in each process, about 0.3 ms each.
+
+            >>> Languages().automata("test", 0, [0])[0].edges
+            (((10, 1),), ((3, 2),), ((7, 1), (8, 0), (14, 3)), ((9, 1),))
+
+        Raises:
+            ValueError: Unknown split, a seed or index out of range, or the sizes do not allow that
+                many different automata.
+        """
+        rows = row_numbers(indices)
+        known, more = _drawn(self, split, seed)
+        known += islice(more, max(0, 1 + max(rows, default=-1) - len(known)))
+        if len(known) <= max(rows, default=-1):
+            raise ValueError(
+                f"split {split} has {len(known)} different automata at {self}; "
+                f"ask for lower indices than {max(rows)} or allow more states or symbols"
+            )
+        return [known[row] for row in rows]
+
+    def text(self, rng: np.random.Generator, automaton: Automaton) -> Integers:
+        """Draw the strings of a row, joined by the separator, the token ``n_symbols``.
+
+        Each begins in state 0, and each edge of the present state is equally likely.
+        """
+        n_strings = rng.integers(self.min_strings, self.max_strings + 1)
+        lengths = rng.integers(1, self.max_length + 1, size=n_strings).tolist()
+        picks = iter(rng.random(sum(lengths)).tolist())
+        written: list[int] = []
+        for length in lengths:
+            state = 0
+            for pick in islice(picks, length):
+                edges = automaton.edges[state]
+                symbol, state = edges[int(pick * len(edges))]
+                written.append(symbol)
+            written.append(self.n_symbols)
+        return np.array(written[:-1])
 
     def draw(self, rng: np.random.Generator) -> Automaton:
         """Return a random automaton: different symbols and targets at each state, no self-loop."""
@@ -124,6 +202,19 @@ class AutomatonSampler:
                 seen.add(automaton)
                 draws = 0
                 yield automaton
+
+
+@functools.lru_cache(maxsize=16)
+def _drawn(
+    languages: Languages, split: str, seed: int
+) -> tuple[list[Automaton], Iterator[Automaton]]:
+    """Return the list of automata drawn for a split, and the iterator of further ones."""
+    (rng,) = generators("regbench.automata", split, seed, [0])
+    return [], (a for a in languages.distinct(rng) if _split(a) == split)
+
+
+def _split(automaton: Automaton) -> str:
+    return ("train", "train", "val", "test")[automaton.digest()[0] % 4]
 
 
 def allowed_symbols(

@@ -1,4 +1,4 @@
-"""The n-gram model of a row, the baseline of counting."""
+"""The n-gram models of a row, the baselines of counting."""
 
 from __future__ import annotations
 
@@ -7,6 +7,32 @@ from collections import Counter, defaultdict
 import numpy as np
 
 from benchmarks.recall.measures import Integers, Reals
+from benchmarks.recall.problem import Problem
+from orbits.runs.cell import Outcome
+
+ORDERS, PUBLISHED = (3, 2, 1), "3-gram"
+"""Orders of the n-grams that count, and the one that papers have, which figures show."""
+
+
+def counted(problem: Problem, separator: int, n: int) -> list[Outcome]:
+    """Evaluate n-gram models of each of the first test rows of a problem.
+
+    Order 1 knows how often each symbol came and nothing of their order.
+
+    Args:
+        problem: A problem of strings.
+        separator: The token between strings; larger ones are padding.
+        n: Number of rows.
+    """
+    tokens = problem.examples("test", 0, np.arange(n)).tokens
+    outcomes = []
+    for order in ORDERS:
+        shares = np.zeros((*tokens.shape, problem.vocab_size))
+        shares[..., :separator] = ngram_distributions(tokens, separator, order)
+        metrics = problem.measure(shares.argmax(axis=-1), "test", 0, "")
+        metrics |= problem.measure_distributions(shares, "test", 0, "")
+        outcomes.append(Outcome(metrics, variant=f"{order}-gram"))
+    return outcomes
 
 
 def ngram_distributions(tokens: Integers, separator: int, n: int = 3) -> Reals:

@@ -43,7 +43,7 @@ def table(results: Iterable[Result]) -> str:
         name = ", ".join(str(part) for part in parts if part is not None)
         if result.case.kind == FORCES:
             fits = (interval(result.metrics[f"exponent_{x}"].interval, ".3f") for x in NAMES)
-            exponents[name] = ", ".join(f"{fit.text} {fit.detail}" for fit in fits)
+            exponents[name] = ", ".join(fit.words for fit in fits)
         elif result.case.kind == SEARCH and "front" in result.details:
             searches[name, str(result.case.get("engine"))].append(result)
     columns = ("row", f"exponents {', '.join(NAMES)}", "engine", "rule", "searches", "shapes")

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.newton.exam_rows import SUBMITTED, ExamRow, exam_rows
+from benchmarks.newton.exam_rows import SUBMITTED, Exam, ExamRow
 from benchmarks.newton.headline import headline
 from benchmarks.submissions.report import cards, checks, ranked, suspicions
+from orbits.motion import NEWTON
 from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.words import Words
+from symreg.leaderboard import rows as searched
 
 EXAMINED, SUBMISSIONS = "newton", "submissions"
 """Studies whose results are rows of the exam."""
@@ -63,8 +65,9 @@ def context(runs: Sequence[Run]) -> dict[str, Any]:
     main = _main(runs)
     here = [run for run in runs if main and run is not main and same_exam(run.config, main.config)]
     outside = [x for run in here for x in run.results if x.case.arm == SUBMITTED]
-    rows = ranked(exam_rows([*(main.results if main else ()), *outside]))
-    table = headline(rows, main.results) if main and rows else None
+    rows = ranked(Exam.of([*(main.results if main else ()), *outside]).rows)
+    law = main.config.get("law", NEWTON) if main else NEWTON
+    table = headline(rows, searched(main.results, law)) if main and rows else None
     held = checks([], held_back=False)
     return {
         "main": main,
@@ -94,7 +97,7 @@ def same_exam(submitted: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
 def _main(runs: Sequence[Run]) -> Run | None:
     """Return the run of the flagship with most models in the exam; None without an exam."""
     models = {
-        run.name: sum(not row.is_control for row in exam_rows(run.results))
+        run.name: sum(not row.is_control for row in Exam.of(run.results).rows)
         for run in runs
         if run.study.name == EXAMINED
     }

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.newton.control_names import KNOWING, is_observer, is_table
-from benchmarks.newton.exam_report import baselines, section
-from benchmarks.newton.exam_rows import SUBMITTED, ExamRow, exam_rows
+from benchmarks.newton.exam_report import section
+from benchmarks.newton.exam_rows import SUBMITTED, Exam, ExamRow
 from benchmarks.newton.headline import headline
 from orbits.runs.folder import FIGURES
 from orbits.runs.page import Report, Section
@@ -48,18 +48,18 @@ HELD_BACK = (
 
 def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
     """Return the report of a run of submissions; the arguments are those of any study's."""
-    rows = exam_rows(results)
-    first = headline(ranked(rows), ())
+    exam = Exam.of(results)
+    first = headline(ranked(exam.rows), ())
     return Report(
         title=study.about,
         setting=study.setting(config),
-        sentences=verdict(rows),
+        sentences=verdict(exam),
         sections=[
             Section(first.title, [first]),
-            *section(rows, out / FIGURES),
+            *section(exam, out / FIGURES),
             checks(results, bool(config.get("exam", {}).get("held_back"))),
         ],
-        warnings=suspicions(rows),
+        warnings=suspicions(exam.rows),
     )
 
 
@@ -77,25 +77,25 @@ def ranked(rows: Sequence[ExamRow]) -> list[ExamRow]:
     )
 
 
-def verdict(rows: Sequence[ExamRow]) -> list[str]:
+def verdict(exam: Exam) -> list[str]:
     """Compare the best submission with the best baseline that has the inputs of models."""
-    scored = [row for row in rows if row.arm == SUBMITTED and row.score]
+    scored = [row for row in exam.rows if row.arm == SUBMITTED and row.score]
     submitted = [row for row in scored if not _knows_too_much(row)]
     if not submitted:
         found = "every submission with a score knows more than a model could" if scored else ""
-        return [f"No verdict: {found or 'no submission has a score'}."] if rows else []
+        return [f"No verdict: {found or 'no submission has a score'}."] if exam.rows else []
     best = submitted[0]
     assert best.score is not None
     said = (
         f"Outside the training box {best.variant}, {_of(len(submitted))}, errs "
         f"{_words(best.score)} times as much as an orbit fit to what it has seen"
     )
-    told, plain = baselines([row for row in rows if row.arm != SUBMITTED])
-    if plain and plain[0].score is not None:
-        said += f"; {plain[0].variant}, without attention: {_words(plain[0].score)} times"
-        said += f", {_beside(best.score, plain[0].score)}"
-    if told and told[0].score is not None:
-        said += f". A look-up table that is told the true state: {_words(told[0].score)} times"
+    for plain in exam.plain[:1]:
+        assert plain.score is not None
+        said += f"; {plain.variant}, without attention: {_words(plain.score)} times"
+        said += f", {_beside(best.score, plain.score)}"
+    for table in exam.tables[:1]:
+        said += f". A look-up table that is told the true state: {_words(table.score)} times"
     return [f"{said}."]
 
 
@@ -156,5 +156,4 @@ def _of(count: int) -> str:
 
 
 def _words(value: Interval | None) -> str:
-    shown = interval(value, ".3g")
-    return f"{shown.text} {shown.detail}".strip()
+    return interval(value).words

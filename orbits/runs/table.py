@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import fmean
 from typing import Any, Literal
@@ -46,6 +46,11 @@ class Value:
     kind: Literal["name", "formula", "number"] = "number"
     order: float | None = None
 
+    @property
+    def words(self) -> str:
+        """The box in a sentence: its text and its detail."""
+        return f"{self.text} {self.detail}".strip()
+
 
 NOTHING = Value("-")
 
@@ -60,6 +65,7 @@ class Column:
         group: The heading above its own, which neighbours share.
         wide: Whether a terminal leaves it out.
         leaves: Order in which a narrow terminal leaves columns out: 1 first; 0 never.
+        value: The function of its value in a row, for :meth:`Table.of`.
     """
 
     heading: str
@@ -67,6 +73,7 @@ class Column:
     group: str = ""
     wide: bool = False
     leaves: int = 0
+    value: Callable[[Any], Value] = field(default=lambda row: NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,17 @@ class Table:
     caption: str = ""
     folded: bool = False
     front: Sequence[int] = ()
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        rows: Iterable[Any],
+        columns: Sequence[Column],
+        caption: str = "",
+    ) -> Table:
+        """Return a table of the values that columns have for each of some rows."""
+        return cls(title, columns, [[x.value(row) for x in columns] for row in rows], caption)
 
     @classmethod
     def of_text(

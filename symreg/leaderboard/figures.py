@@ -1,4 +1,4 @@
-"""Figures of a leaderboard, as PNG bytes: the same rows and results give the same bytes.
+"""Figures of a leaderboard, as PNG bytes: the same rows give the same bytes.
 
 Each function draws some rows of one table, and returns None where there is nothing to draw.
 """
@@ -34,7 +34,7 @@ from symreg.leaderboard.axes import (
     limit,
 )
 from symreg.leaderboard.rate import LawRate
-from symreg.leaderboard.row import FORCES, SEARCH, Row, measured, row_key
+from symreg.leaderboard.row import FORCES, SEARCH, Row
 from symreg.points import NAMES
 
 VARIABLES = dict(zip(NAMES, COLOURS, strict=False))
@@ -112,14 +112,14 @@ def spread(rows: Sequence[Row]) -> bytes | None:
         return figure_png(figure)
 
 
-def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
+def fronts(rows: Sequence[Row]) -> bytes | None:
     """Draw the Pareto fronts of the first searches of each row, loss against complexity.
 
     A dot marks the formula that was chosen. The loss and the complexity are each engine's own.
     """
     panels = [
-        (row, [result for result in searches if result.details.get("front")][:MOST])
-        for row, searches in _with_results(rows, results, SEARCH)
+        (row, [x for x in row.of_kind(SEARCH) if x.ok and x.details.get("front")][:MOST])
+        for row in rows
     ]
     panels = [(row, searches) for row, searches in panels if searches]
     if not panels:
@@ -147,16 +147,13 @@ def fronts(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
         return figure_png(figure)
 
 
-def residuals(rows: Sequence[Row], results: Sequence[Result]) -> bytes | None:
+def residuals(rows: Sequence[Row]) -> bytes | None:
     """Draw ln(predicted / true) of each row against r, m1 and m2: median and 5-95% band of bins.
 
     One line and one band for each of the first model seeds.
     """
-    panels = [
-        (row, [bins for each in seeds if (bins := each.details.get("residuals"))][:MOST])
-        for row, seeds in _with_results(rows, results, FORCES)
-    ]
-    panels = [(row, binned) for row, binned in panels if binned]
+    bins_of = ((x, [each.details.get("residuals") for each in x.of_kind(FORCES)]) for x in rows)
+    panels = [(row, binned) for row, each in bins_of if (binned := [*filter(None, each)][:MOST])]
     if not panels:
         return None
     shape: dict[str, Any] = {"nrows": len(panels), "ncols": len(NAMES), "squeeze": False}
@@ -255,18 +252,6 @@ def _front(axis: Axes, search: Result, colour: str) -> None:
     for size, loss, equation in zip(sizes, losses, front, strict=True):
         if equation["expression"] == search.details.get("expression"):
             axis.plot(size, loss, "o", color=colour, ms=4.5, mec="white", mew=0.6, zorder=3)
-
-
-def _with_results(
-    rows: Sequence[Row], results: Sequence[Result], kind: str
-) -> list[tuple[Row, list[Result]]]:
-    """Return each row with its results of a kind that succeeded."""
-    by_row: dict[tuple[str, ...], list[Result]] = {row.key: [] for row in rows}
-    for law in {row.law for row in rows}:
-        for result in measured(results, law):
-            if result.ok and result.case.kind == kind and row_key(result.case) in by_row:
-                by_row[row_key(result.case)].append(result)
-    return [(row, by_row[row.key]) for row in rows]
 
 
 def _mark(colour: str, text: str) -> Line2D:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -51,6 +51,7 @@ class Row:
         alike: Laws that the points cannot tell from the true one by its exponents.
         exam: The score outside the training box, see :mod:`benchmarks.newton.exam`; over several
             trainings of its logarithm. None where a row, or one of its trainings, has no score.
+        results: The results that it is made of, failed ones included.
     """
 
     law: str
@@ -70,6 +71,7 @@ class Row:
     laws: tuple[LawRate, ...]
     alike: tuple[str, ...] = ()
     exam: Interval | None = None
+    results: Sequence[Result] = field(default=(), compare=False, repr=False)
 
     @property
     def is_control(self) -> bool:
@@ -80,6 +82,10 @@ class Row:
     def key(self) -> tuple[str, ...]:
         """Fields that tell the row from others, see :func:`row_key`."""
         return self.law, self.protocol, self.model, self.arm, self.labels
+
+    def of_kind(self, kind: str) -> list[Result]:
+        """Return its results of a kind, failed ones included."""
+        return [result for result in self.results if result.case.kind == kind]
 
 
 def row_key(case: Case) -> tuple[str, ...]:
@@ -194,6 +200,7 @@ def _row(group: tuple[str, ...], members: Sequence[Result], truth: Mapping[str, 
         ),
         alike=tuple(sorted({law for result in ok for law in result.details.get("alike", ())})),
         exam=mean_over([result.metrics.get("exam") for result in examined], ratios=True),
+        results=members,
     )
 
 

@@ -39,10 +39,12 @@ def report(results: Sequence[Result], *, drawn: bool = True) -> Report:
     worlds = dict.fromkeys(str(x.case.law) for x in results if x.case.kind in kinds)
     sections: list[Section] = []
     said: list[str] = []
+    formulas_of: list[Row] = []
     for law in worlds:
         table = rows(results, law)
         said += words.verdict(table, law)
-        sections += leaderboard(table, results, law, drawn=drawn)
+        sections += leaderboard(table, law, drawn=drawn)
+        formulas_of += table
         if claims := words.claims(row for row in table if not row.is_control):
             sections.append(Section(f"What may be claimed, {printable(law)}", sentences=claims))
     return Report(
@@ -51,15 +53,13 @@ def report(results: Sequence[Result], *, drawn: bool = True) -> Report:
         sections=[
             *sections,
             published(),
-            *formulas(results, list(worlds)),
+            *formulas(formulas_of),
             Section("How to read it", sentences=words.READING),
         ],
     )
 
 
-def leaderboard(
-    rows: Sequence[Row], results: Sequence[Result], law: str, *, drawn: bool = True
-) -> list[Section]:
+def leaderboard(rows: Sequence[Row], law: str, *, drawn: bool = True) -> list[Section]:
     """Return a section per protocol with its contestants, its controls and figures."""
     sections = []
     for protocol, group in groupby(rows, key=lambda row: row.protocol):
@@ -80,7 +80,7 @@ def leaderboard(
                     *words.alike(members, law),
                     *(_left_out(parts) if drawn else ()),
                 ],
-                pictures=list(pictures(drawn_rows, results, law)) if drawn else (),
+                pictures=list(pictures(drawn_rows, law)) if drawn else (),
                 warnings=words.warnings(members),
             )
         )
@@ -92,19 +92,20 @@ def published() -> Section:
     return Section(tables.PUBLISHED, [tables.printed()])
 
 
-def formulas(results: Sequence[Result], laws: Sequence[str]) -> list[Section]:
+def formulas(rows: Sequence[Row]) -> list[Section]:
     """Return every search and its formula, a section that is there if there are any."""
-    lists = [table for law in laws if (table := tables.searches(results, law)).rows]
+    lists = [tables.searches(list(group), law) for law, group in groupby(rows, lambda x: x.law)]
+    lists = [table for table in lists if table.rows]
     return [Section("Formulas", lists)] if lists else []
 
 
-def pictures(rows: Sequence[Row], results: Sequence[Result], law: str) -> Iterator[Picture]:
+def pictures(rows: Sequence[Row], law: str) -> Iterator[Picture]:
     """Draw rows of one protocol: exponents, formulas that searches picked, residuals, fronts."""
     drawings: Mapping[str, tuple[int, Callable[[Sequence[Row]], bytes | None]]] = {
         "exponents": (24, lambda part: figures.exponents(part, law)),
         "spread": (24, figures.spread),
-        "residuals": (6, lambda part: figures.residuals(part, results)),
-        "fronts": (16, lambda part: figures.fronts(part, results)),
+        "residuals": (6, figures.residuals),
+        "fronts": (16, figures.fronts),
     }
     rows = by_budget(rows)
     for name, (size, draw) in drawings.items():  # size: how many rows fit on a page

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
@@ -15,10 +15,9 @@ from symreg.formula.thresholds import MINIMUM_R2_LOG, VERDICTS
 from symreg.leaderboard import published
 from symreg.leaderboard.quantities import FORCES
 from symreg.leaderboard.rate import LawRate
-from symreg.leaderboard.row import SEARCH, Row, measured
+from symreg.leaderboard.row import SEARCH, Row
 from symreg.points import NAMES
 
-Source = TypeVar("Source", Row, LawRate)
 PUBLISHED = "Published, not measured here"
 PUBLISHED_NOTE = (
     "Under the paper's protocol and Newton's law: rows of another protocol or law do not compare "
@@ -33,20 +32,6 @@ TERMINAL = ("model", "arm", "labels", "exam", *NAMES, "engine", "within 0.05", *
 """Columns that a terminal has."""
 
 
-@dataclass(frozen=True)
-class _Source(Generic[Source]):
-    """Column of a table, with its value for a row or for an engine."""
-
-    heading: str
-    note: str
-    value: Callable[[Source], Value]
-
-    def column(self, group: str) -> Column:
-        leaves = LEAVING.index(self.heading) + 1 if self.heading in LEAVING else 0
-        wide = self.heading not in TERMINAL
-        return Column(self.heading, self.note, group, wide=wide, leaves=leaves)
-
-
 def contestants(title: str, rows: Sequence[Row]) -> Table:
     """Return a table of rows in order, one line per row and engine."""
     place = (
@@ -54,50 +39,23 @@ def contestants(title: str, rows: Sequence[Row]) -> Table:
         "exponents from the law's. Overlapping intervals do not rank."
     )
     measures = (EXAM, *MEASURES) if any(row.exam for row in rows) else MEASURES
-    columns = [
-        Column("#", place, wide=True),
-        *(source.column("") for source in IDENTITY),
-        *(source.column(OWN) for source in measures),
-        *(source.column(FORMULAS) for source in ENGINE),
-    ]
     body = [
         [
             Value(str(rank), order=rank),
-            *(source.value(row) for source in (*IDENTITY, *measures)),
-            *(NOTHING if entry is None else source.value(entry) for source in ENGINE),
+            *(column.value(row) for column in (*IDENTITY, *measures)),
+            *(NOTHING if entry is None else column.value(entry) for column in ENGINE),
         ]
         for rank, row in enumerate(rows, start=1)
         for entry in row.laws or [None]
     ]
-    return Table(title, columns, body)
+    return Table(title, [Column("#", place, wide=True), *IDENTITY, *measures, *ENGINE], body)
 
 
-def searches(results: Iterable[Result], law: str) -> Table:
+def searches(rows: Sequence[Row], law: str) -> Table:
     """Return every symbolic search and its formula, as a table that is shown when asked for."""
-    headings = (
-        *("protocol", "model", "arm", "labels", "seed", "engine", "search"),
-        *("verdict", "symbolic", "dimensions", "fidelity", "formula"),
-    )
-    body = []
-    for result in measured(results, law):
-        if result.case.kind != SEARCH:
-            continue
-        case, details = result.case, result.details
-        identity = [case.protocol, case.variant, case.arm, case.get("labels"), case.seed]
-        identity += [case.get("engine"), case.get("search")]
-        identity += [details["verdict"] if result.ok else result.status]
-        identity += [details.get("symbolic"), details.get("dimensions")]
-        formula = printable(details.get("expression") if result.ok else result.error, 2000)
-        body.append(
-            [
-                *(_name("-" if text is None else str(text)) for text in identity),
-                number(result.value("r2_log"), ".4f"),
-                Value(formula, kind="formula"),
-            ]
-        )
-    return Table(
-        f"Formulas, {printable(law)}", [Column(heading) for heading in headings], body, folded=True
-    )
+    found = [result for row in rows for result in row.of_kind(SEARCH)]
+    table = Table.of(f"Formulas, {printable(law)}", found, SEARCHES)
+    return dataclasses.replace(table, folded=True)
 
 
 def printed() -> Table:
@@ -154,6 +112,15 @@ def _name(text: str) -> Value:
     return Value(printable(text), kind="name")
 
 
+def _stated(part: Any) -> Value:
+    return _name("-" if part is None else str(part))
+
+
+def _formula(search: Result) -> Value:
+    text = search.details.get("expression") if search.ok else search.error
+    return Value(printable(text, 2000), kind="formula")
+
+
 def _bounded(row: Row, metric: str, remark: str = "") -> Value:
     """Return a measure that has bounds, of a few trainings one by one."""
     values = row.values.get(metric, {})
@@ -207,8 +174,18 @@ def _shape(entry: LawRate) -> Value:
     return Value(printable(entry.shape, 120), count, kind="formula")
 
 
-def _exponent(name: str) -> _Source[Row]:
-    return _Source(
+def _column(heading: str, note: str, value: Callable[[Any], Value], group: str = "") -> Column:
+    """Return a column with its place in a terminal."""
+    leaves = LEAVING.index(heading) + 1 if heading in LEAVING else 0
+    return Column(heading, note, group, wide=heading not in TERMINAL, leaves=leaves, value=value)
+
+
+_own = functools.partial(_column, group=OWN)
+_found = functools.partial(_column, group=FORMULAS)
+
+
+def _exponent(name: str) -> Column:
+    return _own(
         name,
         "exponent in the predictions themselves, without any formula; no interval for fewer than "
         "10 sequences.",
@@ -216,116 +193,130 @@ def _exponent(name: str) -> _Source[Row]:
     )
 
 
-IDENTITY: tuple[_Source[Row], ...] = (
-    _Source("model", "the model, or the control's name.", lambda row: _name(row.model)),
-    _Source("arm", "how it was trained; controls stand apart.", lambda row: _name(row.arm)),
-    _Source("labels", "the label budget.", lambda row: _name(row.labels)),
-    _Source(
+IDENTITY = (
+    _column("model", "the model, or the control's name.", lambda row: _name(row.model)),
+    _column("arm", "how it was trained; controls stand apart.", lambda row: _name(row.arm)),
+    _column("labels", "the label budget.", lambda row: _name(row.labels)),
+    _column(
         "seeds",
         "trainings behind the row; the interval of one training says nothing about the next one.",
         lambda row: Value(seeds(row), order=row.seeds),
     ),
 )
-EXAM: _Source[Row] = _Source(
+EXAM = _own(
     "exam",
     "errors of ln F outside the training box over those of an orbit fit, geometric mean over "
     "shifts; -: not examined.",
     lambda row: interval(row.exam, ".3g"),
 )
-MEASURES: tuple[_Source[Row], ...] = (
+MEASURES = (
     *(_exponent(name) for name in NAMES),
-    _Source(
+    _own(
         "constant",
         "the same fit where r, m1 and m2 are 1; it moves with the exponents.",
         lambda row: _fitted(row, "constant", row.constant, "#.4g"),
     ),
-    _Source(
+    _own(
         "R2 of ln F",
         "how well the predictions match the true force: mean over seeds (each of a few). "
         "Dropped predictions are zero, negative or not finite; the exponents, the constant and "
         "this column leave them out.",
         _r2,
     ),
-    _Source(
+    _own(
         "cosine",
         "between predicted and true force vectors, where there are vectors: mean over seeds "
         "(each of a few).",
         lambda row: _bounded(row, "cosine"),
     ),
-    _Source(
+    _own(
         "not told from",
         "laws that the verdict cannot tell from the true one on the row's points.",
         lambda row: _name(", ".join(row.alike) or "-"),
     ),
 )
-ENGINE: tuple[_Source[LawRate], ...] = (
-    _Source(
+ENGINE = (
+    _found(
         "engine",
         "the symbolic search and its version; losses and rates of two engines do not compare.",
         lambda entry: Value(printable(entry.engine), kind="formula"),
     ),
-    _Source(
+    _found(
         "within 0.05",
         "searches whose formula has the law's exponents within 0.05 / all searches, failed ones "
         "included [Wilson 95%]; all on ONE set of predictions per model seed. It describes these "
         "predictions, as it does those of a look-up table: it is no sign of a law behind them.",
         _law_found,
     ),
-    _Source(
+    _found(
         "within 0.02",
         "the same within 0.02.",
         lambda entry: Value(f"{entry.strict}/{entry.total}", order=entry.strict),
     ),
-    _Source(
+    _found(
         "law of the world / laws found",
         "which laws of the registry the formulas are, and how many of them; none: no law of it; "
         "not compared: scored before this column was there. A model must not find a law in a "
         "world where it does not rule.",
         _world,
     ),
-    _Source(
+    _found(
         "up to an offset",
         "searches whose formula is the law once an additive constant is dropped; those that are "
         "the law as they stand count too.",
         lambda entry: Value(f"{entry.found_nooff}/{entry.total}", order=entry.found_nooff),
     ),
-    _Source(
+    _found(
         "symbolic yes",
         "formulas that equal the law by algebra, up to the constant; a timeout is not a no.",
         _symbolic,
     ),
-    _Source("verdicts", "how many searches ended in each verdict.", _verdicts),
-    _Source(
+    _found("verdicts", "how many searches ended in each verdict.", _verdicts),
+    _found(
         "constant of law",
         "constant of the formulas that are the law: median [95% bootstrap over searches].",
         lambda entry: interval(entry.constant, "#.4g"),
     ),
-    _Source(
+    _found(
         "fidelity",
         "R2 of ln formula against ln predictions: does the formula describe the model at all? "
         f"Below {MINIMUM_R2_LOG:g} the verdict is no law found.",
         lambda entry: interval(entry.r2_log, ".4f"),
     ),
-    _Source(
+    _found(
         "error in range",
         "median |formula / true law - 1| on the points that were scored.",
         lambda entry: _percent(entry.error_in_range),
     ),
-    _Source(
+    _found(
         "error outside",
         "median |formula / true law - 1| beyond their range: r up to twice its largest value, "
         "masses halved and doubled.",
         lambda entry: _percent(entry.error_outside),
     ),
-    _Source("complexity", "nodes of the formula.", lambda entry: interval(entry.complexity)),
-    _Source(
+    _found("complexity", "nodes of the formula.", lambda entry: interval(entry.complexity)),
+    _found(
         "shape",
         "most frequent formula, numbers as C (how many of the searches; how many shapes in all).",
         _shape,
     ),
-    _Source(
+    _found(
         "CPU s",
         "CPU seconds of a search and its scoring, median.",
         lambda entry: number(entry.cpu_s, ".1f"),
     ),
+)
+SEARCHES = (
+    Column("protocol", value=lambda search: _stated(search.case.protocol)),
+    Column("model", value=lambda search: _stated(search.case.variant)),
+    Column("arm", value=lambda search: _stated(search.case.arm)),
+    Column("labels", value=lambda search: _stated(search.case.get("labels"))),
+    Column("seed", value=lambda search: _stated(search.case.seed)),
+    Column("engine", value=lambda search: _stated(search.case.get("engine"))),
+    Column("search", value=lambda search: _stated(search.case.get("search"))),
+    Column("verdict", value=lambda x: _stated(x.details["verdict"] if x.ok else x.status)),
+    Column("symbolic", value=lambda search: _stated(search.details.get("symbolic"))),
+    Column("dimensions", value=lambda search: _stated(search.details.get("dimensions"))),
+    Column("fidelity", value=lambda search: number(search.value("r2_log"), ".4f")),
+    Column("formula", value=_formula),
 )

@@ -135,7 +135,7 @@ def claims(rows: Iterable[Row]) -> list[str]:
                 fitted = interval(row.exponents[variable], ".3f")
                 where = "contains" if inside else "excludes"
                 where = f"{where} the law's {target:.4g}"
-                parts.append(f"{variable} {fitted.text} {fitted.detail} {where}")
+                parts.append(f"{variable} {fitted.words} {where}")
         if parts:
             few = "" if row.seeds >= MINIMUM_SEEDS else "; another training may differ"
             sentences.append(f"{name(row)} ({seeds(row)}{few}): exponent {'; '.join(parts)}.")

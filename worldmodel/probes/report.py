@@ -134,7 +134,7 @@ def _together(name: str, seeds: Sequence[Metric]) -> Value:
     if _pooled(seeds):
         return mean_over_seeds(values, ".3g", QUANTITIES.get(name, UNDECLARED).bounds)
     each = [_number(metric) for metric in seeds]
-    return Value("; ".join(f"{x.text} {x.detail}".strip() for x in each), order=fmean(values))
+    return Value("; ".join(x.words for x in each), order=fmean(values))
 
 
 def _number(metric: Metric) -> Value:

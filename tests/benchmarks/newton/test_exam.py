@@ -8,11 +8,12 @@ import torch
 
 from benchmarks.newton import control_names, exam, exam_figures, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
-from benchmarks.newton.exam_rows import CAUSAL, exam_rows
+from benchmarks.newton.exam_rows import CAUSAL, Exam
 from benchmarks.newton.headline import headline
 from benchmarks.newton.medians import absolute_errors
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.statistics import over_seeds
+from symreg.leaderboard import rows
 
 N, POINTS = 40, 12
 
@@ -68,11 +69,12 @@ def test_the_exponent_is_that_of_the_subject_inside_the_shift():
 
 def test_the_exam_is_passed_by_who_errs_little_and_keeps_every_exponent():
     each = examined("truth", 0.1), examined("table", 0.1, 0.5), examined("filter", 0.5)
-    rows = {row.variant: row for row in exam_rows(each)}
+    exam = Exam.of(each)
+    rows = {row.variant: row for row in exam.rows}
     assert [rows[x].passed for x in ("truth", "table", "filter")] == [True, False, False]
     assert rows["table"].score.value < 2 < rows["filter"].score.value
     assert rows["filter"].kept == rows["truth"].kept == [1]
-    (line,) = [x for x in exam_report.sentences(list(rows.values())) if "passed" in x]
+    (line,) = [x for x in exam_report.sentences(exam) if "passed" in x]
     assert "by 1 of 3 models" in line
 
 
@@ -156,14 +158,14 @@ def results(variant, scores, arm="pretrained", labels=300, median=None):
 
 
 def test_rows_are_ranked_by_score_and_contestants_come_first():
-    rows = exam_rows(
+    rows = Exam.of(
         [
             *results("softmax", [30, 40, 50]),
             *results("lssar", [20, 20, 22]),
             *results("k-NN", [3], "control", 1000),
             *results(CAUSAL, [1], "control", None),
         ]
-    )
+    ).rows
     assert [row.variant for row in rows] == ["lssar", "softmax", "k-NN"]
     logs = over_seeds(np.log([30, 40, 50]))
     assert rows[1].score == pytest.approx(np.exp(logs))
@@ -176,7 +178,7 @@ def test_exponents_of_trainings_that_err_to_both_sides_are_not_kept():
     members = results("softmax", [30, 40, 50])
     for result, exponent in zip(members, (0.8, 1.2, 1.05), strict=True):
         result.metrics["exponent@heavier"] = Metric(exponent)
-    (row,) = exam_rows(members)
+    (row,) = Exam.of(members).rows
     assert row.exponents["heavier"].value == pytest.approx(1.0, abs=0.02)
     assert list(row.kept) == [0, 0, 1]
 
@@ -184,7 +186,7 @@ def test_exponents_of_trainings_that_err_to_both_sides_are_not_kept():
 def test_a_failed_exam_stays_a_row_and_a_missing_score_is_last():
     (lost,) = results("sigmoid", [1])
     failed = Result(lost.case, status="failed", error="ValueError: no")
-    rows = exam_rows([*results("softmax", [30]), failed])
+    rows = Exam.of([*results("softmax", [30]), failed]).rows
     assert [row.variant for row in rows] == ["softmax", "sigmoid"]
     assert rows[1].trainings == "-, 1 failed"
     assert rows[1].score is None
@@ -194,8 +196,8 @@ def test_medians_are_in_units_of_the_causal_ceilings(tmp_path):
     models = results("softmax", [30, 40, 50], median=0.6)
     ceiling_row = results("ceiling, causal", [1], "control", None, median=0.2)
     kept = results("lssar", [31, 40, 50])  # kept lines of before there were medians
-    rows = exam_rows([*models, *ceiling_row, *kept])
-    (table,) = exam_report.medians(rows)
+    exam = Exam.of([*models, *ceiling_row, *kept])
+    (table,) = exam_report.medians(exam)
     assert [column.heading for column in table.columns[4:]] == [
         "median exam",
         "in the box",
@@ -203,21 +205,21 @@ def test_medians_are_in_units_of_the_causal_ceilings(tmp_path):
     ]
     found = {row[0].text: [value.text for value in row[4:]] for row in table.rows}
     assert found == {"softmax": ["3"] * 3, "ceiling, causal": ["1"] * 3, "lssar": ["-"] * 3}
-    assert exam_report.medians(exam_rows([*models, *kept])) == []
-    (section,) = exam_report.section(rows, tmp_path)
+    assert exam_report.medians(Exam.of([*models, *kept])) == []
+    (section,) = exam_report.section(exam, tmp_path)
     assert exam_report.MEDIANS_TITLE in [each.title for each in section.tables]
     assert exam_report.ITSELF in section.sentences
 
 
 def test_a_figure_of_several_budgets_says_which_each_line_has():
-    rows = exam_rows(
+    exam = Exam.of(
         [
             *(x for labels in (100, 1000) for x in results("softmax", [9], labels=labels)),
             *(x for n in (100, 1000) for x in results("log-linear filter", [25], "control", n)),
             *results("ceiling", [0.9], "control", None),
         ]
     )
-    lines = exam_figures._lines(rows, *exam_report.baselines(rows))
+    lines = exam_figures._lines(exam)
     names = [line.name for line in lines]
     assert len(set(names)) == len(names) == 4
     assert {"softmax, 100 labels", "log-linear filter, 1000 labels"} <= set(names)
@@ -225,7 +227,7 @@ def test_a_figure_of_several_budgets_says_which_each_line_has():
 
 def test_a_caption_says_how_many_models_have_no_line():
     def many(n):
-        return exam_rows([x for name in range(n) for x in results(f"model {name}", [9 + name])])
+        return Exam.of([x for name in range(n) for x in results(f"model {name}", [9 + name])])
 
     assert exam_figures._note(many(12)) == ""
     assert "Of 13 models the 12 that err least outside" in exam_figures._note(many(13))
@@ -234,18 +236,19 @@ def test_a_caption_says_how_many_models_have_no_line():
 def test_a_baseline_is_as_many_fits_as_it_has_sets_of_labels():
     fits = results("log-linear filter", [10, 12, 14], "control", 1000)
     fits[0] = dataclasses.replace(fits[0], case=dataclasses.replace(fits[0].case, seed=None))
-    (row,) = exam_rows(fits)
+    (row,) = Exam.of(fits).rows
     assert row.seeds == 3
     assert row.score == pytest.approx(np.exp(over_seeds(np.log([10, 12, 14]))))
     ((_, trained, *_),) = headline([row], []).rows
     assert trained.text == "control, 3 label sets"
-    ((_, once, *_),) = headline(exam_rows(fits[:1]), []).rows
+    ((_, once, *_),) = headline(Exam.of(fits[:1]).rows, []).rows
     assert once.text == "control"
 
 
 def test_the_report_names_the_best_and_draws_every_shift(tmp_path):
-    rows = exam_rows([*results("softmax", [30, 40, 50]), *results("lssar", [20, 20, 22])])
-    first, second, nobody = exam_report.sentences(rows)
+    models = [*results("softmax", [30, 40, 50]), *results("lssar", [20, 20, 22])]
+    exam = Exam.of(models)
+    first, second, nobody = exam_report.sentences(exam)
     assert "the best model, lssar, pretrained, 300 labels, errs 20.6" in first
     assert "softmax" in second
     assert nobody.endswith("by 0 of 2 models.")
@@ -258,24 +261,25 @@ def test_the_report_names_the_best_and_draws_every_shift(tmp_path):
         *results("power law", [0], "control", 1000),
         *results("ceiling", [0.9], "control", None),
     ]
-    *_, plain, told, passed = exam_report.sentences([*rows, *exam_rows(controls)])
+    *_, plain, told, passed = exam_report.sentences(Exam.of([*models, *controls]))
     assert "0 of 2 look-up tables" in passed, "of another world's law too"
     assert "0 of 2 observers by another law" in passed
     assert plain.startswith("Without attention, log-linear filter, 1000 labels")
     assert "2-NN on the true state, 1000 labels: 3 [2.7, 3.3] times" in told
-    (section,) = exam_report.section(rows, tmp_path)
+    (section,) = exam_report.section(exam, tmp_path)
     text = section.tables[0].to_markdown()
     assert "heavier" in text
     assert "Exponent of what was shifted" in section.tables[1].title
     assert (tmp_path / "exam.png").read_bytes().startswith(b"\x89PNG")
-    assert exam_report.section([], tmp_path) == []
+    assert exam_report.section(Exam.of([]), tmp_path) == []
 
 
 def search(verdict, r, symbolic="no"):
     case = Case("newton", "search", "softmax", "pretrained", 0, "newton", "identifiable",
                 {"labels": 300, "engine": "operon", "search": 0})  # fmt: skip
     metrics = {f"exponent_{x}": Metric(value) for x, value in (("r", r), ("m1", 1), ("m2", 1))}
-    return Result(case, metrics=metrics, details={"verdict": verdict, "symbolic": symbolic})
+    details = {"verdict": verdict, "symbolic": symbolic, "shape": "x"}
+    return Result(case, cell=f"{verdict} {r}", metrics=metrics, details=details)
 
 
 def test_the_headline_counts_formulas_at_three_strengths_and_has_seven_columns():
@@ -286,7 +290,7 @@ def test_the_headline_counts_formulas_at_three_strengths_and_has_seven_columns()
         search("another law", -1.5),
         Result(search("law", -2.0).case, status="failed", error="no"),
     ]
-    table = headline(exam_rows(results("softmax", [30, 40, 50])), searches)
+    table = headline(Exam.of(results("softmax", [30, 40, 50])).rows, rows(searches))
     assert len(table.columns) == 7
     ((model, trained, labels, exam_score, box, kept, formulas),) = table.rows
     assert (model.text, trained.text, labels.text) == ("softmax", "pretrained, 3", "300")

@@ -51,7 +51,7 @@ def test_no_colour_is_the_only_sign_of_a_model_or_an_arm(drawn, tmp_path, count)
 def test_a_training_of_another_world_looks_different():
     arms = ("pretraining", "scratch", "pretrained on power_1_5", "head, power_1_5")
     style = looks(["softmax"])["softmax"]
-    found = [tuple(figures._look(style, arm).values()) for arm in arms]
+    found = [tuple(label_efficiency.look(style, arm).values()) for arm in arms]
     assert len(set(found)) == 3
     assert found[2] == found[3]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.newton import sentences
+from benchmarks.newton.exam_rows import Exam
 from benchmarks.newton.headline import in_the_box
 from benchmarks.newton.world_models import continues, world_models
 from orbits.runs.result import Case, Metric, Result
@@ -121,16 +122,16 @@ def test_a_law_that_hides_the_masses_is_told_as_one():
 
 def test_the_verdict_counts_who_is_near_the_law_and_says_what_was_not_examined():
     table = rows([*trained(), *trained(m1=0.9, variant="lssa")])
-    (said,) = sentences.verdict(table, [], "newton")
+    (said,) = sentences.verdict(table, Exam([]), "newton")
     assert said.startswith("In the training box 1 of 2 trained rows with 300 labels have")
     assert "no exam outside the box" in said
-    assert sentences.verdict([], [], "newton") == []
-    assert sentences.verdict(table, [], "yukawa") == [], "it has no exponents to be near to"
+    assert sentences.verdict([], Exam([]), "newton") == []
+    assert sentences.verdict(table, Exam([]), "yukawa") == [], "it has no exponents to be near to"
 
 
 def test_a_run_without_an_exam_has_a_headline_of_seven_columns():
     found = [*trained(), failed(variant="lssa")]
-    table = in_the_box(rows(found), found)
+    table = in_the_box(rows(found))
     assert [column.heading for column in table.columns][3:] == [
         "exponent of m1",
         "exponent of m2",

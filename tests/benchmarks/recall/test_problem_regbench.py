@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.recall.automata import Automaton, AutomatonSampler, allowed_symbols
+from benchmarks.recall.automata import Automaton, Languages, allowed_symbols
 from benchmarks.recall.measures import IGNORE, micro_accuracy
 from benchmarks.recall.ngram import ngram_distributions
 from benchmarks.recall.problem import SPLITS
 from benchmarks.recall.regbench import RegBench
 
-PUBLISHED = AutomatonSampler(18, 4, 4, 12, max_edges=3)
-SMALL = AutomatonSampler(2, 1, 2, 4, max_edges=1)
-DENSE = AutomatonSampler(3, 2, 2, 4, max_edges=2)
+PUBLISHED = Languages(18, 4, 4, 12, max_edges=3)
+SMALL = Languages(2, 1, 2, 4, max_edges=1)
+DENSE = Languages(3, 2, 2, 4, max_edges=2)
 SEPARATOR, PADDING = 18, 19
 
 
@@ -104,7 +104,7 @@ def test_random_automata_follow_the_rules():
 
 def test_the_papers_four_edges_are_an_option():
     rng = np.random.default_rng(3)
-    sampler = RegBench(max_edges=4).sampler
+    sampler = Languages(max_edges=4)
     automata = [sampler.draw(rng).edges for _ in range(600)]
     assert {len(a[0]) for a in automata if len(a) > 4} == {1, 2, 3, 4}
     assert {len(a[0]) for a in automata if len(a) == 4} == {1, 2, 3}  # only three other states
@@ -127,9 +127,7 @@ def test_no_language_is_in_two_splits_or_twice_in_one():
 
 
 def test_automata_do_not_depend_on_what_was_asked_before():
-    first = AutomatonSampler(5, 4, 4, 6, 3)
     problem = RegBench(n_symbols=5, min_symbols=4, max_states=6)
-    assert problem.sampler == first
     backward = [problem.automata("val", 9, np.array([i]))[0] for i in (40, 3, 17)]
     twin = RegBench(n_symbols=5, min_symbols=4, max_states=7)
     assert twin.automata("val", 9, np.arange(41)) != problem.automata("val", 9, np.arange(41))
@@ -202,7 +200,7 @@ def test_dfa_accuracy():
     chance, n = allowed[asked].mean(), asked.sum()
     random = score(np.random.default_rng(0).integers(20, size=made.targets.shape))
     assert abs(random - chance) < 4 * np.sqrt(chance * (1 - chance) / n)
-    with pytest.raises(ValueError, match=r"answers have shape \(2, 3\), the rows \(2, 948\)"):
+    with pytest.raises(ValueError, match=r"answers \(2, 3\) and targets \(2, 948\) differ"):
         score(np.zeros((2, 3), int))
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from benchmarks.__main__ import main
-from benchmarks.newton.exam_rows import ExamRow
+from benchmarks.newton.exam_rows import Exam, ExamRow
 from benchmarks.submissions import report, sheet, submission
 from orbits.runs.statistics import Interval
 from worldmodel.data.orbits import OrbitData
@@ -165,11 +165,11 @@ def test_a_row_that_knows_more_than_its_past_is_named_and_wins_nothing():
         row("spline on the true state", (2.0, 1.9, 2.1), "control", "1000"),
     ]
     assert "table of answers" in " ".join(report.suspicions(rows))
-    (said,) = report.verdict(rows)
+    (said,) = report.verdict(Exam(rows))
     assert said.startswith("Outside the training box honest, the one submission")
     assert "no difference is shown" in said
     assert [x.variant for x in report.ranked(rows)][-1] == "spline on the true state"
-    assert "No verdict" in report.verdict(rows[:1])[0]
+    assert "No verdict" in report.verdict(Exam(rows[:1]))[0]
 
 
 @pytest.mark.full

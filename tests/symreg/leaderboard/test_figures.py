@@ -14,8 +14,8 @@ def drawn(results):
     return {
         "exponents": figures.exponents(rows, "newton"),
         "spread": figures.spread(rows),
-        "fronts": figures.fronts(rows, results),
-        "residuals": figures.residuals(rows, results),
+        "fronts": figures.fronts(rows),
+        "residuals": figures.residuals(rows),
     }
 
 
@@ -66,9 +66,9 @@ def test_no_more_than_ten_seeds_and_searches_of_a_row_are_drawn(monkeypatch):
         figures, "figure_png", lambda figure: lines.append(len(figure.axes[0].lines))
     )
     seeds = [forces(seed=seed) for seed in range(12)]
-    figures.residuals(table(seeds), seeds)
+    figures.residuals(table(seeds))
     assert lines.pop() == figures.MOST + 1 == 11, "and the truth"
     front = search().details["front"]
     searches = [search(search=number, details={"front": front}) for number in range(12)]
-    figures.fronts(table([forces(), *searches]), searches)
+    figures.fronts(table([forces(), *searches]))
     assert lines.pop() == 2 * figures.MOST, "each with the mark of the chosen formula"

@@ -196,10 +196,10 @@ def test_figures_show_the_first_rows_and_say_what_they_leave_out(monkeypatch):
     results = [forces(f"model {i}") for i in range(DRAWN + 3)]
     results += [forces(f"control {i}", arm="control") for i in range(2)]
     rows = table(results)
-    (section,) = sections.leaderboard(rows, results, "newton")
+    (section,) = sections.leaderboard(rows, "newton")
     assert shown == [*rows[:DRAWN], *rows[-2:]]
     said = f"The figures show the first {DRAWN} of {DRAWN + 3} contestants"
     assert sum(said in sentence for sentence in section.sentences) == 1
     assert [len(part.rows) for part in section.tables] == [DRAWN + 3, 2], "the tables have all"
-    (section,) = sections.leaderboard(rows[:DRAWN], results, "newton")
+    (section,) = sections.leaderboard(rows[:DRAWN], "newton")
     assert "The figures show" not in str(section.sentences)
