@@ -1,4 +1,4 @@
-"""Comparison of attentions by the power they continue orbits by: paired by seed, Holm-corrected."""
+"""Comparison of attentions by the power they continue orbits by, seed by seed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.implied.scores import Row, bins, laws_of, models
+from orbits.runs.at_once import at_once
 from orbits.runs.result import grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
 from orbits.runs.table import Column, Table, Value
@@ -25,8 +26,22 @@ Pair = tuple[Row, Row]
 Read = Callable[[Row], Mapping[int | None, float]]
 
 
-def table(found: Sequence[Row]) -> Table:
-    """Return a row for each pair of attentions and world, a column for each kind of prompts."""
+def tables(found: Sequence[Row]) -> list[Table]:
+    """Return all attentions at once, and pairs of them: a column for each kind of prompts."""
+    return [_at_once(found)[0], _pairs(found)]
+
+
+def _at_once(found: Sequence[Row]) -> tuple[Table, list[str]]:
+    worlds = {
+        f"trained in the world of {rows[0].trained_in}": rows for rows in _by_world(found).values()
+    }
+    columns = _columns(found).items()
+    measures = {x if x == SHARE else f"exponent on {x}": read for x, read in columns}
+    return at_once("", worlds, measures)
+
+
+def _pairs(found: Sequence[Row]) -> Table:
+    """Return a row for each pair of attentions and world."""
     pairs, families = _families(found)
     body = [
         [_name(pair), Value(pair[0].trained_in, kind="name"), *boxes]
@@ -40,9 +55,10 @@ def table(found: Sequence[Row]) -> Table:
 
 def sentences(found: Sequence[Row]) -> list[str]:
     """Say which differences are claimed; nothing where no pair can be compared."""
+    _, said = _at_once(found)
     pairs, families = _families(found)
     if not _count(families):
-        return []
+        return said
     compared = f"Of {_count(families)} pairs of attentions, each in {len(families)} measures, "
     claims = [
         f"{_name(pair).text} in the world of {pair[0].trained_in} {_words(name)} by "
@@ -52,19 +68,23 @@ def sentences(found: Sequence[Row]) -> list[str]:
         if (each := family.get(number)) is not None and each.differs
     ]
     if not claims:
-        return [f"{compared}none is claimed to differ (paired by seed, Holm)."]
-    return [f"{compared}these differ (paired by seed, Holm): {'; '.join(claims)}."]
+        return [*said, f"{compared}none is claimed to differ (paired by seed, Holm)."]
+    return [*said, f"{compared}these differ (paired by seed, Holm): {'; '.join(claims)}."]
 
 
 def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
     """Return the pairs, and the comparisons of each column by the number of the pair."""
-    worlds = grouped(itertools.chain(*models(found).values()), lambda row: row.world)
-    pairs = [pair for rows in worlds.values() for pair in itertools.combinations(rows, 2)]
+    pairs = [x for rows in _by_world(found).values() for x in itertools.combinations(rows, 2)]
     families = {
         name: compare({at: (read(one), read(other)) for at, (one, other) in enumerate(pairs)})
         for name, read in _columns(found).items()
     }
     return pairs, {name: family for name, family in families.items() if family}
+
+
+def _by_world(found: Sequence[Row]) -> dict[str | None, list[Row]]:
+    """Return the models that were trained in each world."""
+    return grouped(itertools.chain(*models(found).values()), lambda row: row.world)
 
 
 def _columns(found: Sequence[Row]) -> dict[str, Read]:

@@ -1,4 +1,4 @@
-"""Differences between rows: paired by seed, corrected for the number of pairs."""
+"""Differences between rows that share seeds: pair by pair, and all models at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.newton.control_names import TRAINED
 from benchmarks.newton.worlds import as_number
+from orbits.runs.at_once import at_once
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
 from orbits.runs.table import Column, Table, Value
@@ -65,11 +66,13 @@ class Differences:
 
     Attributes:
         table: A row per pair and a column per metric.
+        at_once: A row per arm and budget and a column per metric; no row for two models.
         claims: The differences that are claimed, in sentences.
         matrix: The same, a row and a column per model; None where nothing is claimed.
     """
 
     table: Table
+    at_once: Table
     claims: Sequence[str]
     matrix: Table | None = None
 
@@ -110,11 +113,8 @@ def differences(table: Sequence[Row], results: Iterable[Result]) -> list[Differe
         Trained(row.model, row.arm, row.labels, row.failed, row.values)
         for row in sorted(trained, key=lambda x: (x.arm, as_number(x.labels), x.model))
     ]
-    groups = [
-        (f"{TITLE}: forces", _pairs(heads), MEASURES),
-        (f"{TITLE}: world models", _pairs(_world_models(results)), NEXT_POINT),
-    ]
-    return [_compared(title, pairs, measures) for title, pairs, measures in groups if pairs]
+    groups = [("forces", heads, MEASURES), ("world models", _world_models(results), NEXT_POINT)]
+    return [_compared(*group) for group in groups if _pairs(group[1])]
 
 
 def _pairs(rows: Sequence[Trained]) -> dict[str, tuple[Trained, Trained]]:
@@ -133,18 +133,18 @@ def _pairs(rows: Sequence[Trained]) -> dict[str, tuple[Trained, Trained]]:
 
 
 def _compared(
-    title: str,
-    pairs: Mapping[str, tuple[Trained, Trained]],
+    what: str,
+    trained: Sequence[Trained],
     measures: Mapping[str, tuple[str, Callable[[float], float]]],
 ) -> Differences:
+    title, pairs = f"{TITLE}: {what}", _pairs(trained)
     rows = [row for pair in pairs.values() for row in pair]
     measures = {x: y for x, y in measures.items() if any(x in row.values for row in rows)}
     whole = {name: pair for name, pair in pairs.items() if not any(x.failed for x in pair)}
+    readers = {heading: _reader(metric, of) for metric, (heading, of) in measures.items()}
     families = {
-        heading: compare(
-            {name: (_read(a, metric, of), _read(b, metric, of)) for name, (a, b) in whole.items()}
-        )
-        for metric, (heading, of) in measures.items()
+        heading: compare({name: (read(a), read(b)) for name, (a, b) in whole.items()})
+        for heading, read in readers.items()
     }
     body, claims = [], []
     claimed: list[Claim] = []
@@ -175,8 +175,19 @@ def _compared(
         f"Pairs with fewer than {MINIMUM_SEEDS} common seeds, or with a failed training, have none."
     )
     columns = [Column("pair"), *(Column(heading) for heading in families)]
-    both = _matrix(f"{WHICH}, {title.partition(': ')[2]}", claimed, pairs) if claimed else None
-    return Differences(Table(title, columns, body, caption), claims, both)
+    both = _matrix(f"{WHICH}, {what}", claimed, pairs) if claimed else None
+    together, first = at_once(what, _alike(trained), readers)
+    return Differences(Table(title, columns, body, caption), together, [*first, *claims], both)
+
+
+def _alike(trained: Sequence[Trained]) -> dict[str, list[Trained]]:
+    """Return models of one arm and budget; a group with a failed training is no sample of all."""
+    found = grouped(trained, lambda row: (row.arm, row.labels))
+    return {
+        ", ".join(filter(None, (arm, labels and f"{labels} labels"))) or "world models": rows
+        for (arm, labels), rows in found.items()
+        if not any(row.failed for row in rows)
+    }
 
 
 def _matrix(
@@ -206,8 +217,11 @@ def _matrix(
     return Table(title, columns, body, caption)
 
 
-def _read(row: Trained, metric: str, of: Callable[[float], float]) -> dict[int | None, float]:
-    return {seed: of(value) for seed, value in row.values.get(metric, {}).items()}
+def _reader(
+    metric: str, of: Callable[[float], float]
+) -> Callable[[Trained], dict[int | None, float]]:
+    """Return a function that reads the values of a metric by seed."""
+    return lambda row: {seed: of(value) for seed, value in row.values.get(metric, {}).items()}
 
 
 def _world_models(results: Iterable[Result]) -> list[Trained]:

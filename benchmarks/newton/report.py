@@ -50,7 +50,7 @@ def report(study: Study, results: Sequence[Result], config: Mapping[str, Any], o
         _along_and_between(here),
         sections.published(),
         Section("Reading", sentences=[ARMS, *words.READING]),
-        *_each([world_models(here), *(each.table for each in compared)]),
+        *_each([world_models(here), *(x for each in compared for x in (each.at_once, each.table))]),
         *sections.formulas(table),
     ]
     return Report(

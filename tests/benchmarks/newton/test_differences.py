@@ -76,6 +76,19 @@ def test_claims_stand_in_a_matrix_of_models_with_arms_on_the_diagonal():
     assert sum(text.count("[") for text in claims) == len(forces.claims)
 
 
+def test_models_of_one_arm_and_budget_are_compared_all_at_once():
+    found = [*trained(), *trained(1.0, variant="lssa"), *trained(2.0, variant="sigmoid")]
+    found += [*trained(9.0, arm="scratch"), *trained(9.0, variant="lssa", arm="scratch")]
+    (forces,) = compared(found)
+    (row,) = forces.at_once.rows  # two rows of an arm are a pair
+    # The same order in each of three seeds: 6 of 6^3 permutations spread the means as far.
+    assert [value.text for value in row[:3]] == ["pretrained, 300 labels", "3", "p 0.028"]
+    assert forces.claims[0].startswith("pretrained, 300 labels: all 3 at once differ in m1 (p 0.02")
+    broken = [*found, *trained(3.0, variant="lazy", status="failed")]
+    (forces,) = compared(broken)
+    assert not forces.at_once.rows, "trainings that did not fail are no sample of all"
+
+
 def test_one_of_many_pairs_has_to_differ_by_more():
     noise = (0.012, -0.012, 0.0)
     alone = [*trained(0.1, noise), *trained(variant="lssa")]
