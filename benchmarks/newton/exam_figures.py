@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from benchmarks.newton.exam_rows import NO_LABELS, Exam, ExamRow
-from orbits.runs.figure import canvas, label_level, save_figure
+from orbits.runs.figure import WIDTH, canvas, label_level, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, TRUTH, looks
@@ -113,7 +113,8 @@ def _draw(
     few = len(panels) < 3
     height = 1.15 + (0.36 if few else 0.3) * len(lines)
     first = next((n for n, line in enumerate(lines) if line.is_control), len(lines))
-    with canvas(8.2, height, ncols=len(panels), sharey=True, squeeze=False) as (figure, axes):
+    shape: dict[str, Any] = {"ncols": len(panels), "sharey": True, "squeeze": False}
+    with canvas(WIDTH if few else 8.2, height, **shape) as (figure, axes):
         for axis, (title, value_of) in zip(axes[0], panels.items(), strict=True):
             axis.set_xscale("log")
             low, high = _limits(lines, value_of)

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.newton.control_names import DRAWN
 from benchmarks.newton.worlds import as_number
-from orbits.runs.figure import End, canvas, label_ends, save_figure
+from orbits.runs.figure import WIDTH, End, canvas, label_ends, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.palette import COLOURS, CONTROL, LINES, looks
 from orbits.runs.result import Result
@@ -48,7 +48,7 @@ def label_efficiency(forces: Sequence[Result], path: Path) -> Path | None:
     models = list(dict.fromkeys(result.case.variant for result in trained))
     alone = [model for model in models if model == ALONE or len(models) <= FEW]
     style, ends = looks(models), []
-    with canvas(7.4, 4.2) as (figure, axis):
+    with canvas(WIDTH, 4.2) as (figure, axis):
         axis.set_xlim(-0.1, len(budgets) - 0.9)
         for name, colour in BAND_COLOURS.items():
             curves = {

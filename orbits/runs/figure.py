@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STYLE = Path(__file__).with_name("orrery.mplstyle")
 DPI = 110
 WIDTH = 6.6
-"""Inches of a figure that a telephone still shows readably, and a third of a desk's window."""
+"""Inches of a figure whose letters half of a desk's window still shows readably."""
 BOLD_LETTERS = 10.5
 """Letters of a headline in an inch."""
 
@@ -191,6 +191,7 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
     ends = [end for end in ends if np.isfinite(end.y)]
     if not ends:
         return
+    axis.autoscale_view()  # limits that wait for it: the transform of data does not
     data = np.array([(end.x, end.y) for end in ends])
     tips = np.clip(axis.transAxes.inverted().transform(axis.transData.transform(data)), 0, 1)
     heights = tips[:, 1]
@@ -225,7 +226,7 @@ def label_level(axis: Axes, value: float, text: str, colour: str = TRUTH, **line
         xycoords=axis.get_xaxis_transform(),
         textcoords="offset points",
         color=colour,
-        fontsize=7.5,
+        fontsize=8,
         ha="center",
         va="bottom",
     )

@@ -7,14 +7,23 @@ once, and every other part below them. What does not fit of the table is below t
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from orbits.runs.deferred import deferred
 from orbits.runs.naming import OF_MODELS, heading, in_box
 from orbits.runs.report import Picture, Report, Section
 from orbits.runs.table import NOTHING, Table
 
+opened = deferred("PIL.Image:open")
+
+BESIDE = (730, 900)
+"""Largest width and height of a figure beside a table, in its own pixels. A window of 1280 pixels
+shows so wide a one at 83% of its size, where letters of 8 points have 10 pixels; the page's style
+lets it be as high as that. A larger one stands below the table in its own size."""
 MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""
 MOST_ROWS = 12
@@ -42,6 +51,11 @@ class FirstScreen:
     picture: Picture | None
     sentences: Sequence[str]
     sections: Sequence[Section]
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the figure stands below the table: beside it, letters would be too small."""
+        return self.picture is not None and not all(map(_fits_beside, self.picture.images))
 
 
 def first_screen(report: Report) -> FirstScreen:
@@ -168,3 +182,12 @@ def _without(section: Section, table: Table | None, picture: Picture | None) -> 
     had = bool(section.tables or section.pictures or section.sentences or section.warnings)
     has = bool(left.tables or left.pictures or left.sentences or left.warnings)
     return left if has or not had else None
+
+
+def _fits_beside(image: Path | bytes) -> bool:
+    """Tell whether an image is small enough for half of a window; what cannot be read is."""
+    try:
+        with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
+            return picture.width <= BESIDE[0] and picture.height <= BESIDE[1]
+    except (OSError, ValueError):
+        return True

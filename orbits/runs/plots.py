@@ -46,7 +46,7 @@ def curves(
         title: Title of the figure; empty for none.
     """
     style, ends = looks(list(series)), []
-    with canvas(7.2, 4.4) as (figure, axes):
+    with canvas(WIDTH, 4.4) as (figure, axes):
         for name, points in series.items():
             at = sorted(points)
             means = [fmean(points[x]) for x in at]
@@ -97,7 +97,7 @@ def bars(
         return save_figure(figure, path)
 
 
-def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: float = 7.5) -> None:
+def shares(axis: Axes, rows: Mapping[str, Sequence[Interval | None]], size: float = 8) -> None:
     """Fill a panel with a number for each row and column; larger numbers have a darker ground.
 
     Numbers whose interval holds 0 are grey.

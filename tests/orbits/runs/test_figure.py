@@ -121,6 +121,16 @@ def test_more_names_than_room_start_at_the_bottom():
         label_ends(axis, [])
 
 
+def test_a_name_points_at_its_line_though_limits_wait_for_the_data():
+    with canvas(4, 2) as (figure, axis):
+        axis.set_xticks([-2, -1])
+        axis.plot([-2, -1], [0, 1])
+        label_ends(axis, [End("line", -1, 1, "black")])
+        figure.draw_without_rendering()
+        tip = axis.transAxes.transform(axis.texts[0].xy)
+        assert tip == pytest.approx(axis.transData.transform((-1, 1)))
+
+
 def test_a_level_has_its_name_above_the_panel():
     with canvas() as (figure, axis):
         axis.set(xlim=(0, 10), ylim=(0, 1))

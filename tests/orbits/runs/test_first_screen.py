@@ -1,5 +1,10 @@
 """The first screen: verdict, a table of at most seven columns and a figure, each shown once."""
 
+import io
+
+import pytest
+from PIL import Image
+
 from orbits.runs.first_screen import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -99,6 +104,20 @@ def test_a_shortened_table_is_whole_and_folded_below():
     (below,) = first.sections[0].tables
     assert below.folded
     assert below.rows == long.rows
+
+
+@pytest.mark.parametrize("size", [(726, 500), (726, 2000), (902, 500)], ids=str)
+def test_a_large_figure_stands_below_its_table(size):
+    file = io.BytesIO()
+    Image.new("RGB", size).save(file, "PNG")
+    pictures = [Picture("one", [file.getvalue()])]
+    first = first_screen(Report("?", sections=[Section("T", [table(3)], pictures=pictures)]))
+    assert first.is_stacked == (size != (726, 500))
+
+
+def test_a_figure_that_cannot_be_read_stands_beside():
+    assert not first_screen(Report("?", sections=[Section("T", pictures=[FIRST])])).is_stacked
+    assert not first_screen(Report("?")).is_stacked
 
 
 def test_folded_parts_are_no_headline():

@@ -1,6 +1,10 @@
 """The page as a browser lays it out: one screen, a telephone, the keyboard and paper."""
 
+import dataclasses
+import io
+
 import pytest
+from PIL import Image
 
 from orbits.runs import page
 from orbits.runs.page import Picture, Report, Section
@@ -76,7 +80,26 @@ def test_a_tall_figure_is_made_to_fit(ask):
         "const image = page.querySelector('.first img'); image.style.height = '3000px';"
         "return image.getBoundingClientRect().height"
     )
-    assert height <= 34 * 16
+    assert height <= 48 * 16
+
+
+@pytest.mark.parametrize(
+    ("size", "beside"), [((726, 500), True), ((726, 880), True), ((990, 500), False)], ids=str
+)
+def test_letters_of_eight_points_have_ten_pixels(size, beside, tmp_path):
+    file = io.BytesIO()
+    Image.new("RGB", size).save(file, "PNG")
+    headline = Section("Headline", [HEADLINE], pictures=[Picture("A figure.", [file.getvalue()])])
+    report = dataclasses.replace(REPORT, sections=[headline])
+    page.write(report, [], {"config": {}}, tmp_path)
+    scale, top, table = browser.ask(
+        tmp_path / "report.html",
+        "const image = page.querySelector('.first img'), box = image.getBoundingClientRect();"
+        "const table = page.querySelector('.first .scroll').getBoundingClientRect();"
+        "return [box.width / image.naturalWidth, box.top, table.bottom]",
+    )
+    assert 8 * 110 / 72 * scale >= 10
+    assert (top < table) == beside
 
 
 def test_a_wide_figure_fits_a_telephone(ask):

@@ -167,7 +167,7 @@ def _exponents(results: Sequence[Result], path: Path) -> Path:
         axes[1].margins(x=0.1 if several else 0.3)
         for axis in axes:
             axis.grid(axis="y")
-        label_ends(axes[0], ends, size=7.5)
+        label_ends(axes[0], ends)
         return save_figure(figure, path)
 
 

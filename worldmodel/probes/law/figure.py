@@ -61,7 +61,7 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
             shares(axis, table)
             axis.set_title(f"{in_words(law)} in place of the own law", loc="left")
         labels = ["shown" if WHOLE in place else f"{place[0]}, {place[1]}" for place in places]
-        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=7.5, rotation=90)
+        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=8, rotation=90)
         return [Picture(CAPTION, [save_figure(figure, out / "figures" / "exchange_law.png")])]
 
 

@@ -53,7 +53,7 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
             shares(axis, table)
             axis.set_title(title, loc="left")
         labels = [f"{'input' if s == 'embedding' else s}\n{rows}" for s, rows in places]
-        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=7.5)
+        axes[-1, 0].set_xticks(range(len(places)), labels, fontsize=8)
         axes[-1, 0].set_xlabel("after which block, and whose rows are exchanged")
         path = save_figure(figure, out / "figures" / "exchange.png")
         return [Picture(CAPTION, [path])]
