@@ -67,7 +67,7 @@ def check(name, recurrence, length, seen, /, **args):
 
     Args:
         name: The mixer.
-        recurrence: (mixer, x [B, L, width]) -> [B, L, width], from the mixer's weights.
+        recurrence: (mixer, sequence [L, width]) -> [L, width], from the mixer's weights.
         length: New positions.
         seen: Positions before.
         **args: Arguments of the mixer.
@@ -83,7 +83,7 @@ def check(name, recurrence, length, seen, /, **args):
         alone = length + seen == 1
         return [out, *torch.autograd.grad((weight * out).sum(), leaves, materialize_grads=alone)]
 
-    expected = compared(recurrence(mixer, x)[:, seen:])
+    expected = compared(torch.stack([recurrence(mixer, sequence) for sequence in x])[:, seen:])
     assert expected[0].abs().max() > 1e-3
     for form in ("recurrent", *CHUNKS):
         run = mixer.recurrent if form == "recurrent" else mixer

@@ -14,25 +14,22 @@ CASES = [(4, 2), *(pytest.param(*c, marks=pytest.mark.full) for c in ((1, 0), (3
 def published(weight):
     """Return the loop over pairs of positions of the weight of (mixer, head, query, key)."""
 
-    def recurrence(mixer, x):
-        outputs = []
-        for sequence in x:
-            rows = []
-            for t in range(len(sequence)):
-                heads = []
-                for h in range(mixer.n_head):
-                    part = slice(4 * h, 4 * h + 4)
-                    q = turned(mixer.query.weight[part] @ sequence[t], t)
-                    weights, values = [], []
-                    for i in range(t + 1):
-                        k = turned(mixer.key.weight[part] @ sequence[i], i)
-                        weights.append(weight(mixer, h, q, k))
-                        values.append(mixer.value.weight[part] @ sequence[i])
-                    weights = torch.stack(weights)
-                    heads.append(weights / weights.sum() @ torch.stack(values))
-                rows.append(mixer.project.weight @ torch.cat(heads))
-            outputs.append(torch.stack(rows))
-        return torch.stack(outputs)
+    def recurrence(mixer, sequence):
+        rows = []
+        for t in range(len(sequence)):
+            heads = []
+            for h in range(mixer.n_head):
+                part = slice(4 * h, 4 * h + 4)
+                q = turned(mixer.query.weight[part] @ sequence[t], t)
+                weights, values = [], []
+                for i in range(t + 1):
+                    k = turned(mixer.key.weight[part] @ sequence[i], i)
+                    weights.append(weight(mixer, h, q, k))
+                    values.append(mixer.value.weight[part] @ sequence[i])
+                weights = torch.stack(weights)
+                heads.append(weights / weights.sum() @ torch.stack(values))
+            rows.append(mixer.project.weight @ torch.cat(heads))
+        return torch.stack(rows)
 
     return recurrence
 
@@ -118,9 +115,3 @@ def test_performers_features_of_wide_heads_fit_into_float32():
     _, of_key = mixer._features(longest, longest)
     assert of_key.isfinite().all()
     assert of_key.max() > 1e20
-
-
-@pytest.mark.parametrize(("argument", "value"), [("state", 0), ("rope_base", -1.0)])
-def test_bad_arguments_are_refused(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} of performer must be .*, got {value}"):
-        linear.build("performer", n_head=1, head_dim=4, **{argument: value})

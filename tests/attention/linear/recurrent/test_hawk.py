@@ -8,34 +8,31 @@ from attention import linear
 from tests.attention.linear.published import built, check, check_extremes, few_cases
 
 
-def published(mixer, x):
-    """Loop over sequences, positions and heads, whose gates are matrices of their own."""
-    outputs = []
-    for sequence in x:
-        raw = sequence @ mixer.inputs.weight.T + mixer.inputs.bias
-        h, rows = x.new_zeros(8), []
-        for t, token in enumerate(sequence):
-            now = mixer.recent.taps.bias
-            for back in range(min(4, t + 1)):
-                now = now + mixer.recent.taps.weight[:, 0, 3 - back] * raw[t - back]
-            r, i = (
-                torch.cat(
-                    [
-                        torch.sigmoid(
-                            now[4 * head : 4 * head + 4] @ mixer.gate_weight[gate, head]
-                            + mixer.gate_bias[gate, head]
-                        )
-                        for head in range(2)
-                    ]
-                )
-                for gate in range(2)
+def published(mixer, sequence):
+    """Loop over positions and heads, whose gates are matrices of their own."""
+    raw = sequence @ mixer.inputs.weight.T + mixer.inputs.bias
+    h, rows = sequence.new_zeros(8), []
+    for t, token in enumerate(sequence):
+        now = mixer.recent.taps.bias
+        for back in range(min(4, t + 1)):
+            now = now + mixer.recent.taps.weight[:, 0, 3 - back] * raw[t - back]
+        r, i = (
+            torch.cat(
+                [
+                    torch.sigmoid(
+                        now[4 * head : 4 * head + 4] @ mixer.gate_weight[gate, head]
+                        + mixer.gate_bias[gate, head]
+                    )
+                    for head in range(2)
+                ]
             )
-            a = torch.exp(-8 * softplus(mixer.rate) * r)
-            h = a * h + torch.sqrt(1 - a**2) * (i * now)
-            branch = gelu(mixer.gate.weight @ token + mixer.gate.bias, approximate="tanh")
-            rows.append(mixer.project.weight @ (h * branch) + mixer.project.bias)
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+            for gate in range(2)
+        )
+        a = torch.exp(-8 * softplus(mixer.rate) * r)
+        h = a * h + torch.sqrt(1 - a**2) * (i * now)
+        branch = gelu(mixer.gate.weight @ token + mixer.gate.bias, approximate="tanh")
+        rows.append(mixer.project.weight @ (h * branch) + mixer.project.bias)
+    return torch.stack(rows)
 
 
 @few_cases
