@@ -6,10 +6,7 @@ import pytest
 import torch
 
 from attention import linear
-from tests.attention.linear.published import built, check, check_extremes
-
-CASES = [(4, 2), *(pytest.param(*c, marks=pytest.mark.full) for c in ((1, 0), (1, 3), (33, 9)))]
-"""New positions, and positions before them."""
+from tests.attention.linear.published import built, check, check_extremes, few_cases
 
 
 def aft_simple(mixer, sequence):
@@ -44,7 +41,7 @@ def rwkv4(mixer, sequence):
     return torch.stack(rows)
 
 
-@pytest.mark.parametrize(("length", "seen"), CASES)
+@few_cases
 @pytest.mark.parametrize("published", [aft_simple, rwkv4], ids=lambda f: f.__name__)
 def test_both_forms_are_the_published_sum(published, length, seen):
     check(published.__name__, published, length, seen)

@@ -5,10 +5,7 @@ import torch
 
 from attention import linear
 from attention.linear.performer import orthogonal_normal
-from tests.attention.linear.published import built, check, turned
-
-CASES = [(4, 2), *(pytest.param(*c, marks=pytest.mark.full) for c in ((1, 0), (33, 9)))]
-"""New positions, and positions before them."""
+from tests.attention.linear.published import built, check, few_cases, turned
 
 
 def published(weight):
@@ -52,14 +49,14 @@ def performer(mixer, h, q, k):
     return of_query @ of_key
 
 
-@pytest.mark.parametrize(("length", "seen"), CASES)
-def test_hedgehog_is_the_published_sum(length, seen):
-    check("hedgehog", published(hedgehog), length, seen)
-
-
-@pytest.mark.parametrize(("length", "seen"), CASES)
-def test_performer_is_the_published_sum(length, seen):
-    check("performer", published(performer), length, seen, state=6)
+@few_cases
+@pytest.mark.parametrize(
+    ("weight", "arguments"),
+    [(hedgehog, {}), (performer, {"state": 6})],
+    ids=["hedgehog", "performer"],
+)
+def test_both_forms_are_the_published_sum(weight, arguments, length, seen):
+    check(weight.__name__, published(weight), length, seen, **arguments)
 
 
 def test_hedgehog_starts_from_the_identity():

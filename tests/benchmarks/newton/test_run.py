@@ -3,10 +3,6 @@
 import dataclasses
 import html
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,7 @@ from benchmarks.newton.export import export_models
 from benchmarks.newton.newton import STUDY
 from benchmarks.newton.world_models import world_models
 from orbits import laws
-from orbits.runs import artefact, folder, study
+from orbits.runs import artefact, folder
 from orbits.runs.cell import CELLS
 from orbits.runs.folder import Existing
 from symreg.leaderboard import published
@@ -284,37 +280,3 @@ def test_a_failed_cell_stays_in_the_report(copy, kind, capsys):
     assert all("no such orbit" in view for view in views)
     if kind == "search":
         assert "| 0/1 all failed [0.00, 0.79], 1 failed |" in views[1]
-
-
-@pytest.mark.full
-def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
-    for path in copy.glob(f"{CELLS}/*/predictions.npz"):  # world models are done, no more
-        shutil.rmtree(path.parent)
-    for name in (folder.LINES, f"{folder.LINES}.json"):
-        (copy / name).unlink()
-    finished = len(list(copy.glob("cells/*/cell.json")))
-    command = [*TINY, "--resume", "--workers", "1", "--out", str(copy)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", *command],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while len(list(copy.glob("cells/*/cell.json"))) < finished + 2:
-            assert process.poll() is None
-            time.sleep(0.05)
-        # The main process alone: its workers must notice and stop.
-        process.send_signal(signal.SIGKILL)
-    assert not (copy / folder.LINES).exists()
-    done = {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
-    chosen = settings(
-        "tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS, n_test=40
-    )
-    wanted = {cell.key for cell in study.all_cells(STUDY, chosen)}
-    assert wanted - {path.parent.name for path in done}, "it was killed before the end"
-    run(copy, "--resume")
-    assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
-    again = measured(copy)
-    cells = {line[0] for line in again}
-    assert cells == wanted
-    assert again == [line for line in measured(tiny) if line[0] in cells]

@@ -19,6 +19,6 @@ def test_each_kind_has_its_rows_and_figure(tmp_path, capsys):
         assert (out / "figures" / f"{kind}.png").is_file()
 
 
-def test_an_unknown_kind_is_one_line(tmp_path, refusal):
-    line = refusal(main, ["run", "mqar_variants", "--kinds", "stacked", "--out", str(tmp_path)])
+def test_an_unknown_kind_is_one_line(refused_run):
+    line = refused_run("mqar_variants", "--kinds", "stacked")
     assert "unknown kind 'stacked'; choose from repeated, forgetting, compositional" in line

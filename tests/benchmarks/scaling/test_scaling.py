@@ -153,7 +153,6 @@ def test_heads_and_exams_are_added_where_labels_are_given():
     [
         ({"steps": ()}, "steps"),
         ({"heads": (0,)}, "heads"),
-        ({"attention": ("sofmax",)}, "did you mean softmax"),
         ({"labels": (1,)}, "label budget"),
         ({"predict": "large"}, "choose from"),
         ({"recipe": "paper"}, "identifiable"),

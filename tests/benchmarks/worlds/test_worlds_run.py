@@ -15,19 +15,17 @@ from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import NO_DONOR, OTHER_LAW, WHOLE
 
-TINY = (
-    *("run", "worlds", "--preset", "tiny", "--executor", "here", "--steps", "3", "--prompts", "4"),
+FLAGS = (
+    *("--steps", "3", "--prompts", "4"),
     *("--n-test", "4", "--n-fitted", "2", "--n-fits", "5", "--n-bins", "64"),
     *("--families", "softened,mond", "--n-family-laws", "4"),
     *("--exchanged=-1,-0.5", "--n-exchanged", "20"),
 )
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    out = tmp_path_factory.mktemp("worlds") / "out"
-    main([*TINY, "--out", str(out)])
-    return out
+@pytest.fixture
+def tiny(tiny_run):
+    return tiny_run("worlds", *FLAGS)
 
 
 @pytest.mark.full
