@@ -96,22 +96,3 @@ def check(name, recurrence, length, seen, /, **args):
         for one, other in zip(found, expected, strict=True):
             scale = other.abs().max().clamp_min(1.0)
             torch.testing.assert_close(one / scale, other / scale, **TOLERANCE)
-
-
-def check_extremes(mixer, extreme):
-    """Both forms agree, and gradients are finite, when ``extreme(mixer, sign)`` sets the gates.
-
-    Args:
-        mixer: In float32.
-        extreme: Moves the decays of the mixer to near 0 (sign -1) or near 1 (sign +1).
-    """
-    for sign in (-1, 1):
-        with torch.no_grad():
-            extreme(mixer, sign)
-        x = torch.randn(1, 100, mixer.width, requires_grad=True)
-        out, stepwise = mixer(x), mixer.recurrent(x)
-        torch.testing.assert_close(
-            out, stepwise, rtol=0, atol=2e-4 * stepwise.detach().abs().max().item()
-        )
-        gradients = torch.autograd.grad(out.square().sum(), [x, *mixer.parameters()])
-        assert all(gradient.isfinite().all() for gradient in gradients)

@@ -4,10 +4,8 @@ import torch
 from torch.nn.functional import silu, softplus
 
 from tests.attention.linear.published import (
-    built,
     cases,
     check,
-    check_extremes,
     short_convolution,
 )
 
@@ -33,11 +31,3 @@ def published(mixer, sequence):
 @cases
 def test_both_forms_are_the_published_recurrence(length, seen):
     check("mamba2", published, length, seen, state=3)
-
-
-def test_decays_near_0_and_1():
-    def extreme(mixer, sign):
-        mixer.decay.step_bias.fill_(sign * -25.0)
-        mixer.decay.log_rate.fill_(0.7)
-
-    check_extremes(built("mamba2").float(), extreme)

@@ -1,11 +1,10 @@
 """HGRN: h_t = f_t exp(i theta) h_{t-1} + (1 - f_t) c_t."""
 
-import pytest
 import torch
 from torch.nn.functional import silu
 
 from attention import linear
-from tests.attention.linear.published import built, check, check_extremes, few_cases
+from tests.attention.linear.published import check, few_cases
 
 
 def published(mixer, sequence):
@@ -30,14 +29,6 @@ def published(mixer, sequence):
 @few_cases
 def test_both_forms_are_the_published_recurrence(length, seen):
     check("hgrn1", published, length, seen, lower_bound=0.7 if length == 33 else 0.0)
-
-
-@pytest.mark.full
-def test_gates_near_0_and_1():
-    def extreme(mixer, sign):
-        mixer.forget.bias.fill_(sign * 30.0)
-
-    check_extremes(built("hgrn1").float(), extreme)
 
 
 def test_turns_start_as_those_of_rope_and_bounds_rise_with_the_depth():
