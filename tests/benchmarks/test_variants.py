@@ -148,8 +148,3 @@ def test_rows_are_shown_once():
 def test_a_row_that_cannot_be_is_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         Variant(*arguments)
-
-
-def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="unknown attention 'zeross'; did you mean zeros"):
-        variants(["zeross"])

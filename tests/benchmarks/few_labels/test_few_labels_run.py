@@ -7,7 +7,7 @@ from attention import metrics
 from benchmarks.__main__ import main
 from benchmarks.few_labels.cells import row_entropies
 from benchmarks.training import BEST, CHECKPOINT
-from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.data.orbits import OrbitData
 from worldmodel.maps import weights_on
 from worldmodel.models.load import load_model
@@ -42,8 +42,7 @@ def tiny(tiny_run):
 
 @pytest.mark.full
 def test_a_model_is_asked_where_validation_was_best_and_at_the_end(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results)
+    results = finished(tiny)
     tuned = [x for x in results if x.case.kind == "forces" and x.case.arm != "control"]
     assert len(tuned) == 2 * 2 * 2
     for result in tuned:

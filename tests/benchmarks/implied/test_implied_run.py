@@ -9,7 +9,7 @@ from PIL import Image
 from benchmarks.__main__ import main
 from benchmarks.implied.cells import measured
 from orbits import protocols
-from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.controls.names import BELIEVER
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import own_prompts
@@ -58,8 +58,7 @@ def tiny(tiny_run):
 
 @pytest.mark.full
 def test_everybody_is_asked_in_every_world_and_outside(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results)
+    results = finished(tiny)
     found = [x for x in results if x.case.kind == "continuations"]
     places = {
         (x.case.setting["prompt"], x.case.setting.get("shift"))

@@ -139,7 +139,13 @@ def test_flags_change_a_preset_and_nothing_else(capsys):
         (["mqar", "--attention", "softmax", "--warm-up", "0.5"], "--warm-up needs a re-weighted"),
         (["mqar", "--attention", "softmax", "--epochs", "2"], "give n_train"),
         (["mqar", "--head-dims", "7"], "RoPE needs an even head_dim, got 7"),
+        (["mqar", "--init", "zero"], "init must be ours or published, got 'zero'"),
+        (["mqar_variants", "--kinds", "stacked"], "unknown kind 'stacked'; choose from repeated, "),
         (["mad", "--batch-size", "0"], "batch_size must be at least 1, got 0"),
+        (
+            ["mad", "--init", "published", "--problems", "compression"],
+            "has no form for compression",
+        ),
         (["mad", "--problems", "copying"], "unknown problem 'copying'"),
         (["mad", "--problems", ""], "problems must not be empty"),
         (["mad", "--train-share", "2"], "train_share must be in (0, 1], got 2"),

@@ -9,6 +9,7 @@ from benchmarks.worlds import names
 from benchmarks.worlds.exchange import ROWS
 from benchmarks.worlds.exchange_report import DONORS, TITLE
 from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.controls.names import IN_BINS
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
@@ -30,8 +31,7 @@ def tiny(tiny_run):
 
 @pytest.mark.full
 def test_everything_is_asked(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results), [result.error for result in results]
+    results = finished(tiny)
     asked = {(x.case.variant, x.case.arm) for x in results if x.case.kind == "worlds"}
     arms = (names.MIXTURE, names.WITH_FAMILIES, names.TOLD, names.ALONE, names.UNTRAINED)
     models = {("softmax", arm) for arm in arms}
