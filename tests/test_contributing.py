@@ -118,7 +118,8 @@ def test_the_law_is_sampled_and_used(tmp_path, monkeypatch):
 
 
 def test_the_probe_is_found_and_evaluated(tmp_path, monkeypatch):
-    from tests.worldmodel.probes.evaluation import evaluate, save
+    from tests.worldmodel.probes.evaluation import evaluate
+    from tests.worldmodel.trainings import save
     from worldmodel import probes
     from worldmodel.models.orbit import NextTokenModel
     from worldmodel.probes.settings import Settings

@@ -34,7 +34,8 @@ def cells(study: Study, settings: Scaling) -> list[Cell]:
             functions.check(newton_worlds.world(grid.settings))
             found.append(_controls(grid, settings))
         found += _point(grid, settings, point)
-    return [*found, _plan(settings)]
+    found.append(_plan(settings))
+    return list({cell.key: cell for cell in found}.values())  # a ceiling is that of all points
 
 
 def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:

@@ -11,11 +11,25 @@ from benchmarks.__main__ import PROG, packages
 from benchmarks.published import tables as published
 from benchmarks.study import PaperStudy
 from orbits.runs import cost, flags, presets, studies, study
+from tests.early import refused_without_torch
+from tests.tiers import corners
 
 DIRECTIONS = {"higher", "lower", "none"}
 STUDIES = sorted(name for package in packages() for name in studies.names(package))
 HARNESS = "downstream"
 """The study whose cells need a library of its own."""
+
+REFUSED = (
+    (None, "--preset=huge", "unknown preset 'huge'; choose from "),
+    (None, "--jobs=1", "use --workers"),
+    (None, "--no-such-flag", "unrecognized arguments: --no-such-flag"),
+    ("attention", "--attention=softmax,sofmax", "unknown attention 'sofmax'; did you mean softmax"),
+    ("attention", "--attentions=softmax", "use --attention"),
+    ("exponents", "--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
+    ("seeds", "--seeds=", "seeds must not be empty"),
+    ("recipe", "--recipe=huge", "unknown preset 'huge'; choose from "),
+)
+"""What every study refuses that has the setting, if one is named, and what it says."""
 
 
 def get(name):
@@ -62,6 +76,29 @@ def test_cells_are_pure_and_have_addresses_of_their_own(name):
     assert not unknown, "no cost is known of them: run one, and python -m orbits.runs.cost --add"
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("name", sorted(set(STUDIES) - {HARNESS}))
+def test_cells_of_every_preset_are_plain_data_with_addresses_of_their_own(name):
+    found = get(name)
+    for preset in presets.of(found):
+        settings = found.settings(preset)
+        if getattr(settings, "shards", None):
+            continue  # of text that is not here
+        cells = study.all_cells(found, found.resolve(settings))
+        assert len({cell.key for cell in cells}) == len(cells), preset
+        json.dumps([dict(cell.arguments) for cell in cells])
+
+
+@pytest.mark.parametrize("name", corners(STUDIES, "newton", "mqar", "extrapolation", "law_rates"))
+def test_what_no_study_takes_is_one_line(name, refused_run):
+    found = get(name)
+    default = found.Settings()
+    needed = ["word"] if found.words else []
+    for setting, flag, message in REFUSED:
+        if setting is None or isinstance(getattr(default, setting, None), tuple | str):
+            assert message in refused_run(name, *needed, *flag.split())
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_setting_is_a_flag_with_its_documentation(name, capsys):
     found = get(name)
@@ -87,12 +124,21 @@ def test_help_is_fast_for_every_study():
     assert said.stdout.splitlines()[-1] == "[]", "help must not wait for heavy imports"
 
 
-def test_a_missing_checkpoint_is_refused_before_torch_is_imported():
-    code = (
-        "import contextlib, sys; from benchmarks.__main__ import main\n"
-        "with contextlib.suppress(SystemExit):\n"
-        "    main(['run', 'extrapolation', '--checkpoints', 'missing.ckpt'])\n"
-        "print('torch' in sys.modules)"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (said.stdout, said.stderr) == ("False\n", "error: missing.ckpt: no such file\n")
+EARLY = {
+    "newton --labels x": "a label budget is a number >= 3 or unlimited, got 'x'",
+    "newton --engine opron": "unknown engine 'opron'; did you mean operon",
+    "newton --shifts closr": "unknown shift 'closr'; did you mean closer?",
+    "newton --seeds -1": "seeds must be at most 4294966295 and at least 0, got -1",
+    "newton --baselines knn": "unknown baseline 'knn'",
+    "newton --preset tiny --attention softmax,sofmax": "unknown attention 'sofmax'",
+    "mqar --attention softmax,sofmax": "unknown attention 'sofmax'; did you mean softmax",
+    "extrapolation --checkpoints missing.ckpt": "missing.ckpt: no such file",
+}
+"""Runs, and what is said of each."""
+
+
+def test_what_cannot_be_is_refused_before_torch_is_imported():
+    said = refused_without_torch("benchmarks.__main__", [f"run {words}" for words in EARLY])
+    for line, (words, message) in zip(said, EARLY.items(), strict=True):
+        assert line.startswith("error: "), words
+        assert message in line, words

@@ -18,7 +18,7 @@ SMALL = ["--n", "6", "--n-val", "2", "--n-test", "1", "--n-points", "6"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    out = tmp_path_factory.mktemp("cli") / "data"
+    out = tmp_path_factory.mktemp("cli") / "made"
     main(["generate", *SMALL, "--seed", "4", "--n-bins", "64", "--out", str(out)])
     return out
 
@@ -107,28 +107,6 @@ def test_a_shift_has_test_sequences_alone_and_is_on_the_card(tmp_path, capsys):
     assert "tiny_star: star mass of 0.02 to 0.1 solar masses, time step times 2^-1;" in card
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--shift", "closr"],
-            "unknown shift 'closr'; did you mean closer? choose from",
-        ),
-        (["--shift", "closer", "--protocol", "nbody"], "take identifiable or free_step"),
-        (["--shift", "closer", "--population", "pretrain"], "take population force"),
-        (["--shift", "closer", "--n", "5"], "--n 5: a shift has test sequences alone; use --n-te"),
-        (["--shift", "closer", "--n-val", "5"], "--n-val 5"),
-        (["--shift", "closer", "--law", "inverse_cube"], "does not bind"),
-        (["--shift", "closer", "--shift-file", "no.yaml"], "no.yaml"),
-        (["--shift-file", "mine.yaml"], "choose one of its shifts by --shift"),
-    ],
-)
-def test_a_shift_that_cannot_be_is_refused(tmp_path, refusal, arguments, message):
-    out = tmp_path / "out"
-    assert message in refusal(main, ["generate", *arguments, "--out", str(out)])
-    assert not out.exists()
-
-
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
     main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])
@@ -171,70 +149,77 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
     assert found["broken"] == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nonsense"],
-        ["generate"],
-        ["generate", "--out", "OUT", "--n", "many"],
-        ["generate", "--out", "OUT", "--n", "0"],
-        ["generate", "--out", "OUT", "--n-val", "0"],
-        ["generate", "--out", "OUT", "--n-test", "-2"],
-        ["generate", "--out", "OUT", "--seed", "-1"],
-        ["generate", "--out", "OUT", "--seed", str(2**64)],
-        ["generate", "--out", "OUT", "--protocol", "papr"],
-        ["generate", "--out", "OUT", "--law", "hooke"],
-        ["generate", "--out", "OUT", "--population", "planets"],
-        ["generate", "--out", "OUT", "--n-points", "1"],
-        ["generate", "--out", "OUT", "--n-bins", "1"],
-        ["generate", "--out", "OUT", "--n-bins", "65536"],
-        ["generate", "--out", "OUT", "--unknown", "1"],
-        ["generate", "--out", "OUT", "--shards", "3"],
-        ["generate", "--out", "OUT", "--shards", "a:b"],
-        ["generate", "--out", "OUT", "--shards", "1:1"],
-        ["generate", "--out", "OUT", "--shards", "0:4"],
-        ["generate", "--out", "OUT", "--shard-size", "0"],
-        ["generate", "--out", "OUT", "--workers", "0"],
-        ["generate", "--out", "OUT", "--executor", "dask", "--scheduler", "nowhere://1"],
-        ["generate", "--out", "MADE", "--n", "7"],
-        ["generate", "--out", "FULL"],
-        ["generate", "--out", "FULL/file"],
-        ["info", "OUT"],
-        ["info", "FULL"],
-        ["verify", "OUT"],
-        ["verify", "FULL"],
-        ["export", "OUT", "--out", "OUT.hdf5"],
-        ["export", "MADE", "--out", "MADE"],
-        ["export", "MADE", "--out", "OUT.hdf5", "--split", "dev"],
-        ["export", "MADE"],
-        ["plot", "MADE", "--out", "FULL"],
-        ["plot", "MADE", "--spl", "val", "--out", "OUT"],
-        ["solar-system"],
-        ["solar-system", "--out", "OUT", "--protocol", "papr"],
-        ["plot", "OUT"],
-        ["plot", "MADE", "--split", "dev", "--out", "OUT"],
-        ["plot", "MADE", "--n", "0", "--out", "OUT"],
-    ],
-    ids=" ".join,
+REFUSED = (
+    ("nonsense", "invalid choice: 'nonsense' (choose from 'generate', 'verify', 'info', 'plot'"),
+    ("generate", "the following arguments are required: --out"),
+    ("generate --out OUT --n many", "argument --n: invalid int value: 'many'"),
+    ("generate --out OUT --n 0", "number of train sequences must be at least 1, got 0"),
+    ("generate --out OUT --n-val 0", "number of val sequences must be at least 1, got 0"),
+    ("generate --out OUT --n-test -2", "number of test sequences must be at least 1, got -2"),
+    ("generate --out OUT --seed -1", "seed must be in [0, 2^64), got -1"),
+    (f"generate --out OUT --seed {2**64}", f"seed must be in [0, 2^64), got {2**64}"),
+    ("generate --out OUT --protocol papr", "unknown protocol 'papr'; did you mean paper?"),
+    ("generate --out OUT --law hooke", "unknown law 'hooke'; choose from harmonic, "),
+    ("generate --out OUT --population planets", "unknown population 'planets'; choose from "),
+    ("generate --out OUT --n-points 1", "n_points must be at least 2, got 1"),
+    ("generate --out OUT --n-bins 1", "n_bins must be at least 2 and fit into uint16, got 1"),
+    ("generate --out OUT --n-bins 65536", "fit into uint16, got 65536"),
+    ("generate --out OUT --unknown 1", "unrecognized arguments: --unknown 1"),
+    ("generate --out OUT --shards 3", "'3' is not A:B, for example 0:10"),
+    ("generate --out OUT --shards a:b", "'a:b' is not A:B, for example 0:10"),
+    ("generate --out OUT --shards 1:1", "shards 1:1 are not a piece of 0:3"),
+    ("generate --out OUT --shards 0:4", "shards 0:4 are not a piece of 0:3"),
+    ("generate --out OUT --shard-size 0", "sequences per shard must be at least 1, got 0"),
+    ("generate --out OUT --workers 0", "--workers must be at least 1, got 0"),
+    ("generate --out OUT --executor dask --scheduler nowhere://1", "unknown address scheme"),
+    ("generate --out MADE --n 7", "made holds another dataset"),
+    ("generate --out MADE --n 7", "counts.train 6 there, 7 asked"),
+    ("generate --out MADE --seed 5", "seed 4 there, 5 asked"),
+    ("generate --out FULL", "full is not empty; choose another folder"),
+    ("generate --out FULL/file", "full/file: Not a directory"),
+    ("generate --out OUT --shift closr", "unknown shift 'closr'; did you mean closer? choose from"),
+    ("generate --out OUT --shift closer --protocol nbody", "take identifiable or free_step"),
+    ("generate --out OUT --shift closer --population pretrain", "take population force"),
+    (
+        "generate --out OUT --shift closer --n 5",
+        "--n 5: a shift has test sequences alone; use --n-",
+    ),
+    ("generate --out OUT --shift closer --n-val 5", "--n-val 5"),
+    ("generate --out OUT --shift closer --law inverse_cube", "does not bind"),
+    ("generate --out OUT --shift closer --shift-file no.yaml", "no.yaml"),
+    ("generate --out OUT --shift-file mine.yaml", "choose one of its shifts by --shift"),
+    ("info OUT", "out holds no finished dataset (no dataset.json)"),
+    ("info FULL", "full holds no finished dataset (no dataset.json)"),
+    ("verify OUT", "out holds no dataset"),
+    ("verify FULL", "full holds no dataset"),
+    ("export OUT --out OUT.hdf5", "out holds no finished dataset"),
+    ("export MADE --out MADE", "made is a folder; name a file"),
+    ("export MADE --out OUT.hdf5 --split dev", "made has no split 'dev'; choose from train, val"),
+    ("export MADE", "the following arguments are required: --out"),
+    ("export data data.h5", "argument OUT: write --out data.h5"),
+    ("plot OUT", "out holds no finished dataset"),
+    ("plot MADE --out FULL", "full is a folder; name a picture with --out"),
+    ("plot MADE --spl val --out OUT", "unrecognized arguments: --spl val; did you mean --split?"),
+    ("plot MADE --split dev --out OUT", "made has no split 'dev'; choose from train, val, test"),
+    ("plot MADE --n 0 --out OUT", "--n must be at least 1, got 0"),
+    ("solar-system", "the following arguments are required: --out"),
+    ("solar-system data.h5", "argument OUT: write --out data.h5"),
+    ("solar-system --out OUT --protocol papr", "unknown protocol 'papr'; did you mean paper?"),
 )
-def test_bad_input_is_one_line_and_exit_code_2_and_writes_nothing(
-    arguments, made, tmp_path, refusal
-):
+"""Commands, and what is said of each; OUT is not there, MADE a dataset, FULL somebody's folder."""
+
+
+@pytest.mark.parametrize(("command", "message"), REFUSED)
+def test_bad_input_is_one_line_and_nothing_is_written(command, message, made, tmp_path, refusal):
     full = tmp_path / "full"
     full.mkdir()
     (full / "file").write_text("mine")
-    places = {"OUT": str(tmp_path / "out"), "FULL": str(full), "MADE": str(made)}
-    for name, place in places.items():
-        arguments = [argument.replace(name, place) for argument in arguments]
+    for name, place in (("OUT", tmp_path / "out"), ("FULL", full), ("MADE", made)):
+        command = command.replace(name, str(place))
     before = sorted(tmp_path.rglob("*")), sorted(made.rglob("*"))
-    assert refusal(main, arguments).startswith("error: ")
+    assert message in refusal(main, command.split())
     assert (sorted(tmp_path.rglob("*")), sorted(made.rglob("*"))) == before
     assert (full / "file").read_text() == "mine"
-
-
-@pytest.mark.parametrize("arguments", [["export", "data", "data.h5"], ["solar-system", "data.h5"]])
-def test_an_old_spelling_names_the_new_one(arguments, refusal):
-    assert refusal(main, arguments) == "error: argument OUT: write --out data.h5"
 
 
 def test_verify_names_what_is_bad_and_how_to_repair_it(tmp_path, capsys, refusal):
@@ -296,13 +281,6 @@ def test_a_bad_path_is_refused_before_the_heavy_imports(arguments, made, tmp_pat
     modules, _ = imported(*(places.get(word, word) for word in arguments), code=2)
     assert "numpy" in modules
     assert not modules & HEAVY
-
-
-def test_another_dataset_is_refused_by_what_differs(made, refusal):
-    again = ["generate", *SMALL, "--seed", "5", "--n-bins", "64", "--n", "9", "--out", str(made)]
-    said = refusal(main, again)
-    assert "counts.train 6 there, 9 asked" in said
-    assert "seed 4 there, 5 asked" in said
 
 
 def test_what_is_made_is_counted_and_the_index_is_data(made, capsys):

@@ -69,7 +69,7 @@ def test_bad_masks_are_refused():
     protocol = protocols.get("paper", {"label_leak": 2})
     with pytest.raises(ValueError, match="unknown split 'dev'"):
         protocol.label_mask("dev", [0])
-    with pytest.raises(ValueError, match="-4"):
+    with pytest.raises(ValueError, match="trajectory index must not be negative, got -4"):
         protocol.label_mask("test", [-4])
     with pytest.raises(ValueError, match="label_leak must be 0 or 2, got 3"):
         protocols.get("paper", {"label_leak": 3})

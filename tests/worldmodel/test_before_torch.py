@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.early import refused_without_torch
 from worldmodel.keys import checks
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +162,12 @@ class Ahead:
 """
 
 
+ABSENT = """
+from worldmodel.__main__ import LOGGERS
+LOGGERS["AbsentLogger"] = ("absent_package",)
+"""
+
+
 @pytest.mark.parametrize("refusals", [MISSING, WRONG], ids=["missing", "wrong"])
 def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
@@ -171,21 +175,8 @@ def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
     for number, text in enumerate(IN_A_FILE):
         (tmp_path / f"{number}.yaml").write_text(text, "utf-8")
-    code = f"""
-import sys
-from worldmodel.__main__ import LOGGERS, main
-LOGGERS["AbsentLogger"] = ("absent_package",)
-for command, _ in {refusals!r}:
-    sys.argv = ["worldmodel", *command.replace("DIR", {str(tmp_path)!r}).split()]
-    try:
-        main()
-    except SystemExit as refused:
-        assert refused.code == 2, command
-    assert "torch" not in sys.modules, command
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    lines = done.stderr.splitlines()
+    commands = [command.replace("DIR", str(tmp_path)) for command, _ in refusals]
+    lines = refused_without_torch("worldmodel.__main__", commands, ABSENT)
     for line, (command, message) in zip(lines, refusals, strict=True):
         said = message.replace("DIR", str(tmp_path))
         assert line.startswith(f"error: {said}"), command

@@ -11,25 +11,25 @@ from tests.attention.linear.published import built, check, few_cases
 LONGEST = 50
 
 
-def published(mixer, x):
-    outputs = []
-    for sequence in x:
-        rows = []
-        for t, token in enumerate(sequence):
-            heads = []
-            for h in range(mixer.n_head):
-                part = slice(4 * h, 4 * h + 4)
-                q = relu(mixer.query.weight[part] @ token)
-                above, below = torch.zeros(4, dtype=x.dtype), torch.zeros((), dtype=x.dtype)
-                for i in range(t + 1):
-                    k = relu(mixer.key.weight[part] @ sequence[i])
-                    weight = q @ k * math.cos(math.pi / 2 * (t - i) / LONGEST)
-                    above = above + weight * (mixer.value.weight[part] @ sequence[i])
-                    below = below + weight
-                heads.append(above / below.clamp_min(1e-6))
-            rows.append(mixer.project.weight @ torch.cat(heads))
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+def published(mixer, sequence):
+    rows = []
+    for t, token in enumerate(sequence):
+        heads = []
+        for h in range(mixer.n_head):
+            part = slice(4 * h, 4 * h + 4)
+            q = relu(mixer.query.weight[part] @ token)
+            above, below = (
+                torch.zeros(4, dtype=sequence.dtype),
+                torch.zeros((), dtype=sequence.dtype),
+            )
+            for i in range(t + 1):
+                k = relu(mixer.key.weight[part] @ sequence[i])
+                weight = q @ k * math.cos(math.pi / 2 * (t - i) / LONGEST)
+                above = above + weight * (mixer.value.weight[part] @ sequence[i])
+                below = below + weight
+            heads.append(above / below.clamp_min(1e-6))
+        rows.append(mixer.project.weight @ torch.cat(heads))
+    return torch.stack(rows)
 
 
 @few_cases

@@ -105,18 +105,3 @@ def test_small_decays_survive_beside_large_ones(decays):
     scale = expected[:, :, late].abs().max()
     error = (found.double() - expected)[:, :, late].abs().max() / scale
     assert error < 1e-6
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("decays", [1, KEYS])
-@pytest.mark.parametrize("size", [1, 2, 3, 8, 13])
-def test_scores_of_pairs(size, decays, before):
-    q, k, _, log_decay, _ = (x.detach() for x in inputs(size, decays))
-    found = _decay.pair_scores(q, k, log_decay, before)
-    for i, j in itertools.product(range(size), range(size)):
-        last = i - 1 if before else i
-        wanted = torch.zeros(BATCH, HEADS, dtype=torch.float64)
-        if j <= last:
-            decay = log_decay[:, :, j + 1 : last + 1].sum(2).exp()
-            wanted = (q[:, :, i] * k[:, :, j] * decay).sum(-1)
-        torch.testing.assert_close(found[..., i, j], wanted, rtol=1e-12, atol=1e-13)

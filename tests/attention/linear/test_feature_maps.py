@@ -5,34 +5,28 @@ import torch
 
 from attention import linear
 from attention.linear.performer import orthogonal_normal
-from tests.attention.linear.published import built, check, turned
-
-CASES = [(4, 2), *(pytest.param(*c, marks=pytest.mark.full) for c in ((1, 0), (33, 9)))]
-"""New positions, and positions before them."""
+from tests.attention.linear.published import built, check, few_cases, turned
 
 
 def published(weight):
     """Return the loop over pairs of positions of the weight of (mixer, head, query, key)."""
 
-    def recurrence(mixer, x):
-        outputs = []
-        for sequence in x:
-            rows = []
-            for t in range(len(sequence)):
-                heads = []
-                for h in range(mixer.n_head):
-                    part = slice(4 * h, 4 * h + 4)
-                    q = turned(mixer.query.weight[part] @ sequence[t], t)
-                    weights, values = [], []
-                    for i in range(t + 1):
-                        k = turned(mixer.key.weight[part] @ sequence[i], i)
-                        weights.append(weight(mixer, h, q, k))
-                        values.append(mixer.value.weight[part] @ sequence[i])
-                    weights = torch.stack(weights)
-                    heads.append(weights / weights.sum() @ torch.stack(values))
-                rows.append(mixer.project.weight @ torch.cat(heads))
-            outputs.append(torch.stack(rows))
-        return torch.stack(outputs)
+    def recurrence(mixer, sequence):
+        rows = []
+        for t in range(len(sequence)):
+            heads = []
+            for h in range(mixer.n_head):
+                part = slice(4 * h, 4 * h + 4)
+                q = turned(mixer.query.weight[part] @ sequence[t], t)
+                weights, values = [], []
+                for i in range(t + 1):
+                    k = turned(mixer.key.weight[part] @ sequence[i], i)
+                    weights.append(weight(mixer, h, q, k))
+                    values.append(mixer.value.weight[part] @ sequence[i])
+                weights = torch.stack(weights)
+                heads.append(weights / weights.sum() @ torch.stack(values))
+            rows.append(mixer.project.weight @ torch.cat(heads))
+        return torch.stack(rows)
 
     return recurrence
 
@@ -55,14 +49,14 @@ def performer(mixer, h, q, k):
     return of_query @ of_key
 
 
-@pytest.mark.parametrize(("length", "seen"), CASES)
-def test_hedgehog_is_the_published_sum(length, seen):
-    check("hedgehog", published(hedgehog), length, seen)
-
-
-@pytest.mark.parametrize(("length", "seen"), CASES)
-def test_performer_is_the_published_sum(length, seen):
-    check("performer", published(performer), length, seen, state=6)
+@few_cases
+@pytest.mark.parametrize(
+    ("weight", "arguments"),
+    [(hedgehog, {}), (performer, {"state": 6})],
+    ids=["hedgehog", "performer"],
+)
+def test_both_forms_are_the_published_sum(weight, arguments, length, seen):
+    check(weight.__name__, published(weight), length, seen, **arguments)
 
 
 def test_hedgehog_starts_from_the_identity():
@@ -118,9 +112,3 @@ def test_performers_features_of_wide_heads_fit_into_float32():
     _, of_key = mixer._features(longest, longest)
     assert of_key.isfinite().all()
     assert of_key.max() > 1e20
-
-
-@pytest.mark.parametrize(("argument", "value"), [("state", 0), ("rope_base", -1.0)])
-def test_bad_arguments_are_refused(argument, value):
-    with pytest.raises(ValueError, match=f"{argument} of performer must be .*, got {value}"):
-        linear.build("performer", n_head=1, head_dim=4, **{argument: value})

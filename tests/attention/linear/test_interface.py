@@ -147,13 +147,57 @@ def test_longer_sequences_than_the_longest_are_refused(name):
         with pytest.raises(ValueError, match="max_length=7 positions, got 8"):
             run(x[:, 7:], cache)
         assert cache == kept, "a refused position leaves the cache as it was"
-    for wrong in (0, 2.5, "long", None):
-        with pytest.raises(ValueError, match=f"max_length of {name} must be .*, got {wrong!r}"):
-            attention.build(name, n_head=2, head_dim=4, max_length=wrong)
 
 
-@pytest.mark.parametrize("name", [x for x in linear.names() if "segment" in arguments_of(x)])
-def test_bad_segments_are_refused(name):
-    for wrong in (0, 2.5, "long", None):
-        with pytest.raises(ValueError, match=f"segment of {name} must be .*, got {wrong!r}"):
-            attention.build(name, n_head=2, head_dim=4, segment=wrong)
+SIZES = [
+    (name, argument)
+    for name in linear.names()
+    for argument, default in arguments_of(name).items()
+    if isinstance(default, int) and not isinstance(default, bool)
+]
+"""Arguments that are whole numbers: positions, states, segments."""
+
+
+@pytest.mark.parametrize(("name", "argument"), SIZES)
+def test_a_size_is_a_whole_number_above_0(name, argument):
+    for wrong in (0, -3, 2.5, "many", True, None):
+        with pytest.raises(ValueError, match=f"{argument} of {name} must be .*, got {wrong!r}"):
+            linear.build(name, n_head=2, head_dim=4, **{argument: wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "message"),
+    [
+        ("gla", {"head_dim": 5}, "keys of head_dim / 2 channels: 5 is odd"),
+        ("gss", {"head_dim": 3}, "needs a width that is a multiple of 4, got 6"),
+        ("s4", {"state": 5}, "state of s4 must be even, got 5"),
+        ("s4d", {"state": 5}, "state of s4d must be even, got 5"),
+        ("flash_gau", {"state": 3}, "state of flash_gau must be even for RoPE, got 3"),
+        *(
+            (name, {"head_dim": 5}, "rotates pairs of channels: head_dim 5 is odd")
+            for name in ("retnet", "retnet_published", "titans", "ttt_linear")
+        ),
+        *(
+            (name, {"head_dim": 3}, "RoPE needs an even head_dim, got 3")
+            for name in ("hedgehog", "linear", "performer", "zeros")
+        ),
+    ],
+)
+def test_sizes_that_do_not_divide_are_refused(name, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        linear.build(name, **{"n_head": 2, "head_dim": 4, **sizes})
+
+
+@pytest.mark.parametrize("name", ["hgrn1", "hgrn2"])
+def test_a_lower_bound_is_a_share_below_1(name):
+    for wrong in (-0.1, 1.0, float("nan"), "high", True, False):
+        with pytest.raises(ValueError, match=rf"lower_bound of {name} must be in \[0, 1\)"):
+            linear.build(name, n_head=2, head_dim=4, lower_bound=wrong)
+
+
+@pytest.mark.parametrize("name", [x for x in linear.names() if "rope_base" in arguments_of(x)])
+def test_a_base_is_a_positive_number(name):
+    for wrong in (0, -1.0, "10", True, float("inf")):
+        message = f"rope_base of {name} must be a .* number, got {wrong!r}"
+        with pytest.raises(ValueError, match=message):
+            linear.build(name, n_head=2, head_dim=4, rope_base=wrong)

@@ -1,35 +1,31 @@
 """Retention: s_n = gamma s_{n-1} + (K_n e^{-i n theta})^T V_n, in complex numbers."""
 
-import pytest
 import torch
 from torch.nn.functional import silu
 
-from attention import linear
 from tests.attention.linear.published import built, cases, check
 
 
-def published(mixer, x):
-    """Loop over sequences, heads and positions; a pair of channels is a complex number."""
+def published(mixer, sequence):
+    """Loop over heads and positions; a pair of channels is a complex number."""
     frequencies = torch.tensor([1.0, 0.01], dtype=torch.float64)
-    outputs = []
-    for sequence in x:
-        heads = []
-        for h in range(mixer.n_head):
-            gamma = 1 - 2.0 ** (-5 - h)
-            keys, values = slice(4 * h, 4 * h + 4), slice(8 * h, 8 * h + 8)
-            state, rows = x.new_zeros(2, 8).to(torch.complex128), []
-            for n, token in enumerate(sequence):
-                turn = torch.exp(1j * n * frequencies)
-                q, k = mixer.query.weight[keys] @ token, mixer.key.weight[keys] @ token
-                q, k = torch.complex(q[:2], q[2:]) * turn, torch.complex(k[:2], k[2:]) * turn
-                v = mixer.value.weight[values] @ token
-                state = gamma * state + torch.outer(k.conj() / 2, v.to(torch.complex128))
-                o = (q @ state).real
-                rows.append((o - o.mean()) / (o.var(unbiased=False) + 1e-5).sqrt())
-            heads.append(torch.stack(rows))
-        gate = silu(sequence @ mixer.gate.weight.T)
-        outputs.append((gate * torch.cat(heads, dim=-1)) @ mixer.project.weight.T)
-    return torch.stack(outputs)
+
+    heads = []
+    for h in range(mixer.n_head):
+        gamma = 1 - 2.0 ** (-5 - h)
+        keys, values = slice(4 * h, 4 * h + 4), slice(8 * h, 8 * h + 8)
+        state, rows = sequence.new_zeros(2, 8).to(torch.complex128), []
+        for n, token in enumerate(sequence):
+            turn = torch.exp(1j * n * frequencies)
+            q, k = mixer.query.weight[keys] @ token, mixer.key.weight[keys] @ token
+            q, k = torch.complex(q[:2], q[2:]) * turn, torch.complex(k[:2], k[2:]) * turn
+            v = mixer.value.weight[values] @ token
+            state = gamma * state + torch.outer(k.conj() / 2, v.to(torch.complex128))
+            o = (q @ state).real
+            rows.append((o - o.mean()) / (o.var(unbiased=False) + 1e-5).sqrt())
+        heads.append(torch.stack(rows))
+    gate = silu(sequence @ mixer.gate.weight.T)
+    return (gate * torch.cat(heads, dim=-1)) @ mixer.project.weight.T
 
 
 @cases
@@ -49,8 +45,3 @@ def test_the_slowest_head_remembers_and_the_first_forgets():
         (gradient,) = torch.autograd.grad(mixer(x)[:, -1].sum(), x)
         influence.append(gradient[0, :100].norm() / gradient[0, -50:].norm())
     assert influence[0] < influence[1]
-
-
-def test_odd_head_dim_is_refused():
-    with pytest.raises(ValueError, match="rotates pairs of channels: head_dim 5 is odd"):
-        linear.build("retnet", n_head=2, head_dim=5)

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 import torch
 
-from benchmarks.__main__ import main
 from benchmarks.cost import gpt2_step
 from benchmarks.cost.cost import STUDY, Costs
 from orbits.runs import study
@@ -83,8 +82,7 @@ def test_bad_settings_are_refused_before_anything_is_timed(changes, message, tmp
 
 
 @pytest.mark.full
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.usefixtures("without_a_gpu")
 @pytest.mark.parametrize("name", ["cost", "kernels"])
-def test_a_gpu_preset_without_a_gpu_is_one_line(name, tmp_path, refusal):
-    said = refusal(main, ["run", name, "--preset", "gpu", "--out", str(tmp_path / "out")])
-    assert "needs 1 CUDA device, found 0" in said
+def test_a_gpu_preset_without_a_gpu_is_one_line(name, refused_run):
+    assert "needs 1 CUDA device, found 0" in refused_run(name, "--preset", "gpu")

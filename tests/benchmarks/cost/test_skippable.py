@@ -1,11 +1,11 @@
 """Tiles that a trained model could skip, and what the output loses by it."""
 
-import lightning
 import pytest
 import torch
 
 from benchmarks.cost import skippable, tiles
 from orbits.runs import artefact, flags, study
+from tests.worldmodel.trainings import save
 from worldmodel.models.load import load_model
 from worldmodel.models.text import TextModel
 
@@ -19,12 +19,7 @@ def folder(tmp_path_factory):
     (path / "text.txt").write_text(" ".join(f"{i} + {i} = {2 * i};" for i in range(400)), "utf-8")
     for name in ("lssar", "softmax", "linear"):
         torch.manual_seed(0)
-        trainer = lightning.Trainer(
-            accelerator="cpu", logger=False, enable_checkpointing=False,
-            enable_progress_bar=False, enable_model_summary=False, default_root_dir=path,
-        )  # fmt: skip
-        trainer.strategy.connect(TextModel(attention=name, **SMALL))
-        trainer.save_checkpoint(path / f"{name}.ckpt", weights_only=True)
+        save(TextModel(attention=name, **SMALL), path / f"{name}.ckpt")
     return path
 
 

@@ -7,17 +7,16 @@ from attention import metrics
 from benchmarks.__main__ import main
 from benchmarks.few_labels.cells import row_entropies
 from benchmarks.training import BEST, CHECKPOINT
-from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.data.orbits import OrbitData
 from worldmodel.maps import weights_on
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.training.callbacks import sharpened
 
-TINY = (
-    *("run", "few_labels", "--preset", "tiny", "--executor", "here", "--seeds", "0"),
-    *("--attention", "lssar", "--reweighting", "with,without", "--label-sets", "0,3"),
-    *("--baselines", "log-linear filter"),
+FLAGS = (
+    *("--seeds", "0", "--attention", "lssar", "--reweighting", "with,without"),
+    *("--label-sets", "0,3", "--baselines", "log-linear filter"),
 )
 
 
@@ -36,17 +35,14 @@ def test_entropies_are_those_of_the_rows_that_are_asked():
         assert found[name] == pytest.approx(float(torch.stack(each).mean()), rel=1e-5)
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    out = tmp_path_factory.mktemp("few_labels") / "out"
-    main([*TINY, "--out", str(out)])
-    return out
+@pytest.fixture
+def tiny(tiny_run):
+    return tiny_run("few_labels", *FLAGS)
 
 
 @pytest.mark.full
 def test_a_model_is_asked_where_validation_was_best_and_at_the_end(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results)
+    results = finished(tiny)
     tuned = [x for x in results if x.case.kind == "forces" and x.case.arm != "control"]
     assert len(tuned) == 2 * 2 * 2
     for result in tuned:
@@ -58,14 +54,13 @@ def test_a_model_is_asked_where_validation_was_best_and_at_the_end(tiny):
 
 
 @pytest.mark.full
-def test_a_run_ends_in_a_report_and_lends_its_backbone(tiny, capsys, tmp_path):
+def test_a_run_ends_in_a_report_and_lends_its_backbone(tiny, tiny_run, capsys):
     main(["report", str(tiny)])
     text = (tiny / "report.md").read_text()
     assert "lssar p=15, rate 0.003, 20 steps: 1 of 1 backbones fail" in text
     assert "log-linear filter" in text
     assert (tiny / "figures" / "backbones.png").is_file()
     capsys.readouterr()
-    other = [*TINY, "--lrs", "0.001", "--label-sets", "0", "--reuse", str(tiny)]
-    main([*other, "--out", str(tmp_path / "other")])
+    tiny_run("few_labels", *FLAGS, "--lrs", "0.001", "--label-sets", "0", "--reuse", str(tiny))
     # The backbone, its entropy, the ceiling and a baseline; the two fine-tunings are new.
     assert "4 of 6 cells are taken" in capsys.readouterr().out

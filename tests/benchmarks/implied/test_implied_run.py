@@ -9,16 +9,13 @@ from PIL import Image
 from benchmarks.__main__ import main
 from benchmarks.implied.cells import measured
 from orbits import protocols
-from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.controls.names import BELIEVER
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import own_prompts
 
 PROTOCOL = protocols.get("identifiable")
-TINY = (
-    *("run", "implied", "--preset", "tiny", "--executor", "here"),
-    *("--worlds", "newton,softened", "--prompts", ""),
-)
+FLAGS = ("--worlds", "newton,softened", "--prompts", "")
 
 
 @pytest.mark.full
@@ -54,17 +51,14 @@ def test_an_observer_goes_on_by_the_law_that_it_believes():
     assert prompts.measured(fitted)["exponent_within"].value == pytest.approx(-2, abs=0.05)
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    out = tmp_path_factory.mktemp("implied") / "out"
-    main([*TINY, "--out", str(out)])
-    return out
+@pytest.fixture
+def tiny(tiny_run):
+    return tiny_run("implied", *FLAGS)
 
 
 @pytest.mark.full
 def test_everybody_is_asked_in_every_world_and_outside(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results)
+    results = finished(tiny)
     found = [x for x in results if x.case.kind == "continuations"]
     places = {
         (x.case.setting["prompt"], x.case.setting.get("shift"))
@@ -86,7 +80,7 @@ def test_everybody_is_asked_in_every_world_and_outside(tiny):
 
 
 @pytest.mark.full
-def test_a_run_ends_in_a_report_with_films_and_lends_its_cells(tiny, capsys, tmp_path):
+def test_a_run_ends_in_a_report_with_films_and_lends_its_cells(tiny, tiny_run, capsys):
     main(["report", str(tiny)])
     text = (tiny / "report.md").read_text()
     assert "softmax, trained in the world of r^-2 (1 training), continues orbits" in text
@@ -94,13 +88,12 @@ def test_a_run_ends_in_a_report_with_films_and_lends_its_cells(tiny, capsys, tmp
     with Image.open(tiny / "figures" / "implied_law_film_softened.gif") as film:
         assert film.n_frames == 24
     capsys.readouterr()
-    other = [*TINY, "--n-sequences", "8", "--reuse", str(tiny), "--out", str(tmp_path / "other")]
-    main(other)
+    tiny_run("implied", *FLAGS, "--n-sequences", "8", "--reuse", str(tiny))
     assert "2 of 8 cells are taken" in capsys.readouterr().out
 
 
 @pytest.mark.full
-def test_kept_lines_and_weights_serve_a_later_run(tiny, capsys, tmp_path):
+def test_kept_lines_and_weights_serve_a_later_run(tiny, tiny_run, capsys, tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
     for path in tiny.glob("r*.json*"):
@@ -109,5 +102,5 @@ def test_kept_lines_and_weights_serve_a_later_run(tiny, capsys, tmp_path):
     names = {path.name for path in (kept / "models").iterdir()}
     assert names == {"softmax-world-model-0", "softmax-world-model-softened-0"}
     capsys.readouterr()
-    main([*TINY, "--n-sequences", "8", "--reuse", str(kept), "--out", str(tmp_path / "other")])
+    tiny_run("implied", *FLAGS, "--n-sequences", "8", "--reuse", str(kept))
     assert "2 of 8 cells are taken" in capsys.readouterr().out

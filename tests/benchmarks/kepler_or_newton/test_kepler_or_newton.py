@@ -16,8 +16,9 @@ from benchmarks.newton import newton
 from benchmarks.published import compare
 from benchmarks.published import tables as published
 from orbits import protocols
-from orbits.runs import folder, study
+from orbits.runs import study
 from orbits.runs.result import Case, Metric, Result
+from tests.benchmarks.runs import finished
 from worldmodel.models.backbone import reach
 
 TINY = ("run", "kepler_or_newton", "--preset", "tiny", "--executor", "here")
@@ -244,8 +245,7 @@ def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
     out = tmp_path / "out"
     more = ("--predicts", "mixture", "--attention", "softmax", "--n-test", "10", "--heads", "30")
     main([*TINY, *more, "--out", str(out)])
-    found, _ = folder.load(out)
-    assert all(result.ok for result in found)
+    found = finished(out)
     models = carried(found)
     trained = [each for each in models if each.arm == TRAINED]
     assert len(trained) == 3

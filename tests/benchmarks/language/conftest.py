@@ -23,21 +23,14 @@ def uniform_checkpoint(tmp_path_factory):
     The shortest answer then has the largest log-likelihood, the longest one the largest per
     character (an answer of n bytes follows a space).
     """
-    import lightning
     import torch
 
+    from tests.worldmodel.trainings import save
     from worldmodel.models.text import TextModel
 
-    path = tmp_path_factory.mktemp("model") / "uniform.ckpt"
     task = TextModel(n_layer=1, n_head=1, head_dim=8)
     torch.nn.init.zeros_(task.embedding.weight)
-    trainer = lightning.Trainer(
-        accelerator="cpu", logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False, default_root_dir=path.parent,
-    )  # fmt: skip
-    trainer.strategy.connect(task)
-    trainer.save_checkpoint(path)
-    return path
+    return save(task, tmp_path_factory.mktemp("model") / "uniform.ckpt")
 
 
 @pytest.fixture(scope="session")

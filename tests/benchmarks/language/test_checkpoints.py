@@ -2,7 +2,6 @@
 
 import json
 
-import lightning
 import numpy as np
 import pytest
 import torch
@@ -15,6 +14,7 @@ from orbits.runs import flags, study
 from orbits.runs.cell import Skipped, compute
 from orbits.runs.executors import Execution
 from orbits.runs.result import Result
+from tests.worldmodel.trainings import save, trainer
 from worldmodel import extrapolate
 from worldmodel.cli import main as fit
 from worldmodel.data.text import TextData
@@ -233,23 +233,12 @@ def test_a_model_without_rotary_positions_does_not_stretch(trained, tmp_path):
     assert [result.case.get("ntk") for result in results] == [False]
 
 
-def save(model, path, data=None):
-    trainer = lightning.Trainer(
-        accelerator="cpu", logger=False, enable_checkpointing=False, max_steps=1,
-        enable_progress_bar=False, enable_model_summary=False, limit_val_batches=0,
-        default_root_dir=path.parent,
-    )  # fmt: skip
-    if data is None:
-        trainer.strategy.connect(model)
-    else:
-        trainer.fit(model, data)
-    trainer.save_checkpoint(path)
-
-
 def test_a_checkpoint_knows_the_length_it_was_trained_on(tmp_path):
     (tmp_path / "text.txt").write_text("to be or not to be; " * 100, "utf-8")
     data = TextData(str(tmp_path / "text.txt"), seq_len=24, batch_size=2, n_val=1)
-    save(TextModel(n_layer=1, n_head=1, head_dim=8), tmp_path / "trained.ckpt", data)
+    one_step = trainer(tmp_path, limit_val_batches=0)
+    one_step.fit(TextModel(n_layer=1, n_head=1, head_dim=8), data)
+    one_step.save_checkpoint(tmp_path / "trained.ckpt")
     assert TextCheckpoint.read(tmp_path / "trained.ckpt").context == 24
     save(TextModel(n_layer=1, n_head=1, head_dim=8), tmp_path / "bare.ckpt")
     with pytest.raises(ValueError, match="does not say how long its training windows were"):

@@ -13,9 +13,10 @@ from benchmarks.coverage.judge import claim_outcomes
 from benchmarks.language import learned_offsets_cells as cells
 from benchmarks.language.learned_offsets import STUDY
 from benchmarks.language.learned_offsets_figure import figures
-from orbits.runs import folder, study
+from orbits.runs import study
 from orbits.runs.executors import Execution
 from orbits.runs.result import Case, Result
+from tests.benchmarks.runs import finished
 from worldmodel.models import optim
 
 CONTEXT, HEADS = 64, 4
@@ -123,8 +124,7 @@ def test_the_papers_first_layer_is_judged(first, outcome):
 def test_the_smallest_run_ends_in_a_report(tmp_path):
     settings = STUDY.settings("tiny", attention=["lazy", "elastic"])
     study.run(STUDY, settings, tmp_path / "out", Execution("here"), preset="tiny")
-    results, _ = folder.load(tmp_path / "out")
-    assert all(result.ok for result in results), [result.error for result in results]
+    results = finished(tmp_path / "out")
     kept = [x for x in results if x.case.variant == "lazy" and x.case.get("layer") == 3]
     assert [np.shape(x.details["bias"]) for x in kept] == [(2, 16)]
     assert [np.shape(x.details["tau"]) for x in kept] == [(2,)]

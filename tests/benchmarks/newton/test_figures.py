@@ -3,7 +3,6 @@
 import pytest
 
 from benchmarks.newton import figures, label_efficiency
-from orbits.runs import plots
 from orbits.runs.palette import COLOURS, MARKERS, looks
 from orbits.runs.result import Case, Metric, Result
 
@@ -67,20 +66,3 @@ def test_losses_of_models_have_markers(drawn, tmp_path):
     figures.loss_curves(results, tmp_path, tmp_path / "figure.png")
     markers = [line.get_marker() for line in drawn[0].axes[0].get_lines()]
     assert markers == ["None", MARKERS[0], "None", MARKERS[1]], "training is a thin line"
-
-
-def test_a_dollar_sign_in_a_name_is_drawn_and_a_link_is_replaced(tmp_path):
-    name, victim = "$x^{$", tmp_path / "victim"
-    results = [forces(name, "pretrained", labels, 0.5) for labels in (10, 100)]
-    victim.write_text("mine")
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "label_efficiency.png").symlink_to(victim)
-    (picture,) = figures.pictures(results, tmp_path, tmp_path / "figures")
-    (path,) = picture.images
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert victim.read_text() == "mine"
-    for path in (
-        plots.curves({name: {2.0: [1.0]}}, tmp_path / "curves.png", "x", "y"),
-        plots.bars({name: [1.0]}, tmp_path / "shares.png", "x"),
-    ):
-        assert path.read_bytes().startswith(b"\x89PNG")

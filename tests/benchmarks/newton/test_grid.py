@@ -1,14 +1,11 @@
 """The flagship's grid: which cells a run has, and what its settings refuse."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 import attention
 from benchmarks import training
-from benchmarks.__main__ import main
 from benchmarks.newton import control_names, sentences
 from benchmarks.newton.newton import STUDY
 from benchmarks.training_options import Training
@@ -265,20 +262,16 @@ def test_every_preset_describes_a_run(preset, protocol):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nwton"], "newton"),
-        (["newton", "--preset", "large"], "tiny, small, demo, medium, gpu, paper"),
+        (["nwton"], "unknown study 'nwton'; did you mean newton?"),
         (["newton", "--protocol", "fixd"], "identifiable, free_step"),
-        (["newton", "--attention", "softmax,linnear"], "linnear"),
-        (["newton", "--engine", "eureqa"], "operon"),
+        (["newton", "--engine", "eureqa"], "unknown engine 'eureqa'; choose from auto, "),
         (["newton", "--engines", "operon"], "use --engine"),
-        (["newton", "--jobs", "1"], "use --workers"),
-        (["newton", "--labels", "300,many"], "'many'"),
-        (["newton", "--labels", "2"], "2"),
-        (["newton", "--seeds", ""], "seeds must not be empty"),
+        (["newton", "--labels", "300,many"], "a number >= 3 or unlimited, got 'many'"),
+        (["newton", "--labels", "2"], "a number >= 3 or unlimited, got 2"),
         (["newton", "--seeds", "0,-1,2"], "at least 0, got -1"),
-        (["newton", "--workers", "0"], "--workers"),
-        (["newton", "--law-seeds", "0"], "--law-seeds"),
-        (["newton", "--sharpen-after", "1100"], "[0, 1100)"),
+        (["newton", "--workers", "0"], "--workers must be at least 1, got 0"),
+        (["newton", "--law-seeds", "0"], "--law-seeds must be at least 1, got 0"),
+        (["newton", "--sharpen-after", "1100"], "sharpen_after must be in [0, 1100), got 1"),
         (["newton", "--elsewhere", "newton"], "elsewhere must not name 'newton'"),
         (["newton", "--elsewhere", "newtonian"], "did you mean newton"),
         (["newton", "--law-labels", "77"], "must be among labels"),
@@ -293,22 +286,19 @@ def test_every_preset_describes_a_run(preset, protocol):
         (["newton", "--protocol", "paper", "--seeds", "600000000"], "seed must be at most"),
         (["newton", "--protocol", "paper", "--seeds", "1,2,21"], "seeds 1 and 21 share"),
         (["newton", "--protocol", "paper", "--seeds", "20"], "seeds 0 and 20 share"),
-        (["newton", "--attention", "softmax", "--exponents", "3"], "needs a re-weighted variant"),
         (["newton", "--exponents", "0"], "--exponents takes positive numbers, got 0"),
         (["newton", "--law", "hook"], "harmonic, inverse_cube"),
         (["newton", "--law", "inverse_cube"], "does not bind"),
         (["newton", "--protocol", "fixed", "--law", "yukawa"], "does not bind"),
         (["newton", "--baselines", "3-NN"], "unknown baseline '3-NN'; choose from log-linear"),
         (["newton", "--shifts", "closr"], "unknown shift 'closr'; did you mean closer?"),
-        (["newton", "--shifts", "closer", "--protocol", "paper"], "'paper'"),
-        (["newton", "--shift-file", "no.yaml"], "no.yaml"),
+        (["newton", "--shifts", "closer", "--protocol", "paper"], "'paper' has no single planet"),
+        (["newton", "--shift-file", "no.yaml"], "no.yaml: No such file"),
         (["newton", "--tflops", "0", "--dry-run"], "positive, got 0"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, refusal, arguments, message):
-    out = tmp_path / "out"
-    assert message in refusal(main, ["run", *arguments, "--out", str(out)])
-    assert not out.exists()
+def test_bad_input_is_one_line_and_nothing_is_written(refused_run, arguments, message):
+    assert message in refused_run(*arguments)
 
 
 def test_flags_have_hyphens_and_values_count_once():
@@ -363,22 +353,6 @@ def test_seeds_draw_their_own_labels_and_share_the_test_set():
 def test_sizes_that_no_model_has_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         cells(**change)
-
-
-REFUSED = """
-import sys
-from benchmarks.__main__ import main
-for flags in ("--labels x", "--engine opron", "--shifts closr", "--seeds -1", "--baselines knn"):
-    try:
-        main(["run", "newton", *flags.split()])
-    except SystemExit as refused:
-        assert refused.code == 2, flags
-    assert "torch" not in sys.modules, flags
-"""
-
-
-def test_what_cannot_be_is_refused_before_torch_is_imported():
-    subprocess.run([sys.executable, "-c", REFUSED], check=True)
 
 
 def test_a_head_answers_the_exam_on_the_device_of_its_training():

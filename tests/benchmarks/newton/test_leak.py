@@ -2,10 +2,7 @@
 
 import pytest
 
-from benchmarks.newton.newton import STUDY
-from orbits.runs import folder
-from orbits.runs.folder import Existing
-from tests.benchmarks.newton.small import cells, settings
+from tests.benchmarks.newton.small import cells
 
 HONEST = {"next_point", "next_point_references", "world_model"}
 """Functions that see no labels."""
@@ -43,21 +40,11 @@ def test_a_leaked_row_says_so_and_shares_no_table_with_an_honest_one():
     assert {case.protocol for case in cases(cells("paper"))} == {"paper"}
 
 
-def test_a_leak_is_another_configuration(tmp_path):
-    config = STUDY.config(settings("paper"), "paper")
-    folder.claim(tmp_path, config, Existing())
-    leaked = STUDY.config(settings("paper", label_leak=2), "paper")
-    with pytest.raises(ValueError, match="different: label_leak"):
-        folder.check(tmp_path, leaked, Existing())
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"protocol": "identifiable", "images": True}, "add --no-images"),
         ({"labels": (300, "unlimited")}, "got unlimited"),
         ({"elsewhere": ("harmonic",)}, "elsewhere does not go with label_leak"),
-        ({"label_leak": 3}, "label_leak must be 0 or 2, got 3"),
     ],
 )
 def test_what_labels_cannot_leak_into_is_refused(changes, message):

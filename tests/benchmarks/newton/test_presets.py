@@ -82,17 +82,13 @@ def test_paper_is_the_published_recipe():
 
 
 @pytest.mark.parametrize("preset", ["gpu", "paper"])
-@pytest.mark.skipif(torch.cuda.device_count() > 0, reason="refused for want of CUDA devices")
-def test_a_preset_that_cannot_run_here_is_refused_before_any_work(
-    tmp_path, refusal, monkeypatch, preset
-):
+@pytest.mark.usefixtures("without_a_gpu")
+def test_a_preset_that_cannot_run_here_is_refused_before_any_work(refused_run, monkeypatch, preset):
     monkeypatch.setattr(study, "run_cells", lambda *_: pytest.fail("it has begun to train"))
-    out = tmp_path / "out"
-    error = refusal(main, ["run", "newton", "--preset", preset, "--out", str(out)])
+    error = refused_run("newton", "--preset", preset)
     assert f"needs {settings(preset).training.devices} CUDA device" in error
     assert "found 0" in error
     assert "--dry-run" in error
-    assert not out.exists()
 
 
 def test_a_dry_run_prints_the_cost_and_writes_nothing(tmp_path, capsys):

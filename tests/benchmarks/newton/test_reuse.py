@@ -238,13 +238,11 @@ def rename(model, name, value):
     ],
 )
 def test_a_model_that_is_damaged_or_of_another_cell_is_refused_before_any_work(
-    copy, tmp_path, capsys, spoil, message
+    copy, tmp_path, refusal, spoil, message
 ):
     spoil(copy / MODELS / "softmax-world-model-0")
-    with pytest.raises(SystemExit, match="2"):
-        run(tmp_path / "out", "--labels", "30,unlimited", "--reuse", str(copy))
-    (error,) = capsys.readouterr().err.splitlines()
-    assert message in error
+    again = ("--labels", "30,unlimited", "--reuse", str(copy))
+    assert message in refusal(run, tmp_path / "out", *again, alone=False)
     assert not (tmp_path / "out" / folder.CLAIM).exists()
 
 
@@ -265,7 +263,9 @@ def test_only_what_was_trained_is_restored(kept):
     assert restored == {("world model", "pretraining"), ("forces", "pretrained")}
 
 
-def test_an_export_takes_what_was_chosen_and_no_more_than_the_limit(original, tmp_path, capsys):
+def test_an_export_takes_what_was_chosen_and_no_more_than_the_limit(
+    original, tmp_path, capsys, refusal
+):
     out = tmp_path / "models"
 
     def export(*arguments):
@@ -278,9 +278,7 @@ def test_an_export_takes_what_was_chosen_and_no_more_than_the_limit(original, tm
         (["--limit-mb", "0.1"], "2 models take 0.3 MB, more than --limit-mb 0.1; choose fewer by"),
         (["--limit-mb", "nan"], "--limit-mb must be more than 0, got nan"),
     ]:
-        with pytest.raises(SystemExit, match="2"):
-            export(*flags)
-        assert message in capsys.readouterr().err
+        assert message in refusal(export, *flags)
         assert not out.exists()
     export("--attention", "softmax", "--seeds", "0")
     size = sum(file.stat().st_size for file in out.glob("*/*"))

@@ -3,10 +3,6 @@
 import dataclasses
 import html
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,11 +13,12 @@ from benchmarks.newton.export import export_models
 from benchmarks.newton.newton import STUDY
 from benchmarks.newton.world_models import world_models
 from orbits import laws
-from orbits.runs import artefact, folder, study
+from orbits.runs import artefact, folder
 from orbits.runs.cell import CELLS
 from orbits.runs.folder import Existing
 from symreg.leaderboard import published
 from tests.benchmarks.newton.small import settings
+from tests.benchmarks.runs import finished
 from worldmodel.models.load import load_model
 
 ROOT = Path(__file__).parents[3]
@@ -71,8 +68,7 @@ def copy(tiny, tmp_path):
 
 @pytest.mark.heavy
 def test_the_whole_way_ends_in_a_report(tiny, capsys):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results)
+    results = finished(tiny)
     text, table, shown = report(tiny, capsys)
     assert "Outside its training box the best model" in text
     assert "softmax, pretrained, unlimited labels (one training)" in text
@@ -151,37 +147,31 @@ def test_world_models_stand_beside_references(tiny):
 
 
 @pytest.mark.heavy
-def test_a_run_again_computes_nothing_and_other_settings_are_refused(copy, capsys):
+def test_a_run_again_computes_nothing_and_other_settings_are_refused(copy, refusal):
     def written():
         return {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
 
     before = written()
     run(copy)
     assert written() == before
-    with pytest.raises(SystemExit, match="2"):
-        run(copy, "--seeds", "0,1,2")
-    error = capsys.readouterr().err.splitlines()[-1]
+    error = refusal(run, copy, "--seeds", "0,1,2", alone=False)
     assert "different: seeds" in error
     assert "--resume" in error
     assert "--overwrite" in error
 
 
 @pytest.mark.heavy
-def test_an_edited_result_is_refused_by_name(copy, capsys):
+def test_an_edited_result_is_refused_by_name(copy, refusal):
     path = copy / folder.LINES
     path.write_bytes(path.read_bytes().replace(b'"value": 0', b'"value": 1', 1))
-    with pytest.raises(SystemExit, match="2"):
-        main(["report", str(copy)])
-    assert "results.jsonl" in capsys.readouterr().err
+    assert "results.jsonl" in refusal(main, ["report", str(copy)])
 
 
 @pytest.mark.parametrize("content", ["folder", "unfinished"])
-def test_a_report_needs_a_finished_run(tmp_path, capsys, content):
+def test_a_report_needs_a_finished_run(tmp_path, refusal, content):
     if content == "unfinished":
         folder.claim(tmp_path, STUDY.config(settings(), "small"), Existing())
-    with pytest.raises(SystemExit, match="2"):
-        main(["report", str(tmp_path)])
-    assert str(tmp_path) in capsys.readouterr().err
+    assert str(tmp_path) in refusal(main, ["report", str(tmp_path)])
 
 
 @pytest.mark.full
@@ -201,8 +191,7 @@ def test_a_world_with_models_from_elsewhere(copy, capsys):
 @pytest.mark.full
 def test_models_of_a_world_where_the_force_knows_the_planet_alone(copy, capsys):
     run(copy, "--elsewhere", "m1_over_r2", "--resume")
-    results, _ = folder.load(copy)
-    assert all(result.ok for result in results)
+    results = finished(copy)
     text, table, _ = report(copy, capsys)
     assert "softmax, pretrained on m1_over_r2, unlimited labels (one training)" in text
     assert "softmax, trained on m1_over_r2, 0 labels (one training)" in text
@@ -216,8 +205,7 @@ def test_models_of_a_world_where_the_force_knows_the_planet_alone(copy, capsys):
 @pytest.mark.full
 def test_a_world_where_masses_do_not_show_says_so(copy, capsys):
     run(copy, "--law", "m1_over_r2", "--resume")
-    results, _ = folder.load(copy)
-    assert all(result.ok for result in results)
+    results = finished(copy)
     assert "Under m1_over_r2 paths show m1 / m2 and neither mass" in report(copy, capsys)[0]
     forces, searches = by_row(results, "forces"), by_row(results, "search")
     ceiling = forces["ceiling", "control"]
@@ -284,37 +272,3 @@ def test_a_failed_cell_stays_in_the_report(copy, kind, capsys):
     assert all("no such orbit" in view for view in views)
     if kind == "search":
         assert "| 0/1 all failed [0.00, 0.79], 1 failed |" in views[1]
-
-
-@pytest.mark.full
-def test_a_killed_run_finishes_with_the_same_leaderboard(tiny, copy):
-    for path in copy.glob(f"{CELLS}/*/predictions.npz"):  # world models are done, no more
-        shutil.rmtree(path.parent)
-    for name in (folder.LINES, f"{folder.LINES}.json"):
-        (copy / name).unlink()
-    finished = len(list(copy.glob("cells/*/cell.json")))
-    command = [*TINY, "--resume", "--workers", "1", "--out", str(copy)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", *command],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while len(list(copy.glob("cells/*/cell.json"))) < finished + 2:
-            assert process.poll() is None
-            time.sleep(0.05)
-        # The main process alone: its workers must notice and stop.
-        process.send_signal(signal.SIGKILL)
-    assert not (copy / folder.LINES).exists()
-    done = {path: path.stat().st_mtime_ns for path in copy.glob("cells/*/cell.json")}
-    chosen = settings(
-        "tiny", attention=("softmax",), engine=("powerlaw",), shifts=SHIFTS, n_test=40
-    )
-    wanted = {cell.key for cell in study.all_cells(STUDY, chosen)}
-    assert wanted - {path.parent.name for path in done}, "it was killed before the end"
-    run(copy, "--resume")
-    assert {path: path.stat().st_mtime_ns for path in done} == done, "done cells stay untouched"
-    again = measured(copy)
-    cells = {line[0] for line in again}
-    assert cells == wanted
-    assert again == [line for line in measured(tiny) if line[0] in cells]

@@ -27,14 +27,6 @@ def test_rows_are_those_of_the_problems():
         assert (made.targets[index, length:] == IGNORE).all()
 
 
-def test_an_index_gives_its_row_in_any_company():
-    mixture = MQARMixture(**SMALL)
-    whole = mixture.examples("val", 0, np.arange(20))
-    some = mixture.examples("val", 0, np.array([17, 3, 9]))
-    assert (some.tokens == whole.tokens[[17, 3, 9]]).all()
-    assert (some.targets == whole.targets[[17, 3, 9]]).all()
-
-
 def test_the_default_is_zoologys():
     mixture = MQARMixture()
     assert (mixture.vocab_size, mixture.seq_len, sum(mixture.rows)) == (8192, 256, 180_000)

@@ -17,8 +17,3 @@ def test_each_kind_has_its_rows_and_figure(tmp_path, capsys):
     for kind in ("repeated", "forgetting", "compositional"):
         assert f"Right answers, {kind} recall of 4 pairs" in said
         assert (out / "figures" / f"{kind}.png").is_file()
-
-
-def test_an_unknown_kind_is_one_line(tmp_path, refusal):
-    line = refusal(main, ["run", "mqar_variants", "--kinds", "stacked", "--out", str(tmp_path)])
-    assert "unknown kind 'stacked'; choose from repeated, forgetting, compositional" in line

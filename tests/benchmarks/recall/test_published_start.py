@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from benchmarks import learners
-from benchmarks.__main__ import main
 from benchmarks.recall.mqar import Recall
 from benchmarks.recall.published_start import DEVIATION, PublishedStart
 from benchmarks.recall.sweep import Trial
@@ -42,11 +41,3 @@ def test_other_jobs_are_as_they_were():
     changed = job(init="published")
     assert changed["model"] == {**plain["model"], "tied": True}
     assert {**changed, "learner": "problem", "model": plain["model"]} == plain
-
-
-def test_another_start_is_one_line(tmp_path, refusal):
-    run = ["--preset", "tiny", "--out", str(tmp_path / "o"), "--init"]
-    line = refusal(main, ["run", "mqar", *run, "zero"])
-    assert "init must be ours or published, got 'zero'" in line
-    line = refusal(main, ["run", "mad", *run, "published", "--problems", "compression"])
-    assert "init published has no form for compression" in line

@@ -119,10 +119,8 @@ def test_formulas_are_asked_for_by_name_or_group(asked, count):
         ("--formula=", "law must not be empty"),
     ],
 )
-def test_bad_names_are_one_line(tmp_path, refusal, flag, message):
-    out = tmp_path / "out"
-    assert message in refusal(main, ["run", "law_rates", "--law=", flag, "--out", str(out)])
-    assert not out.exists()
+def test_bad_names_are_one_line(refused_run, flag, message):
+    assert message in refused_run("law_rates", "--law=", flag)
 
 
 def test_the_preset_asks_for_a_formula_of_each_domain_and_level():

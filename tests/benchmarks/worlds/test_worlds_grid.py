@@ -1,9 +1,7 @@
 """The cells of worlds: what is trained on what, what is asked, and what is refused."""
 
 import pytest
-import torch
 
-from benchmarks.__main__ import main
 from benchmarks.worlds import names
 from benchmarks.worlds.worlds import STUDY
 from orbits.mixture import is_held_out
@@ -91,8 +89,6 @@ def test_each_value_counts_once_and_in_order():
         ("--tested=-2.5,-1.5,1", "tested must lie from low -2.75 to high 0.25, got 1"),
         ("--prompts=16", "prompts must be of at most 12 steps"),
         ("--n-fitted=400", "n_fitted must be at most n_test 300, got 400"),
-        ("--attention=lsar", "lsar"),
-        ("--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
         ("--families=logarithmic", "families must be among softened, yukawa, mond, got 'logar"),
         ("--exchanged=-1.5", "exchanged needs a law and another one, got -1.5 alone"),
         ("--exchanged=-1.5,-2.5 --n-exchanged=9", "of 9 systems of law 'power_a1_n1.5' only"),
@@ -100,9 +96,6 @@ def test_each_value_counts_once_and_in_order():
         ("--training.accelerator=cuda", "accelerator cuda needs 1 CUDA device"),
     ],
 )
-def test_bad_input_is_one_line_and_changes_nothing(tmp_path, refusal, monkeypatch, flag, message):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    out = tmp_path / "out"
-    command = ["run", "worlds", "--out", str(out), "--executor=here", *flag.split(" ")]
-    assert message in refusal(main, command)
-    assert not out.exists()
+@pytest.mark.usefixtures("without_a_gpu")
+def test_bad_input_is_one_line_and_changes_nothing(refused_run, flag, message):
+    assert message in refused_run("worlds", "--executor=here", *flag.split(" "))

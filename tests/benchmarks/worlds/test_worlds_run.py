@@ -9,31 +9,29 @@ from benchmarks.worlds import names
 from benchmarks.worlds.exchange import ROWS
 from benchmarks.worlds.exchange_report import DONORS, TITLE
 from orbits.runs import folder
+from tests.benchmarks.runs import finished
 from worldmodel.controls.names import IN_BINS
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import NO_DONOR, OTHER_LAW, WHOLE
 
-TINY = (
-    *("run", "worlds", "--preset", "tiny", "--executor", "here", "--steps", "3", "--prompts", "4"),
+FLAGS = (
+    *("--steps", "3", "--prompts", "4"),
     *("--n-test", "4", "--n-fitted", "2", "--n-fits", "5", "--n-bins", "64"),
     *("--families", "softened,mond", "--n-family-laws", "4"),
     *("--exchanged=-1,-0.5", "--n-exchanged", "20"),
 )
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    out = tmp_path_factory.mktemp("worlds") / "out"
-    main([*TINY, "--out", str(out)])
-    return out
+@pytest.fixture
+def tiny(tiny_run):
+    return tiny_run("worlds", *FLAGS)
 
 
 @pytest.mark.full
 def test_everything_is_asked(tiny):
-    results, _ = folder.load(tiny)
-    assert all(result.ok for result in results), [result.error for result in results]
+    results = finished(tiny)
     asked = {(x.case.variant, x.case.arm) for x in results if x.case.kind == "worlds"}
     arms = (names.MIXTURE, names.WITH_FAMILIES, names.TOLD, names.ALONE, names.UNTRAINED)
     models = {("softmax", arm) for arm in arms}

@@ -42,13 +42,6 @@ def test_dask_that_is_not_installed_is_one_line(tmp_path, monkeypatch):
     assert not (tmp_path / "data").exists()
 
 
-def test_dask_that_cannot_be_reached_writes_nothing(tmp_path):
-    pytest.importorskip("distributed")
-    with pytest.raises(ValueError, match="unknown address scheme"):
-        make(tmp_path / "data", execution=dask("nowhere://1"))
-    assert not (tmp_path / "data").exists()
-
-
 @pytest.mark.full
 def test_dask_with_a_worker_killed_makes_the_same_dataset(tmp_path):
     distributed = pytest.importorskip("distributed")

@@ -17,6 +17,8 @@ from symreg.search.run import Row, run_search
 from symreg.search.targets import MINIMUM_POINTS, TARGETS, LogTarget, RawTarget
 
 NAMES = ("r", "m1", "m2")
+SEEDED = ("operon", "gplearn", "pysr")
+"""Engines whose packages call the seed ``random_state``."""
 
 
 @pytest.fixture(params=engines.names())
@@ -209,28 +211,47 @@ def test_operon_configured_shows_in_the_settings_of_the_front(make):
     assert engines.get("operon").settings["population_size"] == 500
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"popsize": 3}, "operon has no argument 'popsize'"),
-        ({"generation": 3}, "no argument 'generation'; did you mean generations"),
-        ({"population_size": "many"}, "population_size must be int, got 'many'"),
-        ({"population_size": 10.5}, "population_size must be int, got 10.5"),
-        ({"objectives": "r2"}, "objectives must be list or null, got 'r2'"),
-        ({"symbols": "add,tanh"}, "allowed_symbols has 'tanh'; choose from add"),
-        ({"random_state": 3}, "random_state cannot be set: it is the seed"),
-        ({"warm_start": True}, "warm_start cannot be set"),
-    ],
-)
-def test_operon_refuses_arguments_that_do_not_fit(arguments, message):
+REFUSED = [
+    ("operon", {"popsize": 3}, "operon has no argument 'popsize'"),
+    ("operon", {"generation": 3}, "no argument 'generation'; did you mean generations"),
+    ("operon", {"population_size": "many"}, "population_size must be int, got 'many'"),
+    ("operon", {"population_size": 10.5}, "population_size must be int, got 10.5"),
+    ("operon", {"objectives": "r2"}, "objectives must be list or null, got 'r2'"),
+    ("operon", {"symbols": "add,tanh"}, "allowed_symbols has 'tanh'; choose from add"),
+    ("operon", {"warm_start": True}, "warm_start cannot be set"),
+    ("gplearn", {"population": 3}, "no argument 'population'; did you mean population_size"),
+    ("gplearn", {"generations": 2.5}, "generations must be int or str or null, got 2.5"),
+    ("gplearn", {"init_depth": 3}, "init_depth must be str or tuple or null, got 3"),
+    ("gplearn", {"function_set": ["add", "max"]}, "function_set has 'max'; choose from add, sub"),
+    ("gplearn", {"function_set": "add"}, "function_set has 'a'; choose from add, sub"),
+    ("gplearn", {"feature_names": ["r"]}, "feature_names cannot be set"),
+    ("powerlaw", {"base": 10}, "powerlaw takes no arguments, got base"),
+    ("pysr", {"niteration": 3}, "no argument 'niteration'; did you mean niterations"),
+    ("pysr", {"zzz": 3}, "pysr has no argument 'zzz'$"),
+    ("pysr", {"niterations": "many"}, "niterations must be int, got 'many'"),
+    ("pysr", {"niterations": True}, "niterations must be int, got True"),
+    ("pysr", {"timeout_in_seconds": "1 h"}, "timeout_in_seconds must be float or null"),
+    ("pysr", {"cluster_manager": "slrum", "procs": 2}, "must be 'slurm' or 'pbs' .*got 'slrum'"),
+    ("pysr", {"parsimony": float("nan")}, "parsimony must be plain data, got nan"),
+    ("pysr", {"constraints": {"log": print}}, "constraints must be plain data"),
+    ("pysr", {"extra_sympy_mappings": {}}, "extra_sympy_mappings cannot be set"),
+    ("pysr", {"unary_operators": ["sin", "tanh"]}, "unary_operators has 'tanh'; choose from neg"),
+    ("pysr", {"binary_operators": ["max"]}, "binary_operators has 'max'; choose from +"),
+    ("pysr", {"procs": 4, "deterministic": True}, "deterministic needs parallelism='serial'"),
+    ("pysr", {"procs": 4, "parallelism": "serial"}, "procs needs parallelism='multiprocessing'"),
+    ("pysr", {"cluster_manager": "slurm"}, "cluster_manager needs procs"),
+    *((name, {"random_state": 3}, "random_state cannot be set: it is the seed") for name in SEEDED),
+]
+"""Engines, arguments that they do not take, and what is said of those."""
+
+
+@pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
+def test_arguments_that_do_not_fit_are_one_line(name, arguments, message):
+    if name == "gplearn":
+        pytest.importorskip("gplearn")
     with pytest.raises(ValueError, match=message) as caught:
-        engines.get("operon").configured(**arguments)
+        engines.get(name).configured(**arguments)
     assert "\n" not in str(caught.value)
-
-
-def test_powerlaw_takes_no_arguments():
-    with pytest.raises(ValueError, match="powerlaw takes no arguments, got base"):
-        engines.get("powerlaw").configured(base=10)
 
 
 def test_what_the_package_refuses_is_one_line_too(make):

@@ -56,23 +56,6 @@ def test_lists_of_json_serve_as_tuples(make):
     assert arguments.items() <= front.settings.items()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"population": 3}, "gplearn has no argument 'population'; did you mean population_size"),
-        ({"generations": 2.5}, "generations must be int or str or null, got 2.5"),
-        ({"init_depth": 3}, "init_depth must be str or tuple or null, got 3"),
-        ({"function_set": ["add", "max"]}, "function_set has 'max'; choose from add, sub"),
-        ({"function_set": "add"}, "function_set has 'a'; choose from add, sub"),
-        ({"random_state": 3}, "random_state cannot be set"),
-        ({"feature_names": ["r"]}, "feature_names cannot be set"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_one_line(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        engine.configured(**arguments)
-
-
 def test_what_gplearn_refuses_is_one_line(make):
     points = make(1, n=60)
     for arguments in ({"metric": "speed"}, {"init_depth": [4, 2]}, {"p_crossover": 3.0}):

@@ -63,32 +63,6 @@ def test_several_processes_are_said_not_to_be_deterministic(arguments, paralleli
     assert arguments.items() <= settings.items()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"niteration": 3}, "no argument 'niteration'; did you mean niterations"),
-        ({"zzz": 3}, "pysr has no argument 'zzz'$"),
-        ({"niterations": "many"}, "niterations must be int, got 'many'"),
-        ({"niterations": True}, "niterations must be int, got True"),
-        ({"timeout_in_seconds": "1 h"}, "timeout_in_seconds must be float or null"),
-        ({"cluster_manager": "slrum", "procs": 2}, "must be 'slurm' or 'pbs' .*got 'slrum'"),
-        ({"parsimony": float("nan")}, "parsimony must be plain data, got nan"),
-        ({"constraints": {"log": print}}, "constraints must be plain data"),
-        ({"random_state": 3}, "random_state cannot be set: it is the seed"),
-        ({"extra_sympy_mappings": {}}, "extra_sympy_mappings cannot be set"),
-        ({"unary_operators": ["sin", "tanh"]}, "unary_operators has 'tanh'; choose from neg, inv"),
-        ({"binary_operators": ["max"]}, "binary_operators has 'max'; choose from +"),
-        ({"procs": 4, "deterministic": True}, "deterministic needs parallelism='serial'"),
-        ({"procs": 4, "parallelism": "serial"}, "procs needs parallelism='multiprocessing'"),
-        ({"cluster_manager": "slurm"}, "cluster_manager needs procs"),
-    ],
-)
-def test_arguments_that_do_not_fit_are_one_line(arguments, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        pysr.configured(**arguments)
-    assert "\n" not in str(caught.value)
-
-
 def test_every_documented_keyword_is_known_and_reading_them_imports_nothing():
     program = (
         "import sys; from symreg import engines; engines.get('pysr').configured(populations=3);"

@@ -181,15 +181,15 @@ def test_another_law_moves_the_bodies():
     ("arguments", "message"),
     [
         ({"protocol": "kepler"}, "choose from identifiable, free_step, neutral_step, paper"),
-        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"n_train": 0}, "n_train must be at least 1, got 0"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"num_workers": -1}, "num_workers must be at least 0, got -1"),
         ({"batch_size": 2.5}, "batch_size must be a whole number, got 2.5"),
         ({"n_val": "3"}, "n_val must be a whole number, got '3'"),
-        ({"protocol_args": {"bins": 3}}, "n_bins"),
-        ({"protocol_args": {"law": "newtn"}}, "yukawa"),
-        ({"protocol_args": {"label_leak": 1}}, "label_leak"),
+        ({"protocol_args": {"bins": 3}}, "unknown protocol key 'bins'; did you mean n_bins"),
+        ({"protocol_args": {"law": "newtn"}}, "unknown law 'newtn'; did you mean newton"),
+        ({"protocol_args": {"label_leak": 1}}, "label_leak must be 0 or 2, got 1"),
         (
             {"protocol_args": {"shift": "closer"}},
             "'identifiable' under shift 'closer' has no population 'pretrain'; set data.population="

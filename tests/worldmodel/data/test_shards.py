@@ -12,6 +12,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from orbits.runs import artefact
+from tests.worldmodel.trainings import assert_same_weights
 from tests.worldmodel.trainings import trainer as quiet_trainer
 from worldmodel.data.shards import ShardData, ShardWindows
 from worldmodel.data.text import TextWindows
@@ -201,8 +202,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, folder, or
     resumed, rest = fit(4, ckpt_path=tmp_path / "step=2.ckpt")
     assert len(batches) == 4 * accumulate
     assert rest == batches[2 * accumulate :]
-    for name, value in whole.state_dict().items():
-        torch.testing.assert_close(resumed.state_dict()[name], value, rtol=0, atol=0, msg=name)
+    assert_same_weights(resumed, whole)
 
 
 def test_accumulated_batches_are_all_different_and_in_order(tmp_path, folder, streams):

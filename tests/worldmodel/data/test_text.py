@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.worldmodel.text_file import data
 from worldmodel.data.orbits import OrbitData
 from worldmodel.data.sequences import StepSampler
 from worldmodel.data.text import TextData
@@ -15,17 +16,6 @@ from worldmodel.text.corpus import read_corpus, split_of
 from worldmodel.text.tokenizers import load_tokenizer
 
 END = 256
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "numbers.txt"
-    path.write_text(" ".join(f"{i} + {i + 1} = {2 * i + 1};" for i in range(400)), "utf-8")
-    return path
-
-
-def data(file, **changes):
-    return TextData(**{"path": str(file), "seq_len": 32, "batch_size": 8, "n_val": 4} | changes)
 
 
 def by_hand(names):

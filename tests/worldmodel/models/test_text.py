@@ -6,12 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
 
 import worldmodel.__main__ as program
-from tests.worldmodel.trainings import StopAt, Stopped, save, trainer
+from tests.worldmodel.text_file import data
+from tests.worldmodel.trainings import (
+    assert_same_weights,
+    save,
+    trainer,
+    with_and_without_a_kill,
+)
 from worldmodel.cli import main
-from worldmodel.data.text import TextData
 from worldmodel.maps import SENTENCE, attention_maps, layer_weights
 from worldmodel.models import optim
 from worldmodel.models.checkpoint import read_checkpoint
@@ -25,32 +29,14 @@ CONFIG = Path(__file__).parents[3] / "worldmodel" / "configs" / "text.yaml"
 SMALL = {"n_layer": 1, "n_head": 2, "head_dim": 8}
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "numbers.txt"
-    path.write_text(" ".join(f"{i} + {i + 1} = {2 * i + 1};" for i in range(400)), "utf-8")
-    return path
-
-
-def data(file, **changes):
-    return TextData(**{"path": str(file), "seq_len": 32, "batch_size": 8, "n_val": 4} | changes)
-
-
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, file, optimizer):
     def task():
         torch.manual_seed(4)
         return TextModel(optimizer=optimizer, warmup_steps=2, **SMALL)
 
-    whole, stopped, resumed = task(), task(), task()
-    trainer(tmp_path, 6).fit(whole, data(file))
-    keep = ModelCheckpoint(tmp_path, filename="half", every_n_train_steps=3)
-    with pytest.raises(Stopped):
-        trainer(tmp_path, 6, [keep, StopAt(3)]).fit(stopped, data(file))
+    assert_same_weights(*with_and_without_a_kill(task, lambda: data(file), tmp_path, 6))
     half = tmp_path / "half.ckpt"
-    trainer(tmp_path, 6).fit(resumed, data(file), ckpt_path=half, weights_only=True)
-    for name, value in whole.state_dict().items():
-        torch.testing.assert_close(resumed.state_dict()[name], value, rtol=0, atol=0, msg=name)
     with_record = torch.load(half, weights_only=True)["TextData"]["corpus_record"]
     assert with_record == data(file).corpus_record
 

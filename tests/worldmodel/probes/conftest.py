@@ -7,7 +7,7 @@ import lightning
 import pytest
 import torch
 
-from tests.worldmodel.probes.evaluation import save
+from tests.worldmodel.trainings import save
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.training.trainer import quiet_trainer

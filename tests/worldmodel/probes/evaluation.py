@@ -3,8 +3,6 @@
 import dataclasses
 from pathlib import Path
 
-import lightning
-
 from orbits.runs.executors import Execution
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.schedule import run
@@ -23,22 +21,6 @@ ROW = {
     "labels": None,
     "seed": 0,
 }
-
-
-def save(model, path: Path, **data) -> Path:
-    """Write the checkpoint that Lightning would."""
-    trainer = lightning.Trainer(
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        accelerator="cpu",
-        default_root_dir=path.parent,
-    )
-    trainer.strategy.connect(model)
-    content = trainer._checkpoint_connector.dump_checkpoint()
-    content["datamodule_hyper_parameters"] = data
-    trainer.strategy.checkpoint_io.save_checkpoint(content, path)
-    return path
 
 
 def evaluate(name, path, settings, out):

@@ -11,7 +11,8 @@ from orbits import protocols, solar_system
 from orbits.runs import artefact, folder
 from symreg import predictions as symreg_predictions
 from tests.worldmodel.probes.conftest import SIZES, SMALL
-from tests.worldmodel.probes.evaluation import evaluate, find, interval, save
+from tests.worldmodel.probes.evaluation import evaluate, find, interval
+from tests.worldmodel.trainings import save
 from worldmodel import probes
 from worldmodel.controls.true_state_knn import NAME as KNN
 from worldmodel.data.orbits import OrbitData

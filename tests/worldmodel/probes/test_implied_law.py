@@ -17,7 +17,6 @@ from orbits.runs.study import all_cells
 from symreg.predictions import read
 from tests.worldmodel.probes.evaluation import HERE, evaluate, find, result
 from worldmodel import probes
-from worldmodel.models.export import export
 from worldmodel.models.gpt_world import GPTPrediction
 from worldmodel.models.next_point import BinHead
 from worldmodel.models.orbit import ForceModel
@@ -219,17 +218,6 @@ def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
     assert refusal() is None
     with pytest.raises(ValueError, match="cells must be 0 or at least 25"):
         Settings(cells=5)
-
-
-def test_an_exported_model_is_probed_like_its_checkpoint(untrained, tmp_path):
-    path = untrained()
-    place = export(path, tmp_path / "model", "A test.", {})
-    one, other = Checkpoint.load(path), Checkpoint.load(place)
-    assert other.steps is None
-    assert {**one.row, "steps": None} == other.row
-    assert len(other.sha256) == 64
-    weights = [x.model.state_dict()["head.logits.weight"] for x in (one, other)]
-    assert torch.equal(*weights)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import itertools
 
-import lightning
 import numpy as np
 import pytest
 import torch
@@ -11,7 +10,8 @@ from scipy.stats import spearmanr
 
 from orbits import protocols
 from tests.worldmodel.probes.conftest import SMALL
-from tests.worldmodel.probes.evaluation import evaluate, find, interval, pieces, save
+from tests.worldmodel.probes.evaluation import evaluate, find, interval, pieces
+from tests.worldmodel.trainings import save, trainer
 from worldmodel import probes
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.orbit import ForceModel, NextTokenModel
@@ -354,15 +354,8 @@ def test_a_model_that_saw_labels_of_the_test_sequences_is_refused(load):
 def test_a_model_that_knows_the_state_is_between_the_oracle_and_its_untrained_twin(tmp_path):
     torch.manual_seed(0)
     model = StateModel(**{**SMALL, "protocol_args": ARGS, "n_layer": 2, "head_dim": 16})
-    trainer = lightning.Trainer(
-        max_steps=400,
-        accelerator="cpu",
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        limit_val_batches=0,
-    )
-    trainer.fit(model, OrbitData(protocol_args=ARGS, population="force"))
+    learns = trainer(tmp_path, 400, limit_val_batches=0)
+    learns.fit(model, OrbitData(protocol_args=ARGS, population="force"))
     path = save(model, tmp_path / "state.ckpt")
     results = evaluate(
         "inductive_bias", path, Settings(n_sequences=40, datasets=4), tmp_path / "out"

@@ -66,11 +66,6 @@ def test_the_distance_is_that_of_cielab_and_the_old_palette_fails():
     assert closest(old, "deuteranopia") < ENOUGH / 2
 
 
-@pytest.mark.parametrize("colour", COLOURS)
-def test_a_line_can_be_seen_on_white(colour):
-    assert lab(linear_rgb(colour))[0] < 75
-
-
 def test_no_two_of_many_models_look_the_same():
     lines = [result(f"model {number}") for number in range(len(COLOURS) * len(MARKERS))]
     looks = Looks(lines)

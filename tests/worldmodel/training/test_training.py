@@ -9,7 +9,12 @@ from lightning.pytorch.loggers import CSVLogger
 import attention
 from orbits.runs import artefact
 from tests.tiers import corners
-from tests.worldmodel.trainings import StopAt, Stopped
+from tests.worldmodel.trainings import (
+    StopAt,
+    Stopped,
+    assert_same_weights,
+    with_and_without_a_kill,
+)
 from tests.worldmodel.trainings import trainer as quiet_trainer
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models import optim
@@ -40,29 +45,14 @@ def trainer(folder, steps, callbacks=(), **changes):
     return quiet_trainer(folder, steps, callbacks, **options | changes)
 
 
-def weights(task):
-    return {name: value.clone() for name, value in task.state_dict().items()}
-
-
 @pytest.mark.parametrize(("optimizer", "n_train"), [("muon", None), ("adamw", 20)])
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path, optimizer, n_train):
-    task = NextTokenModel(optimizer=optimizer, warmup_steps=2, **SMALL)
-    start = weights(task)
-    whole = trainer(tmp_path / "a", 8)
-    whole.fit(task, data(n_train=n_train))
+    def model():
+        torch.manual_seed(4)
+        return NextTokenModel(optimizer=optimizer, warmup_steps=2, **SMALL)
 
-    half = NextTokenModel(optimizer=optimizer, warmup_steps=2, **SMALL)
-    half.load_state_dict(start)
-    keep = ModelCheckpoint(tmp_path, filename="half", every_n_train_steps=4, save_top_k=-1)
-    stopped = trainer(tmp_path / "b", 8, [keep, StopAt(4)])
-    with pytest.raises(Stopped):
-        stopped.fit(half, data(n_train=n_train))
-    resumed = NextTokenModel(optimizer=optimizer, warmup_steps=2, **SMALL)
-    again = trainer(tmp_path / "c", 8)
-    again.fit(resumed, data(n_train=n_train), ckpt_path=tmp_path / "half.ckpt", weights_only=True)
-    assert again.global_step == 8
-    for name, value in weights(task).items():
-        torch.testing.assert_close(weights(resumed)[name], value, rtol=0, atol=0, msg=name)
+    made = with_and_without_a_kill(model, lambda: data(n_train=n_train), tmp_path, 8)
+    assert_same_weights(*made)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +210,7 @@ def test_muon_adamw_equals_its_parts_and_follows_one_schedule():
             for stepper in steppers:
                 stepper.step()
         schedule.step()
-    for name, value in module.state_dict().items():
-        torch.testing.assert_close(twin.state_dict()[name], value, rtol=0, atol=0)
+    assert_same_weights(twin, module)
 
 
 def test_muon_takes_hidden_matrices_alone():
@@ -247,7 +236,7 @@ def test_a_schedule_that_waits_for_a_metric_resumes_as_it_stood(tmp_path):
         keep = ModelCheckpoint(folder, save_last=True, every_n_train_steps=2)
         steps = trainer(folder, 5, [keep, *callbacks], val_check_interval=2)
         steps.fit(task, data(), ckpt_path=resume, weights_only=True)
-        return task.state_dict()
+        return task
 
     whole = run(tmp_path / "whole", [SharpenWhen("val_loss", above=0)])
     with pytest.raises(Stopped):
@@ -257,8 +246,7 @@ def test_a_schedule_that_waits_for_a_metric_resumes_as_it_stood(tmp_path):
     assert held["global_step"] == 2
     assert held["state_dict"]["gpt.blocks.0.attention.sharpen"] == 1
     resumed = run(tmp_path / "resumed", [SharpenWhen("val_loss", above=0)], last)
-    for name, value in whole.items():
-        torch.testing.assert_close(resumed[name], value, rtol=0, atol=0, msg=name)
+    assert_same_weights(resumed, whole)
 
 
 def test_a_checkpoint_counts_all_sequences_of_a_step(tmp_path):

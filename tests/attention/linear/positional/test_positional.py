@@ -19,20 +19,17 @@ def entry(t, j):
 def synthesizer(score):
     """Return the loop over pairs of the score of (mixer, head, token, t, j)."""
 
-    def recurrence(mixer, x):
-        outputs = []
-        for sequence in x:
-            rows = []
-            for t, token in enumerate(sequence):
-                heads = []
-                for h in range(mixer.n_head):
-                    value = mixer.value.weight[4 * h : 4 * h + 4]
-                    weights = [torch.exp(score(mixer, h, token, t, j)) for j in range(t + 1)]
-                    total = sum(w * (value @ sequence[j]) for j, w in enumerate(weights))
-                    heads.append(total / sum(weights))
-                rows.append(mixer.project.weight @ torch.cat(heads))
-            outputs.append(torch.stack(rows))
-        return torch.stack(outputs)
+    def recurrence(mixer, sequence):
+        rows = []
+        for t, token in enumerate(sequence):
+            heads = []
+            for h in range(mixer.n_head):
+                value = mixer.value.weight[4 * h : 4 * h + 4]
+                weights = [torch.exp(score(mixer, h, token, t, j)) for j in range(t + 1)]
+                total = sum(w * (value @ sequence[j]) for j, w in enumerate(weights))
+                heads.append(total / sum(weights))
+            rows.append(mixer.project.weight @ torch.cat(heads))
+        return torch.stack(rows)
 
     return recurrence
 
@@ -49,19 +46,16 @@ def synthesizer_dense(mixer, h, token, t, j):
     return mixer.places[h, j] @ hidden + mixer.offsets[h, j]
 
 
-def gmlp(mixer, x):
-    outputs = []
-    for sequence in x:
-        z = gelu(sequence @ mixer.inputs.weight.T + mixer.inputs.bias)
-        u, v = z[:, :24], z[:, 24:]
-        v = (v - v.mean(-1, keepdim=True)) / (v.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
-        v, rows = mixer.norm.weight * v + mixer.norm.bias, []
-        for t in range(len(sequence)):
-            mixed = sum(mixer.places[entry(t, j)] * v[j] for j in range(t + 1))
-            gated = u[t] * (mixed + mixer.offsets[t])
-            rows.append(mixer.project.weight @ gated + mixer.project.bias)
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+def gmlp(mixer, sequence):
+    z = gelu(sequence @ mixer.inputs.weight.T + mixer.inputs.bias)
+    u, v = z[:, :24], z[:, 24:]
+    v = (v - v.mean(-1, keepdim=True)) / (v.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+    v, rows = mixer.norm.weight * v + mixer.norm.bias, []
+    for t in range(len(sequence)):
+        mixed = sum(mixer.places[entry(t, j)] * v[j] for j in range(t + 1))
+        gated = u[t] * (mixed + mixer.offsets[t])
+        rows.append(mixer.project.weight @ gated + mixer.project.bias)
+    return torch.stack(rows)
 
 
 @few_cases

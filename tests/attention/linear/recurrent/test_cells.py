@@ -19,29 +19,23 @@ def summed(cell, token, hidden):
     return entered + cell.weight_hh_l0 @ hidden + cell.bias_hh_l0
 
 
-def rnn(mixer, x):
-    outputs = []
-    for sequence in x:
-        hidden, rows = x.new_zeros(8), []
-        for token in sequence:
-            hidden = torch.tanh(summed(mixer.cell, token, hidden))
-            rows.append(hidden)
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+def rnn(mixer, sequence):
+    hidden, rows = sequence.new_zeros(8), []
+    for token in sequence:
+        hidden = torch.tanh(summed(mixer.cell, token, hidden))
+        rows.append(hidden)
+    return torch.stack(rows)
 
 
-def lstm(mixer, x):
+def lstm(mixer, sequence):
     """Rows of the weights are those of the gates i, f, g and o, 8 units each."""
-    outputs = []
-    for sequence in x:
-        hidden, cell, rows = x.new_zeros(8), x.new_zeros(8), []
-        for token in sequence:
-            enter, forget, new, leave = summed(mixer.cell, token, hidden).view(4, 8)
-            cell = sigmoid(forget) * cell + sigmoid(enter) * torch.tanh(new)
-            hidden = sigmoid(leave) * torch.tanh(cell)
-            rows.append(hidden)
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+    hidden, cell, rows = sequence.new_zeros(8), sequence.new_zeros(8), []
+    for token in sequence:
+        enter, forget, new, leave = summed(mixer.cell, token, hidden).view(4, 8)
+        cell = sigmoid(forget) * cell + sigmoid(enter) * torch.tanh(new)
+        hidden = sigmoid(leave) * torch.tanh(cell)
+        rows.append(hidden)
+    return torch.stack(rows)
 
 
 @pytest.mark.parametrize(

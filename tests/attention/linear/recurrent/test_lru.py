@@ -9,22 +9,20 @@ from attention import linear
 from tests.attention.linear.published import check, few_cases
 
 
-def published(mixer, x):
-    """Loop over sequences and positions, with complex matrices."""
+def published(mixer, sequence):
+    """Loop over positions, with complex matrices."""
     enter = torch.complex(mixer.enter_real, mixer.enter_imag)
     leave = torch.complex(mixer.leave_real, mixer.leave_imag)
     size = torch.exp(-torch.exp(mixer.rate))
     factor = torch.complex(size * torch.exp(mixer.phase).cos(), size * torch.exp(mixer.phase).sin())
-    outputs = []
-    for sequence in x:
-        h, rows = torch.zeros(8, dtype=torch.complex128), []
-        for token in sequence:
-            h = factor * h + torch.exp(mixer.scale) * (enter @ token.to(h.dtype))
-            y = gelu((leave @ h).real + mixer.skip * token)
-            one, other = (mixer.project.weight @ y + mixer.project.bias).view(2, 8)
-            rows.append(one * torch.sigmoid(other))
-        outputs.append(torch.stack(rows))
-    return torch.stack(outputs)
+
+    h, rows = torch.zeros(8, dtype=torch.complex128), []
+    for token in sequence:
+        h = factor * h + torch.exp(mixer.scale) * (enter @ token.to(h.dtype))
+        y = gelu((leave @ h).real + mixer.skip * token)
+        one, other = (mixer.project.weight @ y + mixer.project.bias).view(2, 8)
+        rows.append(one * torch.sigmoid(other))
+    return torch.stack(rows)
 
 
 @few_cases
