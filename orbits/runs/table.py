@@ -103,9 +103,11 @@ class Table:
         rows: Iterable[Any],
         columns: Sequence[Column],
         caption: str = "",
+        folded: bool = False,
     ) -> Table:
         """Return a table of the values that columns have for each of some rows."""
-        return cls(title, columns, [[x.value(row) for x in columns] for row in rows], caption)
+        body = [[column.value(row) for column in columns] for row in rows]
+        return cls(title, columns, body, caption, folded)
 
     @classmethod
     def of_text(

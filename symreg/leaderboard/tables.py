@@ -54,23 +54,18 @@ def contestants(title: str, rows: Sequence[Row]) -> Table:
 def searches(rows: Sequence[Row], law: str) -> Table:
     """Return every symbolic search and its formula, as a table that is shown when asked for."""
     found = [result for row in rows for result in row.of_kind(SEARCH)]
-    table = Table.of(f"Formulas, {printable(law)}", found, SEARCHES)
-    return dataclasses.replace(table, folded=True)
+    return Table.of(f"Formulas, {printable(law)}", found, SEARCHES, folded=True)
 
 
 def printed() -> Table:
     """Return the published rows, which no table mixes with measured ones."""
-    body = [
-        [
-            Value(row.model, kind="name"),
-            Value(row.formula, kind="formula"),
-            number(row.constant, "g"),
-            Value(row.source, kind="name"),
-        ]
-        for row in published.ROWS
+    columns = [
+        Column("model", value=lambda row: Value(row.model, kind="name")),
+        Column("formula", value=lambda row: Value(row.formula, kind="formula")),
+        Column("constant", value=lambda row: number(row.constant, "g")),
+        Column("source", value=lambda row: Value(row.source, kind="name")),
     ]
-    columns = [Column(heading) for heading in ("model", "formula", "constant", "source")]
-    return Table(PUBLISHED, columns, body, PUBLISHED_NOTE)
+    return Table.of(PUBLISHED, published.ROWS, columns, PUBLISHED_NOTE)
 
 
 def seeds(row: Row) -> str:
