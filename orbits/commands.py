@@ -109,6 +109,8 @@ def export(options: argparse.Namespace) -> None:
         out = write_hub(options.path, options.out, options.split and [options.split])
         print(f"written    {out}\nin Python: datasets.load_dataset({str(out)!r})")
     else:
+        if Path(options.out).is_file():
+            raise FileExistsError(f"{options.out} exists; choose another --out")
         split = dataset.OrbitDataset(options.path, options.split or "train")
         out = write_hdf5(split, options.out)
         print(f"written    {out}\nin Python: h5py.File({str(out)!r})")

@@ -137,6 +137,13 @@ def test_export_writes_hdf5(made, tmp_path, capsys):
         assert file.attrs["n_trajectories"] == 2
 
 
+def test_export_replaces_no_file(made, tmp_path, refusal):
+    (tmp_path / "notes.txt").write_text("mine")
+    said = refusal(main, ["export", str(made), "--out", str(tmp_path / "notes.txt")])
+    assert said.endswith("notes.txt exists; choose another --out")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))
 def test_plot_writes_a_picture(made, tmp_path, population, capsys):
     data = made
