@@ -129,6 +129,14 @@ def test_a_shift_that_cannot_be_is_refused(tmp_path, refusal, arguments, message
     assert not out.exists()
 
 
+def test_systems_of_a_shift_are_drawn_as_the_command_that_made_them_says(tmp_path, capsys):
+    out = str(tmp_path / "closer")
+    main(["generate", "--shift", "closer", "--n-test", "3", "--out", out])
+    assert capsys.readouterr().out.endswith(f"next: python -m orbits plot {out}\n")
+    main(["plot", out])
+    assert capsys.readouterr().out == f"written    {tmp_path / 'closer' / 'test.png'}\n"
+
+
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
     main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])
