@@ -120,6 +120,7 @@ def test_ls(capsys):
         (["score", "m1 +", "FILE"], "not a formula: 'm1 +'"),
         (["score", "q", "FILE"], "'q'"),
         (["score", "r^2"], "a power is written **"),
+        (["score", "a.npz"], "a.npz stands where the formula does; `python -m symreg score FORM"),
         (["score", FORMULA, "FILE", "--law", "aristotle"], "aristotle"),
         (["show", "missing.jsonl"], "missing.jsonl"),
         (["show", "FILE"], "predictions.npz"),
