@@ -27,6 +27,8 @@ ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 PROG = called("benchmarks")
 export_models = deferred("benchmarks.newton.export:export_models")
 sheet = deferred("benchmarks.submissions.sheet:make_sheet")
+check_exportable = deferred("benchmarks.newton.exportable:check")
+check_site = deferred("benchmarks.site.places:check")
 build_site = deferred("benchmarks.site.site:build")
 coverage_of = deferred("benchmarks.coverage.command:of_folders")
 migrate_results = deferred("benchmarks.migration.lines:migrate")
@@ -72,13 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     site = commands.add_parser("site", help="a leaderboard of results folders, as plain HTML files")
     site.add_argument("out", metavar="OUT", type=Path, help="folder of the site; new or a site")
     beside = "results folders, or folders of these, beside the kept results of the suite"
-    site.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=beside)
+    site.add_argument("folders", metavar="DIR", nargs="*", default=[], type=Path, help=beside)
     site.add_argument("--only", action="store_true", help="leave the kept results out")
     site.set_defaults(command=_site)
 
     about = "which tables and figures of the papers the results answer, and how"
     coverage = commands.add_parser("coverage", help=about)
-    coverage.add_argument("folders", metavar="DIR", nargs="*", type=Path, help=beside)
+    coverage.add_argument("folders", metavar="DIR", nargs="*", default=[], type=Path, help=beside)
     coverage.add_argument("--only", action="store_true", help="leave the kept results out")
     form = output.offer(coverage, "how many of the papers' tables and figures are answered")
     form.add_argument("--markdown", action="store_true", help="print a page of Markdown")
@@ -157,6 +159,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
+    check_exportable(options.run)  # before torch is imported
     models = export_models(
         options.run, options.out, options.attention, options.seeds, options.limit_mb
     )
@@ -182,6 +185,7 @@ def _questions(options: argparse.Namespace) -> None:
 
 
 def _site(options: argparse.Namespace) -> None:
+    check_site(options.out, options.folders)  # before matplotlib is imported
     index = build_site(options.out, options.folders, packages(*ELSEWHERE), kept=not options.only)
     print(f"written {options.out}\nnext: open {index} in a browser")
 

@@ -30,9 +30,10 @@ def _parser() -> argparse.ArgumentParser:
         "command resumes and repairs. Any scheduler can run pieces of it with --shards, on any "
         "machine that sees the folder; the piece that finds all shards there finishes the dataset.",
     )
-    generate.add_argument("--protocol", default="identifiable", help="see `ls`")
+    generate.add_argument("--protocol", default="identifiable", help="see `ls` (identifiable)")
     generate.add_argument("--law", help="force law (see `ls`; default: the protocol's)")
-    generate.add_argument("--population", help="pretrain or, where there are labels, force")
+    population = "pretrain, or where there are labels force, which is the default there"
+    generate.add_argument("--population", help=population)
     generate.add_argument("--shift", help="a shift of the test sequences (see `ls`); no others")
     generate.add_argument("--shift-file", metavar="YAML", help="further shifts to choose from")
     generate.add_argument("--n", type=int, help="training sequences (1000)")
@@ -40,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--n-test", type=int, default=100, help="test sequences (100)")
     generate.add_argument("--n-points", type=int, help="observed points per sequence")
     generate.add_argument("--n-bins", type=int, help="position bins per coordinate")
-    generate.add_argument("--seed", type=int, default=0)
+    generate.add_argument("--seed", type=int, default=0, help="draws the systems (0)")
     generate.add_argument("--shard-size", type=int, help="sequences per shard (default: 128 MB)")
     generate.add_argument("--shards", metavar="A:B", type=_span, help="make only shards A to B - 1")
     generate.add_argument("--workers", type=int, default=1, help="shards at once (1)")
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     plot = add("plot", help="draw orbits and distributions")
     plot.add_argument("path")
-    plot.add_argument("--split", default="train")
+    plot.add_argument("--split", help="one split (default: train, or test of a shift)")
     plot.add_argument("--n", type=int, default=6, help="orbits to draw, at most 6")
     plot.add_argument("--out", help="picture to write (default: PATH/SPLIT.png)")
 
@@ -73,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         help="well: one split as HDF5 in the Well's layout (default); hub: a folder of Parquet "
         "files and a card, which datasets.load_dataset reads",
     )
-    export.add_argument("--split", help="one split (default: train; of hub, all)")
+    export.add_argument("--split", help="one split (default: as of plot; of hub, all)")
 
     solar = add("solar-system", help="write the Solar System as evaluation sequences")
     solar.add_argument("old_out", nargs="?", type=_flag_of, metavar="OUT", help=argparse.SUPPRESS)

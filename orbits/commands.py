@@ -92,15 +92,22 @@ def plot(options: argparse.Namespace) -> None:
     """Draw a split of a dataset."""
     if options.n < 1:
         raise ValueError(f"--n must be at least 1, got {options.n}")
-    split = dataset.OrbitDataset(options.path, options.split)
-    out = Path(options.out or Path(options.path) / f"{options.split}.png")
+    name = options.split or _first_split(options.path)
+    split = dataset.OrbitDataset(options.path, name)
+    out = Path(options.out or Path(options.path) / f"{name}.png")
     if out.is_dir():
         raise ValueError(f"{out} is a folder; name a picture with --out")
     from orbits.dataset.plots import plot_dataset  # matplotlib, once there is something to draw
 
     print(f"written    {plot_dataset(split, out, options.n)}")
-    if options.split == "train":
+    if name == "train":
         _say_next(f"worldmodel fit -c pretrain --data.path {shlex.quote(options.path)}")
+
+
+def _first_split(path: str) -> str:
+    """Return the split of training sequences, or the only one of a dataset under a shift."""
+    counts = dataset.read_index(path)["config"]["counts"]
+    return "train" if "train" in counts else str(next(iter(counts)))
 
 
 def export(options: argparse.Namespace) -> None:
@@ -109,7 +116,9 @@ def export(options: argparse.Namespace) -> None:
         out = write_hub(options.path, options.out, options.split and [options.split])
         print(f"written    {out}\nin Python: datasets.load_dataset({str(out)!r})")
     else:
-        split = dataset.OrbitDataset(options.path, options.split or "train")
+        if Path(options.out).is_file():
+            raise FileExistsError(f"{options.out} exists; choose another --out")
+        split = dataset.OrbitDataset(options.path, options.split or _first_split(options.path))
         out = write_hdf5(split, options.out)
         print(f"written    {out}\nin Python: h5py.File({str(out)!r})")
 

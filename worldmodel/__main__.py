@@ -119,6 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _check(command, rest)
             if command in LIGHTNING:
                 rest = from_files.completed(rest)
+            if command in (*TRAINING, "validate"):
+                from_files.refuse_shift(command, rest)
             if command in EVALUATION:
                 rest = from_checkpoint.evaluation(command, rest)
             elif command == "finetune":
@@ -193,6 +195,8 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         raise FileNotFoundError(f"{text}: no such file{hint}")
     if "model.attention" in values:
         check_name(values["model.attention"])
+        if any("attention_args." in word for word in arguments):
+            checks.check_attention(values["model.attention"], arguments)
     checks.check(arguments, classes)
     _check_logger(str(values.get(LOGGER, "")))
     if any(map(_needs_no_model, arguments)):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import yaml
+
+from orbits.runs.cli import called
 from orbits.runs.deferred import deferred
 from worldmodel.configurations import after_configurations, given, settings
 from worldmodel.from_checkpoint import as_flags, value_of
@@ -31,6 +34,35 @@ def completed(arguments: Sequence[str]) -> list[str]:
             )
     place = after_configurations(arguments)
     return [*arguments[:place], *as_flags("data", known), *arguments[place:]]
+
+
+def refuse_shift(command: str, arguments: Sequence[str]) -> None:
+    """Refuse to train or validate on a shift, which a flag, a configuration or files may name.
+
+    Args:
+        command: Command that trains or validates.
+        arguments: Its command line, completed.
+
+    Raises:
+        ValueError: There is a shift.
+    """
+    shift = _value(arguments, "data.protocol_args.shift", "data.init_args.protocol_args.shift")
+    whole = _value(arguments, "data.protocol_args", "data.init_args.protocol_args")
+    try:
+        content = yaml.safe_load(whole or "")
+    except yaml.YAMLError:
+        content = None  # refused where its form is checked
+    if isinstance(content, dict) and shift is None:
+        shift = content.get("shift")
+    if shift is None:
+        return
+    name = shift.get("name") if isinstance(shift, dict) else shift
+    path = _value(arguments, "data.path", "data.init_args.path")
+    holder = path or "data.protocol_args"
+    raise ValueError(
+        f"{holder} has test systems alone, of shift {name!r}; take {called('worldmodel predict')} "
+        f"or {called('worldmodel test')}, or leave the shift out of a {command}"
+    )
 
 
 def _value(arguments: Sequence[str], *keys: str) -> str | None:

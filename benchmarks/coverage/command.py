@@ -8,7 +8,8 @@ from types import ModuleType
 
 from benchmarks.coverage.judge import Source
 from benchmarks.coverage.page import Coverage, coverage
-from benchmarks.site.site import KEPT, find
+from benchmarks.excerpts import KEPT
+from benchmarks.site.places import find
 from orbits.runs import folder, studies
 
 

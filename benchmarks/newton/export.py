@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.newton import exportable
 from benchmarks.newton.worlds import as_number
 from benchmarks.training import CHECKPOINT
 from orbits.motion import NEWTON
@@ -20,8 +21,6 @@ from orbits.runs.cell import CELLS, RECORD
 from orbits.runs.result import Result
 from worldmodel.models.export import CONFIG, export, files
 
-STUDIES = ("newton", "implied")
-"""Studies whose models are exported: both train the flagship's world models."""
 ARMS = ("pretraining", "pretrained")
 
 
@@ -51,10 +50,8 @@ def export_models(
         ValueError: The run is of another study, has no such model, or its models take too much;
             nothing was written.
     """
+    exportable.check(run)
     results, manifest = folder.load(run)
-    if (name := manifest["config"].get("study")) not in STUDIES:
-        known = " or ".join(STUDIES)
-        raise ValueError(f"{run}: models are exported of a run of {known}, got {name!r}")
     law = manifest["config"].get("law", NEWTON)
     models = {_name(x, law): x for x in _picked(chosen(results), attention, seeds)}
     for model in models:

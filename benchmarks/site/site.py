@@ -7,7 +7,6 @@ as they are. Nothing is loaded from elsewhere: the folder works from a disk as f
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -21,11 +20,11 @@ from benchmarks.coverage.page import RULE, coverage
 from benchmarks.coverage.page import TITLE as COVERED
 from benchmarks.excerpts import KEPT
 from benchmarks.site.index import EXAMINED, Run, context
+from benchmarks.site.places import CLAIM, COVERAGE, GLOSSARY, INDEX, check, find
 from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
 
 TEMPLATES = Path(__file__).parent / "templates"
-INDEX, GLOSSARY, COVERAGE, CLAIM = "index.html", "glossary.html", "coverage.html", "site.json"
 TAKEN = (folder.CLAIM, folder.LINES, f"{folder.LINES}.json")
 PICTURES = (".png", ".gif", ".svg")
 
@@ -35,8 +34,7 @@ def build(
 ) -> Path:
     """Write the site; return the path of its index."""
     sources = find([*([KEPT] if kept and KEPT.is_dir() else []), *folders])
-    if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(f"{out} holds other files; choose another folder")
+    check(out, [])
     places = list(packages)
     known = {name: studies.get(places, folder.study_name(path)) for name, path in sources.items()}
     for path in sources.values():
@@ -62,27 +60,6 @@ def build(
             out / GLOSSARY, render(GLOSSARY).render(entries=entries, home=INDEX).encode()
         )
     return out / INDEX
-
-
-def find(places: Sequence[Path]) -> dict[str, Path]:
-    """Return the results folders in some places by the name of their page."""
-    found: dict[str, Path] = {}
-    for place in places:
-        runs = sorted(path.parent for path in place.rglob(folder.CLAIM))
-        if not runs:
-            raise ValueError(f"{place} holds no results; name a folder that a run has written")
-        for run in runs:
-            if run.resolve() in {path.resolve() for path in found.values()}:
-                continue
-            parts = run.relative_to(place).parts or (run.resolve().name,)
-            own = name = re.sub(r"[^A-Za-z0-9._-]", "-", "-".join(parts))
-            number = 2
-            while name in (*found, *(Path(page).stem for page in (INDEX, GLOSSARY, COVERAGE))):
-                name, number = f"{own}-{number}", number + 1
-            found[name] = run
-    if not found:
-        raise ValueError("no results to show; name results folders")
-    return found
 
 
 def _run(its: study.Study, name: str, source: Path, out: Path) -> Run:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+SHORTENED = 3
+"""Fewest letters of a word that may be the beginning of the one that was meant."""
+
 
 def check_choice(what: str, name: object, choices: Iterable[str], also: str = "") -> None:
     """Refuse a name that is not among the choices, as :func:`unknown` says it."""
@@ -31,8 +34,10 @@ def unknown(what: str, name: object, choices: Iterable[str], also: str = "") -> 
 
 
 def did_you_mean(name: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return ``; did you mean a or b?`` with the choices that are :func:`near`, or nothing."""
-    found = near(name, choices, cutoff)
+    """Return ``; did you mean a or b?`` with the choices that a name begins or is :func:`near`."""
+    known = list(choices)
+    begun = [each for each in known if len(name) >= SHORTENED and each.startswith(name)]
+    found = list(dict.fromkeys([*begun, *near(name, known, cutoff)]))[:3]
     return f"; did you mean {' or '.join(found)}?" if found else ""
 
 

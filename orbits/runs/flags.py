@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,21 @@ from orbits.runs.result import Result
 from orbits.runs.settings import build_settings, resolve_types
 from orbits.runs.study import Study, checked_cells, report, run
 
+KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "NoneType": "none",
+}
+"""Types of values in plain words."""
+
 
 class SettingsParser(jsonargparse.ArgumentParser):
     """A parser of dataclasses whose flags have hyphens and whose errors are one line."""
 
     def error(self, message: str, *_: Any) -> NoReturn:
         """Print the message and exit."""
-        text = " ".join(message.split())
+        text = _of_a_value(" ".join(message.split()))
         leave(f"error: {text}{hint(text, self._option_string_actions)}", 2)
 
 
@@ -180,6 +189,18 @@ def _say_cost(study: Study, chosen: Chosen) -> None:
         lambda: cost.record(left, cells),
         lambda: f"{cost.record(left, cells)['cpu_s'] / 60:.1f} CPU minutes",
     )
+
+
+def _of_a_value(message: str) -> str:
+    """Return an error of jsonargparse in plain words, if it is about a value of the wrong type."""
+    key = re.match(r'Parser key "([\w.]+)":', message)
+    kinds = dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", message))
+    value = re.search(r"(?:Got|Given) value: (.*)$", message)
+    if not (key and value and kinds and KINDS.keys() >= kinds.keys()):
+        return message
+    flag = key[1].replace("_", "-")
+    words = " or ".join(KINDS[kind] for kind in kinds)
+    return f"--{flag} must be {words}, got {value[1]!r}"
 
 
 def _about(kind: type, name: str) -> str | None:

@@ -252,8 +252,9 @@ def run(
             f"--reuse would mix times of other machines with those of this one: cells of "
             f"{study.name} are timed; leave it out"
         )
-    study.check(settings)
     config = study.config(settings, preset)
+    folder.check(out, config, existing)  # before the study's own check, which may import torch
+    study.check(settings)
     cells = checked_cells(study, settings, out, preset, existing, sources)
     with locks.lock(out):
         plan = reuse.plan(cells, sources, out, study.restore, fresh=existing.overwrite)

@@ -8,10 +8,16 @@ from orbits.runs import output
 from orbits.runs.cli import called
 from symreg import points, predictions
 from symreg.formula.score import score
+from symreg.predictions import formats
 
 
 def main(options: argparse.Namespace) -> None:
     """Compare a formula with a law, and both with the predictions of a file where one is given."""
+    if options.formula.endswith(formats.ENDINGS):
+        raise ValueError(
+            f"{options.formula} stands where the formula does; "
+            f"`{called('symreg score FORMULA PREDICTIONS')}`"
+        )
     if options.predictions is None:
         result = score(options.formula, options.law)
     else:

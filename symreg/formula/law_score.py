@@ -133,7 +133,7 @@ def _followed(fit: Mapping[str, Any] | None, law: str) -> str:
     if fit is None:
         return ""
     quality = "undefined" if fit["r2_log"] is None else f"{fit['r2_log']:.4f}"
-    quality = f"R2 of ln force, but for that factor, {quality}"
+    quality = f"R2 of ln force up to a constant factor {quality}"
     if fit["follows"] is None:
         return f"these points cannot tell whether they follow {law}; {quality}"
     found, wanted = (

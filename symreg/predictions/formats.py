@@ -30,6 +30,8 @@ COMPONENTS = {name: (f"{name}_x", f"{name}_y") for name in VECTORS}
 
 _KNOWN = {*COLUMNS, *VECTORS, *itertools.chain(*COMPONENTS.values()), *TEXTS, "schema", "seed"}
 
+ENDINGS = (".npz", ".csv", ".parquet")
+"""Endings of prediction files."""
 MAX_POINTS = 10_000_000
 MAX_BYTES = 4 * 2**30
 """Largest size of unpacked data. A small file can declare far more than a machine holds."""
@@ -50,7 +52,7 @@ def read(path: Path, required: Sequence[str] = REQUIRED) -> dict[str, Array]:
     caller's to check; the columns of a table have shape [n], and its empty fields are NaN where a
     number is due. What is damaged, too large, missing or no number is :class:`Refused`.
     """
-    readers = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
+    readers = dict(zip(ENDINGS, (_npz, _csv, _parquet), strict=True))
     kind = path.suffix.lower()
     if kind not in readers:
         raise Refused(f"expected a prediction file that ends in {', '.join(readers)}")
@@ -180,7 +182,9 @@ def _known(names: Sequence[str], required: Sequence[str]) -> list[str]:
     """Return the known ones of the names in a file, unless one is missing or is there twice."""
     missing = [name for name in required if name not in names]
     if missing:
-        raise Refused(f"no column {', '.join(missing)}; it has {', '.join(names) or 'none'}")
+        hint = "; columns are separated by commas" if any(";" in name for name in names) else ""
+        there = ", ".join(names) or "none"
+        raise Refused(f"no column {', '.join(missing)}; it has {there}{hint}")
     known = [name for name in names if name in _KNOWN]
     repeated = sorted({name for name in known if known.count(name) > 1})
     if repeated:

@@ -107,12 +107,27 @@ def test_a_shift_has_test_sequences_alone_and_is_on_the_card(tmp_path, capsys):
     assert "tiny_star: star mass of 0.02 to 0.1 solar masses, time step times 2^-1;" in card
 
 
+def test_systems_of_a_shift_are_drawn_as_the_command_that_made_them_says(tmp_path, capsys):
+    out = str(tmp_path / "closer")
+    main(["generate", "--shift", "closer", "--n-test", "3", "--out", out])
+    assert capsys.readouterr().out.endswith(f"next: python -m orbits plot {out}\n")
+    main(["plot", out])
+    assert capsys.readouterr().out == f"written    {tmp_path / 'closer' / 'test.png'}\n"
+
+
 def test_export_writes_hdf5(made, tmp_path, capsys):
     h5py = pytest.importorskip("h5py")
     main(["export", str(made), "--out", str(tmp_path / "val.hdf5"), "--split", "val"])
     assert capsys.readouterr().out.startswith(f"written    {tmp_path / 'val.hdf5'}\nin Python: ")
     with h5py.File(tmp_path / "val.hdf5") as file:
         assert file.attrs["n_trajectories"] == 2
+
+
+def test_export_replaces_no_file(made, tmp_path, refusal):
+    (tmp_path / "notes.txt").write_text("mine")
+    said = refusal(main, ["export", str(made), "--out", str(tmp_path / "notes.txt")])
+    assert said.endswith("notes.txt exists; choose another --out")
+    assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))

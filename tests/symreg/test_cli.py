@@ -120,6 +120,7 @@ def test_ls(capsys):
         (["score", "m1 +", "FILE"], "not a formula: 'm1 +'"),
         (["score", "q", "FILE"], "unknown name 'q'; the variables are r, m1, m2"),
         (["score", "r^2"], "a power is written **"),
+        (["score", "a.npz"], "a.npz stands where the formula does; `python -m symreg score FORM"),
         (["score", FORMULA, "FILE", "--law", "aristotle"], "unknown law 'aristotle'; choose"),
         (["show", "missing.jsonl"], "missing.jsonl: No such file"),
         (["show", "FILE"], "predictions.npz"),

@@ -135,6 +135,15 @@ WRONG = [
     ("fit -c pretrain --zzz=3", "unknown key 'zzz'; choose from ckpt_path, config, data, help"),
     ("fit -c pretrain --data.protocol_args={law:newton}", "data.protocol_args must be of the form"),
     ("fit -c pretrain --data.protocol_args.law=newtn", "unknown law 'newtn'; did you mean newton?"),
+    ("fit -c pretrain --data.protocol_args.shift=closer", "data.protocol_args has test systems al"),
+    (
+        'finetune -c force --data.protocol_args={"shift":"closer"}',
+        "data.protocol_args has test systems alone, of shift 'closer'; take python -m worldmodel",
+    ),
+    (
+        "fit -c pretrain --model.attention=lssar --model.attention_args.p=abc",
+        "p of lssar must be a positive number, got 'abc'",
+    ),
     ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
     ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
     ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),

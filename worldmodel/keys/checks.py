@@ -44,6 +44,7 @@ ARGUMENTS, OVERRIDES = "init_args", "protocol_args"
 OF_ANY_CLASS = (ARGUMENTS, "class_path", "dict_kwargs", "help")
 check_value = deferred("worldmodel.keys.values:check")
 check_override = deferred("worldmodel.keys.values:check_override")
+check_attention = deferred("worldmodel.keys.values:check_attention")
 is_override = deferred("worldmodel.keys.values:is_override")
 
 

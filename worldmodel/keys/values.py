@@ -5,18 +5,21 @@ from __future__ import annotations
 import ast
 import functools
 from argparse import ArgumentError
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Optional, Union
 
 import jsonargparse
 import yaml
 
+from attention import catalogue
 from orbits import laws, protocols
 from orbits.runs.choices import check_choice, near, unknown
 from orbits.runs.cli import called
+from worldmodel.from_checkpoint import value_of
 from worldmodel.keys.signatures import Key, aliases
 
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "dict": dict, "list": list}
+ARGUMENTS = "init_args"
 GENERIC: Mapping[str, Any] = {"dict": dict, "list": list}
 WORDS = {
     int: "a whole number",
@@ -58,6 +61,27 @@ def check(group: str, name: str, key: Key, text: str) -> None:
         raise ValueError(f"{what} must be {kinds}, got {text!r}")
     if (group, name) in NAMED:
         NAMED[group, name](what, text)
+
+
+def check_attention(name: str, arguments: Sequence[str]) -> None:
+    """Refuse values of a variant's own arguments; those of mixers and layers wait for torch.
+
+    Args:
+        name: The attention.
+        arguments: The command line.
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+    if name not in catalogue.names():
+        return
+    given = {}
+    for each in catalogue.get(name).arguments:
+        for inside in ("", f"{ARGUMENTS}."):
+            text = value_of(arguments, f"model.{inside}attention_args.{each}")
+            if text is not None:
+                given[each] = jsonargparse.get_loader("yaml")(text)
+    catalogue.get(name, **given)
 
 
 def type_text(group: str, key: Key) -> str:

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from benchmarks.site import site
 from benchmarks.site.index import same_exam
 
 KEPT = Path(site.KEPT)
+ROOT = Path(__file__).parents[3]
 PUBLIC = {"protocol": "identifiable", "law": "newton", "n_test": 1000, "seed": 0}
 RUN = {
     "protocol": "identifiable",
@@ -48,9 +51,37 @@ def test_nested_results_are_found_once_and_named_by_their_place(tmp_path):
 
 def test_other_files_are_left_alone(tmp_path, refusal):
     (tmp_path / "mine.txt").write_text("mine")
-    made = ["site", str(tmp_path), str(KEPT / "search_speed"), "--only"]
+    made = ["site", str(tmp_path), "--only", str(KEPT / "search_speed")]
     assert "other files" in refusal(main, made)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+REFUSED = [
+    ("site OUT/file", "OUT/file is a file; choose another folder"),
+    ("site OUT/new OUT", "OUT holds no results; name a folder that a run has written"),
+    ("site", "the following arguments are required: OUT"),
+    ("export OUT --out OUT/models", "OUT is not a results folder (no run.json)"),
+    (f"export {KEPT / 'mqar-8192'} --out OUT/models", f"{KEPT / 'mqar-8192'}: models are exported"),
+]
+
+
+def test_what_cannot_be_is_refused_before_torch_and_figures_are_imported(tmp_path):
+    (tmp_path / "file").touch()
+    code = f"""
+import sys
+from benchmarks.__main__ import main
+for command, _ in {REFUSED!r}:
+    try:
+        main(command.replace("OUT", {str(tmp_path)!r}).split())
+    except SystemExit as refused:
+        assert refused.code == 2, command
+    assert not {{"torch", "matplotlib"}} & set(sys.modules), command
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    for line, (command, said) in zip(done.stderr.splitlines(), REFUSED, strict=True):
+        wanted = said if "required" in said else said.replace("OUT", str(tmp_path))
+        assert wanted in line, command
 
 
 @pytest.mark.full

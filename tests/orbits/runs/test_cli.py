@@ -1,6 +1,7 @@
 """What a command line says of a word that it does not know."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,11 +25,32 @@ def parse(*words):
         ("fit --atention x", "unrecognized arguments: --atention x"),
         ("fit --jobs 2", "unrecognized arguments: --jobs 2; use --workers"),
         ("fti", "(choose from 'fit', 'score'); did you mean fit?"),
+        ("sco", "(choose from 'fit', 'score'); did you mean score?"),
         ("fit --seed frist", "(choose from 'first', 'last'); did you mean first?"),
     ],
 )
 def test_a_word_that_is_near_a_known_one_is_answered_with_it(words, said, refusal):
     assert refusal(parse, *words.split()).endswith(said)
+
+
+def listing(*words):
+    parser = OneLineParser()
+    several = parser.add_subparsers().add_parser("several")
+    several.add_argument("out")
+    several.add_argument("folders", nargs="*", type=Path)
+    several.add_argument("--only", action="store_true")
+    return parser.parse_args(["several", *words])
+
+
+@pytest.mark.parametrize("words", ["a b c --only", "a --only b c", "--only a b c", "a b --only c"])
+def test_a_list_may_stand_on_both_sides_of_a_flag(words):
+    given = listing(*words.split())
+    assert (given.out, given.folders, given.only) == ("a", [Path("b"), Path("c")], True)
+
+
+def test_a_misspelt_flag_before_a_list_is_refused(refusal):
+    said = refusal(listing, "a", "--olny", "b")
+    assert said.endswith("unrecognized arguments: --olny b; did you mean --only?")
 
 
 def interrupted_in_a_library():

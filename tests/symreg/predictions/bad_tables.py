@@ -58,7 +58,7 @@ CSV = {
     "row_cut": (good_then(lambda data: data[:-60]), "fields, the header has 6"),
     "column_twice": (text(replaced("m2", "m1")), "no column m2"),
     "known_twice": (text(replaced(",force,", ",r,")), "column r is there more than once"),
-    "semicolons": (text(replaced(",", ";")), "it has sequence_id;r;m1;m2"),
+    "semicolons": (text(replaced(",", ";")), "; columns are separated by commas"),
     "no_header": (text(lambda t: t.split("\n", 1)[1]), "no column sequence_id, r"),
     "header_alone": (text(lambda t: t.split("\n", 1)[0]), "no points"),
     "header_in_capitals": (text(lambda t: t.replace("m1", "M1")), "no column m1"),

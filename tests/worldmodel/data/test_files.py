@@ -67,6 +67,14 @@ def test_epochs_are_in_the_same_order_and_all_sequences_are_drawn(folder):
     assert read.hparams["n_train"] == 10
 
 
+def test_a_training_on_files_of_a_shift_is_refused(tmp_path):
+    shifted = protocols.get("identifiable", {"n_points": 16, "n_bins": 64, "shift": "closer"})
+    generate(tmp_path / "closer", shifted, {"test": 2}, seed=0, progress=False)
+    words = from_files.completed(["-c", "pretrain", f"--data.path={tmp_path / 'closer'}"])
+    with pytest.raises(ValueError, match=r"closer has test systems alone, of shift 'closer'; take"):
+        from_files.refuse_shift("fit", words)
+
+
 @pytest.mark.parametrize("kind", [NextTokenModel, ForceModel])
 def test_a_training_on_files_is_that_on_orbits_in_memory(folder, tmp_path, quiet, kind):
     weights = []

@@ -1,0 +1,22 @@
+"""The studies whose models are exported; imports nothing heavy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orbits.runs import folder
+
+STUDIES = ("newton", "implied")
+"""Both train the flagship's world models."""
+
+
+def check(run: Path) -> None:
+    """Refuse a folder that holds no run of such a study.
+
+    Raises:
+        FileNotFoundError: It holds no results.
+        ValueError: They are of another study.
+    """
+    if (name := folder.study_name(run)) not in STUDIES:
+        known = " or ".join(STUDIES)
+        raise ValueError(f"{run}: models are exported of a run of {known}, got {name!r}")
