@@ -115,15 +115,19 @@ def parse_study(
         reuse.check(source)
     execution = Execution(**pick[Execution])
     settings = study.resolve(asked)
-    study.check_changes(settings, study.changes(study.config(settings, preset.name)))
+    config = study.config(settings, preset.name)
+    study.check_changes(settings, study.changes(config))
+    out = Path(given.out) if given.out else study.out(settings, preset.name)
+    existing = Existing(**pick[Existing])
+    folder.check(out, config, existing)  # before the number of workers, which may import torch
     if execution.workers is None and execution.executor == "processes":
         execution = dataclasses.replace(execution, workers=study.workers(settings))
     return Chosen(
         settings=settings,
         preset=preset.name,
-        out=Path(given.out) if given.out else study.out(settings, preset.name),
+        out=out,
         execution=execution,
-        existing=Existing(**pick[Existing]),
+        existing=existing,
         sources=sources,
         dry_run=given.dry_run,
         full=reports and given.full,

@@ -23,6 +23,7 @@ REFUSED = (
     (None, "--preset=huge", "unknown preset 'huge'; choose from "),
     (None, "--jobs=1", "use --workers"),
     (None, "--no-such-flag", "unrecognized arguments: --no-such-flag"),
+    (None, "--out=tests", "tests holds files that are not results; choose another --out"),
     ("attention", "--attention=softmax,sofmax", "unknown attention 'sofmax'; did you mean softmax"),
     ("attention", "--attentions=softmax", "use --attention"),
     ("exponents", "--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
