@@ -116,10 +116,10 @@ def parse_study(
     execution = Execution(**pick[Execution])
     settings = study.resolve(asked)
     config = study.config(settings, preset.name)
-    study.check_changes(settings, study.changes(config))
     out = Path(given.out) if given.out else study.out(settings, preset.name)
     existing = Existing(**pick[Existing])
-    folder.check(out, config, existing)  # before the number of workers, which may import torch
+    folder.check(out, config, existing)  # before what may import torch
+    study.check_changes(settings, study.changes(config))
     if execution.workers is None and execution.executor == "processes":
         execution = dataclasses.replace(execution, workers=study.workers(settings))
     return Chosen(

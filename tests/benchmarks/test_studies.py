@@ -23,7 +23,6 @@ REFUSED = (
     (None, "--preset=huge", "unknown preset 'huge'; choose from "),
     (None, "--jobs=1", "use --workers"),
     (None, "--no-such-flag", "unrecognized arguments: --no-such-flag"),
-    (None, "--out=tests", "tests holds files that are not results; choose another --out"),
     ("attention", "--attention=softmax,sofmax", "unknown attention 'sofmax'; did you mean softmax"),
     ("attention", "--attentions=softmax", "use --attention"),
     ("exponents", "--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
@@ -98,6 +97,13 @@ def test_what_no_study_takes_is_one_line(name, refused_run):
     for setting, flag, message in REFUSED:
         if setting is None or isinstance(getattr(default, setting, None), tuple | str):
             assert message in refused_run(name, *needed, *flag.split())
+
+
+def test_a_folder_of_something_else_is_refused_before_torch_is_imported():
+    commands = [f"run {name} --preset tiny --out tests" for name in ("newton", "mqar", "worlds")]
+    lines = refused_without_torch("benchmarks.__main__", commands)
+    assert len(lines) == len(commands)
+    assert all("tests holds files that are not results; choose another --out" in x for x in lines)
 
 
 @pytest.mark.parametrize("name", STUDIES)
