@@ -22,7 +22,7 @@ from orbits.runs.study import Study, checked_cells, report, run
 
 KINDS = {
     "int": "a whole number",
-    "float": "a number",
+    "float": "a finite number",
     "bool": "true or false",
     "NoneType": "none",
 }

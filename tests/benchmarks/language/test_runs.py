@@ -80,7 +80,7 @@ def test_linear_mixers_and_ablations_are_rows_of_their_own():
     ("arguments", "message"),
     [
         (["recall"], "unknown study 'recall'"),
-        (["extrapolation", "--seeds", "one"], "Got value: one"),
+        (["extrapolation", "--seeds", "one"], "--seeds must be a whole number, got 'one'"),
         (["extrapolation", "--multiples", "3"], "multiples must be among"),
         (["extrapolation", "--multiples", ""], "multiples must not be empty"),
         (["extrapolation", "--eval-tokens", "1024"], "at least two of them, got 1024"),

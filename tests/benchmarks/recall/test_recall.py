@@ -131,7 +131,7 @@ def test_flags_change_a_preset_and_nothing_else(capsys):
         (["mqar", "--mlp", "foo"], "unknown mlp 'foo'"),
         (["mqar", "--optimizer", "sgd"], "unknown optimizer 'sgd'"),
         (["mqar", "--lrs", "-1"], "lrs must be at least"),
-        (["mqar", "--lrs", "inf"], "Got value: inf"),
+        (["mqar", "--lrs", "inf"], "--lrs must be a finite number, got 'inf'"),
         (["mqar", "--stop-at", "99"], "stop_at must be in (0, 1], got 99"),
         (["mqar", "--min-lr-ratio", "7"], "min_lr_ratio must be in [0, 1], got 7"),
         (["mqar", "--training.devices", "0"], "devices must be at least 1, got 0"),

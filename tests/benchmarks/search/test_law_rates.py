@@ -56,7 +56,7 @@ def test_a_cell_follows_the_law_and_the_engines_rule(monkeypatch):
     [
         ("--law=newtom", "unknown law 'newtom'; did you mean newton"),
         ("--law=", "law must not be empty"),
-        ("--noise=0.1,high", "Got value: high"),
+        ("--noise=0.1,high", "--noise must be a finite number, got 'high'"),
         ("--noise=-0.1", "noise must be between 0 and 1, got -0.1"),
         ("--noise=.nan", "noise must be between 0 and 1, got nan"),
         ("--engine=operom", "unknown engine 'operom'"),

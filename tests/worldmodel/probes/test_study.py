@@ -178,7 +178,7 @@ def test_impossible_settings_are_refused(changes, message):
         (["README.md", "--probes", "rollouts"], "did you mean rollout"),
         (["CKPT", "--law", "newtons"], "unknown law 'newtons'; did you mean newton?"),
         (["CKPT", "--seeds", "0,1"], "at least 3 seeds"),
-        (["README.md", "--seeds", "a"], "Got value: a"),
+        (["README.md", "--seeds", "a"], "--seeds must be a whole number, got 'a'"),
         (["CKPT", "--white-noise", "pink"], "choose from projection, direction, random"),
         (["README.md", "--frobnicate"], "nrecognized arguments: --frobnicate"),
         (["README.md", "--jobs", "2"], "use --workers"),
