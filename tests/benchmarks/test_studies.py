@@ -144,6 +144,7 @@ EARLY = {
 """Runs, and what is said of each."""
 
 
+@pytest.mark.full
 def test_what_cannot_be_is_refused_before_torch_is_imported():
     said = refused_without_torch("benchmarks.__main__", [f"run {words}" for words in EARLY])
     for line, (words, message) in zip(said, EARLY.items(), strict=True):

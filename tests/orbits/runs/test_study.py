@@ -52,7 +52,7 @@ def test_a_preset_may_say_how_many_cells_are_computed_at_once():
     ("arguments", "message"),
     [
         (["--seeds", "x"], "error: --seeds must be a whole number, got 'x'"),
-        (["--minutes", "x"], "error: --minutes must be a number or none, got 'x'"),
+        (["--minutes", "x"], "error: --minutes must be a finite number or none, got 'x'"),
         (["--toss", "1"], "unrecognized arguments: --toss 1"),
         (["--jobs", "1"], "unrecognized arguments: --jobs 1; use --workers"),
         (["--dry_run"], "unrecognized arguments: --dry_run; did you mean --dry-run?"),
