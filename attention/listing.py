@@ -181,17 +181,17 @@ def _mixers() -> tuple[list[dict[str, Any]], dict[str, str]]:
         folders = package.__path__
     else:
         folders = [str(Path(__file__).parent / "linear")]
-    try:
-        if metadata.entry_points(group=FROM_OUTSIDE):
-            raise ValueError("they are tried before they are listed")
-        described = [_described(file) for file, _ in mixer_files(folders).values()]
-    except (SyntaxError, ValueError, LookupError):
-        from attention import linear  # says what is wrong with each file, too
+    if not metadata.entry_points(group=FROM_OUTSIDE):
+        try:
+            described = [_described(file) for file, _ in mixer_files(folders).values()]
+            return [facts for facts in described if facts is not None], {}
+        except (SyntaxError, ValueError, LookupError):
+            pass  # the import says what is wrong with which file
+    from attention import linear
 
-        mixers = map(linear.get, linear.names())
-        fields = (*FACTS, *OPTIONAL)
-        return [{field: getattr(x, field) for field in fields} for x in mixers], linear.broken()
-    return [facts for facts in described if facts is not None], {}
+    mixers = map(linear.get, linear.names())
+    fields = (*FACTS, *OPTIONAL)
+    return [{field: getattr(x, field) for field in fields} for x in mixers], linear.broken()
 
 
 def _described(path: Path) -> dict[str, Any] | None:

@@ -75,7 +75,15 @@ class Binaries:
         max_planets: int = 1,
         law: str = motion.NEWTON,
     ) -> Systems:
-        """Return the systems of some trajectory indices; ``max_planets`` is 1.
+        """Return the systems of some trajectory indices.
+
+        Args:
+            seed: Seed of the data, 64 bits.
+            stream: Number of the random stream, see :func:`orbits.systems.stream`.
+            indices: Trajectory indices, [N].
+            dts: Time steps to choose from in years, ascending.
+            max_planets: 1; samplers of other systems take more.
+            law: The force law.
 
         Raises:
             ValueError: The seed or an index is impossible, or the law does not bind an orbit.
@@ -104,7 +112,17 @@ class Binaries:
     def step(
         self, world: Systems, points: npt.ArrayLike, dts: tuple[float, ...], law: str
     ) -> npt.NDArray[np.int64]:
-        """Return the number of the time step that is chosen for each of some systems, [N]."""
+        """Return the number of the time step that is chosen for each of some systems, [N].
+
+        Args:
+            world: N systems of one planet.
+            points: Least samples per period, [N] or one for all.
+            dts: Time steps to choose from in years, ascending.
+            law: The force law.
+
+        Raises:
+            ValueError: The law does not bind an orbit.
+        """
         orbit = world.orbits(0)
         shape = (np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity))
         masses = (np.asarray(x) for x in (orbit.m1, orbit.m2))

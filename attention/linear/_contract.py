@@ -55,9 +55,11 @@ def check(attribute: str, mixer: Any) -> None:
 def _check_forms(mixer: Mixer, x: Tensor) -> None:
     """Compare a mixer's outputs with those of its other forms and of other later inputs."""
     whole = mixer(x)
-    if whole.shape != x.shape or not whole.isfinite().all():
-        what = f"shape {list(whole.shape)}" if whole.shape != x.shape else "numbers not finite"
-        raise ValueError(f"{mixer.name} must map {list(x.shape)} to finite numbers, got {what}")
+    wanted = f"{mixer.name} must map {list(x.shape)} to finite numbers"
+    if whole.shape != x.shape:
+        raise ValueError(f"{wanted}, got shape {list(whole.shape)}")
+    if not whole.isfinite().all():
+        raise ValueError(f"{wanted}, got numbers not finite")
     if not mixer.causal:
         return
     changed = mixer(torch.cat([x[:, :SEEN], -x[:, SEEN:]], dim=1))

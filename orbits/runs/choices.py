@@ -1,10 +1,12 @@
-"""Checks of names against choices, with one form of error."""
+"""Checks of names against choices, and types in words, with one form of error."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+TYPES: Mapping[type, str] = {int: "a whole number", float: "a finite number", bool: "true or false"}
+"""Types of values in plain words; YAML reads ``inf`` as a text."""
 SHORTENED = 3
 """Fewest letters of a word that may be the beginning of the one that was meant."""
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import jsonargparse
 
 from orbits.runs import cost, folder, output, presets, reuse
+from orbits.runs.choices import TYPES
 from orbits.runs.cli import hint, leave
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
@@ -20,13 +21,8 @@ from orbits.runs.result import Result
 from orbits.runs.settings import build_settings, resolve_types
 from orbits.runs.study import Study, checked_cells, report, run
 
-KINDS = {
-    "int": "a whole number",
-    "float": "a finite number",
-    "bool": "true or false",
-    "NoneType": "none",
-}
-"""Types of values in plain words."""
+KINDS = {**{kind.__name__: words for kind, words in TYPES.items()}, "NoneType": "none"}
+"""Types of values in plain words, by their names."""
 
 
 class SettingsParser(jsonargparse.ArgumentParser):
@@ -180,9 +176,7 @@ def say_report(asked: Any, of: Study, out: Path, before: str = "") -> None:
 
 def _say_cost(study: Study, chosen: Chosen) -> None:
     """Print the cells, and the cost of those that are neither finished nor reused."""
-    cells = checked_cells(
-        study, chosen.settings, chosen.out, chosen.preset, chosen.existing, chosen.sources
-    )
+    cells = checked_cells(study, chosen.settings, chosen.out, chosen.existing, chosen.sources)
     if not cells:
         study.check(chosen.settings)  # says what is missing
     fresh = chosen.existing.overwrite

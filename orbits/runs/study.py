@@ -255,7 +255,7 @@ def run(
     config = study.config(settings, preset)
     folder.check(out, config, existing)  # before the study's own check, which may import torch
     study.check(settings)
-    cells = checked_cells(study, settings, out, preset, existing, sources)
+    cells = checked_cells(study, settings, out, existing, sources)
     with locks.lock(out):
         plan = reuse.plan(cells, sources, out, study.restore, fresh=existing.overwrite)
         folder.claim(out, config, existing)
@@ -273,16 +273,14 @@ def checked_cells(
     study: Study,
     settings: Any,
     out: Path,
-    preset: str,
     existing: Existing,
     sources: Sequence[Path],
 ) -> list[Cell]:
-    """Return every cell of a run whose folders can be used; nothing is written.
+    """Return every cell of a run whose sources can be used; nothing is written.
 
     Raises:
-        ValueError: The settings, the folder or a source cannot be used.
+        ValueError: The settings or a source cannot be used.
     """
-    folder.check(out, study.config(settings, preset), existing)
     for source in sources:
         reuse.check(source)
         if existing.overwrite and source.resolve() == out.resolve():

@@ -12,7 +12,9 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from scipy.stats import permutation_test, tukey_hsd
+from scipy.stats import tukey_hsd
+
+from orbits.runs.statistics import all_at_once
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 NEAR, FAR = ("lazy", "lssar p=3", "softmax"), ("lssa", "lssar p=15")
@@ -58,14 +60,8 @@ def continuations(prompt, shift, metric):
 
 
 def p_of_all(values):
-    """Return the p value of no difference: attentions permuted within seeds, means compared."""
-
-    def spread(*seeds, axis):
-        return np.var(np.mean(seeds, axis=0), axis=axis)
-
-    rng = np.random.default_rng(0)
-    kinds = {"permutation_type": "pairings", "alternative": "greater", "vectorized": True}
-    return permutation_test(tuple(values.T), spread, n_resamples=4999, rng=rng, **kinds).pvalue
+    """Return the p value of no difference between the rows of [A, S]."""
+    return all_at_once([dict(enumerate(row)) for row in values])
 
 
 def apart(names, values):

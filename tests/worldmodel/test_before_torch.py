@@ -119,7 +119,7 @@ WRONG = [
     ("fit -c pretrain --trainer.devices=all", "trainer.devices must be auto, a number of devices"),
     (
         "fit -c pretrain --trainer.gradient_clip_val=x",
-        "trainer.gradient_clip_val must be a number or null, got 'x'",
+        "trainer.gradient_clip_val must be a finite number or null, got 'x'",
     ),
     ("fit -c pretrain --trainer.zzz=3", "unknown key 'trainer.zzz'; choose from accelerator, ac"),
     (
@@ -147,7 +147,7 @@ WRONG = [
     ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
     ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
     ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),
-    ("fit -c pretrain --model.lr=fast", "model.lr must be a number, got 'fast'"),
+    ("fit -c pretrain --model.lr=fast", "model.lr must be a finite number, got 'fast'"),
     ("fit --model TextModel --data=TextData --model.tied=maybe", "model.tied must be true or f"),
     (
         "fit -c pretrain --model.init_args.optimizer=adam",

@@ -13,18 +13,16 @@ import yaml
 
 from attention import catalogue
 from orbits import laws, protocols
-from orbits.runs.choices import check_choice, near, unknown
+from orbits.runs.choices import TYPES, check_choice, near, unknown
 from orbits.runs.cli import called
 from worldmodel.from_checkpoint import value_of
+from worldmodel.keys.checks import ARGUMENTS
 from worldmodel.keys.signatures import Key, aliases
 
 PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "dict": dict, "list": list}
-ARGUMENTS = "init_args"
 GENERIC: Mapping[str, Any] = {"dict": dict, "list": list}
 WORDS = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
+    **TYPES,
     dict: "of the form {key: value}",
     list: "a list",
     type(None): "null",

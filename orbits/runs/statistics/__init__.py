@@ -7,7 +7,7 @@ where the contributions of each sequence are at hand. A single training, or a co
 trained, has a bootstrap over sequences, and its row says so; where a few sequences make most of a
 mean it covers less than 95% (:func:`bootstrap`), and a median stands beside it. Rows that share
 seeds are compared by their differences seed by seed (:mod:`~orbits.runs.statistics.paired`), never
-by whether two intervals overlap.
+by whether two intervals overlap; three or more at once by permutations within each seed.
 """
 
 from orbits.runs.statistics.bootstrap import (

@@ -87,11 +87,14 @@ def all_at_once(rows: Sequence[Seeds]) -> float | None:
 
     Values are permuted within each seed, and the spread of the rows' means is compared: exact
     where nothing differs, whatever the distribution. With few seeds it sees what no pair shows
-    after correction; which rows differ it does not say.
+    after correction; which rows differ it does not say. Pitman (1938), Biometrika 29, 322.
+
+    Args:
+        rows: The values of each row by the seed of its training.
 
     Returns:
-        None with fewer than three rows or :data:`MINIMUM_SEEDS` seeds that all of them have, or
-        where a value is not finite.
+        The p value, at least 1 / 5,000 where permutations are drawn; None with fewer than three
+        rows or :data:`MINIMUM_SEEDS` seeds that all of them have, or where a value is not finite.
     """
     common = [seed for seed in rows[0] if all(seed in row for row in rows)] if rows else []
     values = np.array([[row[seed] for seed in common] for row in rows])  # [R, S]
