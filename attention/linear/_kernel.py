@@ -24,7 +24,7 @@ class FeatureAttention(Mixer):
     """
 
     arguments: ClassVar[Mapping[str, Any]] = {"rope_base": 10_000.0}
-    kernels: ClassVar = {"fla": fla.refusal}
+    kernels: ClassVar = {"fla": fla.head_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

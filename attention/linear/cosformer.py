@@ -33,7 +33,7 @@ class CosFormer(Bounded):
     source = "Qin et al. 2022 (arXiv:2202.08791), Sect. 3: cos-based re-weighting"
     about = "Linear attention with ReLU features, weighted by a cosine of the distance."
     kept = "2 H (D^2 + D)"
-    kernels: ClassVar = {"fla": fla.refusal}
+    kernels: ClassVar = {"fla": fla.head_refusal}
     arguments: ClassVar = {"max_length": 1024}
     deviations = (
         "M is an argument; in the authors' code it is the length of the sequence at hand, which a "

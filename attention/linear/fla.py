@@ -3,25 +3,30 @@
 fla-core is optional: :func:`refusal` says why it does not serve a call, and everything works
 without it. DeltaNet runs in Gated DeltaNet's kernel with no decay, since its own (0.6.0) refuses
 float32, in which states are kept here. RWKV-7's warns that float32 fails on some GPUs, so that
-mixer stays with PyTorch. No kernel was run on a GPU by us.
+mixer stays with PyTorch. On an H200 with Triton 3.6 the kernels of one decay a head refused their
+backward pass, see :func:`head_refusal`; no other kernel was run on a GPU by us.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.torch_version import TorchVersion
 
 CHANNELS = 16
 """Smallest tile of the kernels; channels of keys and values are multiples of it."""
-
-
 MOST_KEYS = 256
 """Channels of keys that the kernel of the delta rule takes."""
+HOPPER = 9
+"""Major compute capability for which older Triton compiles a backward pass wrongly."""
+MENDED = "3.7.1"
+"""The Triton that compiles it correctly (issue 640 of flash-linear-attention)."""
 
 
 def refusal(k: Tensor, v: Tensor) -> str | None:
@@ -44,11 +49,25 @@ def refusal(k: Tensor, v: Tensor) -> str | None:
     return None
 
 
+def head_refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve one decay a head, or None; arguments as in :func:`refusal`.
+
+    On Hopper the backward pass of these kernels raises under a Triton that compiles it wrongly.
+    """
+    if reason := refusal(k, v):
+        return reason
+    major, _ = torch.cuda.get_device_capability(k.device)
+    found = importlib.metadata.version("triton")
+    if major == HOPPER and TorchVersion(found) < MENDED:
+        return f"its backward pass needs Triton {MENDED} on this GPU, found {found}"
+    return None
+
+
 def delta_refusal(k: Tensor, v: Tensor) -> str | None:
     """Return why fla does not serve a delta rule, or None; arguments as in :func:`refusal`."""
     if k.shape[-1] > MOST_KEYS:
         return f"{k.shape[-1]} channels of keys are above {MOST_KEYS}"
-    return refusal(k, v)
+    return head_refusal(k, v)
 
 
 @functools.cache

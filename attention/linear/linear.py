@@ -31,7 +31,7 @@ class LinearAttention(Mixer):
     source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
     kept = "H (D^2 + D)"
-    kernels: ClassVar = {"fla": fla.refusal}
+    kernels: ClassVar = {"fla": fla.head_refusal}
     arguments: ClassVar = {"rope_base": 10_000.0}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -41,7 +41,7 @@ class Mamba2(Mixer):
         "Heads of 2 D channels: at D = 64 half as many decays as there. A state of 64 "
         "channels, there 128."
     )
-    kernels: ClassVar = {"fla": fla.refusal}
+    kernels: ClassVar = {"fla": fla.head_refusal}
     arguments: ClassVar = {"state": 64}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -39,7 +39,7 @@ class RetNet(Mixer):
         "No small start of the projections (there a gain of 2^-2.5). retnet_published has "
         "torchscale's rotations, scalings and start."
     )
-    kernels: ClassVar = {"fla": fla.refusal}
+    kernels: ClassVar = {"fla": fla.head_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -85,7 +85,7 @@ class ZeroS(Mixer):
     about = "Softmax of a key's deviation without its zeroth order, gated, times a cosine."
     kept = "H (3 D^2 + D + 2)"
     deviations = "LayerNorm of t o_t; rescale=False is the paper."
-    kernels: ClassVar = {"triton": _zeros_triton.refusal, "fla": fla.refusal}
+    kernels: ClassVar = {"triton": _zeros_triton.refusal, "fla": fla.head_refusal}
     arguments: ClassVar = {
         "radial": "zero_sum",
         "logits": "deviation",
@@ -264,7 +264,7 @@ def _chunked(
     """Compute :func:`forms.chunked` by the first of Triton, fla and PyTorch that serves."""
     if _zeros_triton.refusal(k, v) is None:
         return _zeros_triton.chunked(q, k, v, s, radial, state, chunk)
-    if fla.refusal(k, v) is None:
+    if fla.head_refusal(k, v) is None:
         return forms.three_sums(q, k, v, s, radial, state, fla.chunked)
     return forms.chunked(q, k, v, s, radial, state, chunk)
 

@@ -271,7 +271,7 @@ def test_it_refuses_other_devices_and_a_missing_package(monkeypatch):
 )
 def test_the_first_form_that_serves_is_used(triton_refuses, fla_refuses, used, monkeypatch):
     monkeypatch.setattr(_zeros_triton, "refusal", lambda k, v: triton_refuses)
-    monkeypatch.setattr(fla, "refusal", lambda k, v: fla_refuses)
+    monkeypatch.setattr(fla, "head_refusal", lambda k, v: fla_refuses)
     calls = []
     whole = forms.chunked
     for name, place, attribute in (
