@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier, plan, points
@@ -82,24 +82,21 @@ def _compute(
     ]
 
 
-def _law(found: Sequence[Point]) -> list[str]:
+def _law(found: Sequence[Point]) -> Iterator[str]:
     """Say whether the law of continuations comes nearer with training, inside and outside."""
-    if not found:
-        return []
-    most = max(point.metrics["flops"] for point in found)
-    least = min(point.metrics["flops"] for point in found)
-    parts = []
-    for flops in (least, most):
-        mine = [point for point in found if point.metrics["flops"] == flops]
-        inside, outside = (
-            fmean(point.metrics[name] for point in mine)
-            for name in ("exponent_within", "exponent_closer")
+    for variant in dict.fromkeys(point.variant for point in found):
+        own = [point for point in found if point.variant == variant]
+        spent, parts = sorted(point.metrics["flops"] for point in own), []
+        for flops in dict.fromkeys((spent[0], spent[-1])):
+            inside, outside = (
+                fmean(point.metrics[name] for point in own if point.metrics["flops"] == flops)
+                for name in ("exponent_within", "exponent_closer")
+            )
+            parts.append(f"r^{inside:.2f} and r^{outside:.2f} with {flops:.1g} FLOPs")
+        yield (
+            f"{variant} continues orbits like those of its training, and closer ones, by "
+            f"{', by '.join(parts)}."
         )
-        parts.append(
-            f"with {flops:.1g} FLOPs by r^{inside:.2f}, and closer orbits than those by "
-            f"r^{outside:.2f}"
-        )
-    return [f"Orbits like those of the training are continued {'; '.join(parts)}."]
 
 
 def _shown(values: Sequence[float]) -> str:
