@@ -18,6 +18,7 @@ from benchmarks.published.compare import Ours
 from benchmarks.rates import best
 from benchmarks.study import PaperStudy, check_devices, refuse_unused
 from benchmarks.training_options import Training
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
@@ -184,6 +185,22 @@ class Forecasting(PaperStudy):
                 f"{compared or 'nothing is compared by three seeds'}."
             )
         return said
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare the mixers of each task at once, each at its best rate; peers are other networks.
+
+        A linear map's seeds scatter least by far, which is a difference in itself.
+        """
+        return in_each(
+            {
+                f"{series}, {horizon} steps ahead, mean squared error of mixers": {
+                    name: seeds
+                    for (name,), seeds in by_seed(found, "mse", "variant").items()
+                    if name not in PEERS and None not in seeds
+                }
+                for (series, horizon), found in _by_task(results).items()
+            }
+        )
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw the error of each row, a figure per series and horizon."""

@@ -18,6 +18,7 @@ from benchmarks.published.compare import Ours
 from benchmarks.rates import best
 from benchmarks.study import PaperStudy, check_devices, refuse_unused
 from benchmarks.training_options import Training
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
@@ -154,6 +155,16 @@ class ImageStudy(PaperStudy):
                 f"encoder {given}; {compared or 'nothing is compared by three seeds'}."
             )
         return said
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare the encoders of each task at once, each at its best rate."""
+        return in_each(
+            {
+                f"{task}, right answers": {name: x for (name,), x in found.items() if None not in x}
+                for task, mine in _by_task(results).items()
+                for found in [by_seed(mine, "top1", "variant")]
+            }
+        )
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw the accuracy of each row, a figure per task."""

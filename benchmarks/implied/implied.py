@@ -73,6 +73,7 @@ class ImpliedStudy(RecipeStudy):
     tables = deferred("benchmarks.implied.tables:tables")
     figures = deferred("benchmarks.implied.figure:figures")
     sentences = deferred("benchmarks.implied.sentences:sentences")
+    all_at_once = deferred("benchmarks.implied.pairs:all_at_once")
 
 
 STUDY = ImpliedStudy()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.implied.scores import Row, bins, laws_of, models
-from orbits.runs.at_once import at_once
-from orbits.runs.result import grouped
+from benchmarks.implied.scores import Row, bins, laws_of, models, rows
+from orbits.runs.at_once import Compared, at_once
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
+from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value
 from orbits.runs.verdict import box, signed
 from worldmodel.probes.implied.names import in_words
@@ -26,22 +27,20 @@ Pair = tuple[Row, Row]
 Read = Callable[[Row], Mapping[int | None, float]]
 
 
-def tables(found: Sequence[Row]) -> list[Table]:
-    """Return all attentions at once, and pairs of them: a column for each kind of prompts."""
-    return [_at_once(found)[0], _pairs(found)]
-
-
-def _at_once(found: Sequence[Row]) -> tuple[Table, list[str]]:
+def all_at_once(study: Study, results: Sequence[Result]) -> Compared:
+    """Return all attentions of each world at once: a measure for each kind of prompts."""
+    found = rows(results)
     worlds = {
-        f"trained in the world of {rows[0].trained_in}": rows for rows in _by_world(found).values()
+        f"trained in the world of {mine[0].trained_in}": {row.variant: row for row in mine}
+        for mine in _by_world(found).values()
     }
     columns = _columns(found).items()
     measures = {x if x == SHARE else f"exponent on {x}": read for x, read in columns}
     return at_once("", worlds, measures)
 
 
-def _pairs(found: Sequence[Row]) -> Table:
-    """Return a row for each pair of attentions and world."""
+def table(found: Sequence[Row]) -> Table:
+    """Return a row for each pair of attentions and world: a column for each kind of prompts."""
     pairs, families = _families(found)
     body = [
         [_name(pair), Value(pair[0].trained_in, kind="name"), *boxes]
@@ -55,10 +54,9 @@ def _pairs(found: Sequence[Row]) -> Table:
 
 def sentences(found: Sequence[Row]) -> list[str]:
     """Say which differences are claimed; nothing where no pair can be compared."""
-    _, said = _at_once(found)
     pairs, families = _families(found)
     if not _count(families):
-        return said
+        return []
     compared = f"Of {_count(families)} pairs of attentions, each in {len(families)} measures, "
     claims = [
         f"{_name(pair).text} in the world of {pair[0].trained_in} {_words(name)} by "
@@ -68,13 +66,13 @@ def sentences(found: Sequence[Row]) -> list[str]:
         if (each := family.get(number)) is not None and each.differs
     ]
     if not claims:
-        return [*said, f"{compared}none is claimed to differ (paired by seed, Holm)."]
-    return [*said, f"{compared}these differ (paired by seed, Holm): {'; '.join(claims)}."]
+        return [f"{compared}none is claimed to differ (paired by seed, Holm)."]
+    return [f"{compared}these differ (paired by seed, Holm): {'; '.join(claims)}."]
 
 
 def _families(found: Sequence[Row]) -> tuple[list[Pair], dict[str, dict[int, Comparison]]]:
     """Return the pairs, and the comparisons of each column by the number of the pair."""
-    pairs = [x for rows in _by_world(found).values() for x in itertools.combinations(rows, 2)]
+    pairs = [x for mine in _by_world(found).values() for x in itertools.combinations(mine, 2)]
     families = {
         name: compare({at: (read(one), read(other)) for at, (one, other) in enumerate(pairs)})
         for name, read in _columns(found).items()

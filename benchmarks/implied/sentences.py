@@ -30,10 +30,10 @@ OFF = ("first_error", "last_error", "own_law_error")
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return the sentences of a run: the verdict, then the matrix, then orbits outside the box."""
+    """Return the sentences of a run: verdict, matrix, orbits outside the box, pairs."""
     found = rows(results)
     named = models(found)
-    said = _verdict(named, found) + pairs.sentences(found)
+    said = _verdict(named, found)
     for name, mine in named.items():
         powers = [row for row in mine if _is_power(row.world)]
         if powers:
@@ -42,7 +42,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
         said += _errors(name, mine, found)
     for law in [law for law in laws_of(found) if not _is_power(law)]:
         said += _no_power(law, named, found)
-    return said
+    return said + pairs.sentences(found)
 
 
 def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:

@@ -48,7 +48,7 @@ TRAININGS = "World models"
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return the tables of a report."""
     found = rows(results)
-    made = [_matrix(found), _outside(found), *pairs.tables(found), _near(found), _errors(found)]
+    made = [_matrix(found), _outside(found), pairs.table(found), _near(found), _errors(found)]
     trained = [x for x in results if x.case.kind == "world model"]
     made.append(seed_table(TRAININGS, trained, ("variant", "law"), ("val_nll",)))
     return [table for table in made if table.rows]

@@ -46,6 +46,7 @@ class KeplerOrNewtonStudy(RecipeStudy):
     tables = deferred("benchmarks.kepler_or_newton.tables:tables")
     figures = deferred("benchmarks.kepler_or_newton.figure:figures")
     sentences = deferred("benchmarks.kepler_or_newton.sentences:sentences")
+    all_at_once = deferred("benchmarks.kepler_or_newton.scores:all_at_once")
 
     def report(self, results: Sequence[Result], config: Mapping[str, Any], out: Path) -> Report:
         """Return the report with the published numbers at its end."""

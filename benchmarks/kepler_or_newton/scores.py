@@ -9,7 +9,9 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.kepler_or_newton.points import ALL, TRAINED, Point
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
+from orbits.runs.study import Study
 
 FORCE = ("r2_log_force", "r2_force_vector")
 SHAPE = ("r2_semi_major", "r2_semi_minor", "r2_eccentricity_vector")
@@ -21,6 +23,7 @@ HEADINGS = {
     "r2_semi_minor": "b",
     "r2_eccentricity_vector": "Laplace-Runge-Lenz",
 }
+SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}
 ROWS = "planet"
 """Rows of the scores, as in the published study: the last place seen is the planet's own."""
 
@@ -113,3 +116,31 @@ def twin(found: Iterable[Carried], point: Point | None) -> Carried | None:
 def _without(point: Point | None, knob: str) -> tuple:
     assert point is not None
     return tuple(value for name, value in vars(point).items() if name not in (knob, "steps"))
+
+
+def by_attention(found: Sequence[Carried]) -> dict[str, dict[int, Carried]]:
+    """Return the models of the centre's recipe with all rows and the least window, by attention."""
+    trained = models(found)
+    windows = [window for window in along(found, "window") if window != ALL]
+    made: dict[str, dict[int, Carried]] = {}
+    for each in trained:
+        asked = (ALL, *windows[:1])
+        if _recipe(each) == _recipe(trained[0]) and each.point and each.point.window in asked:
+            made.setdefault(each.point.attention, {})[each.point.window] = each
+    return made
+
+
+def all_at_once(study: Study, results: Sequence[Result]) -> Compared:
+    """Return all attentions at once, in force and shape, with all rows and in the least window."""
+    measures: dict[str, dict[str, BySeed]] = {}
+    for name, both in by_attention(carried(results)).items():
+        for window, each in both.items():
+            where = "all rows" if window == ALL else f"window {window}"
+            for what, metrics in SCORES.items():
+                measures.setdefault(f"R² of {what}, {where}", {})[name] = each.score(metrics)
+    return in_each(measures)
+
+
+def _recipe(each: Carried) -> tuple | None:
+    point = each.point
+    return None if point is None else (point.predicts, point.input, point.noise)

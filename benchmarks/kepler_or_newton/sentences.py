@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
-from benchmarks.kepler_or_newton.points import ALL, PUBLISHED, Point
+from benchmarks.kepler_or_newton.points import ALL, PUBLISHED
 from benchmarks.kepler_or_newton.scores import (
     FORCE,
+    SCORES,
     SHAPE,
     BySeed,
     Carried,
     along,
+    by_attention,
     carried,
-    models,
     twin,
 )
 from benchmarks.published import compare
@@ -24,7 +25,6 @@ from orbits.runs.study import Study
 from worldmodel.controls.names import IN_BINS, TABLE
 
 RECIPE = f"least squares and noise of {PUBLISHED['noise']} AU"
-SCORES = {"the force": FORCE, "the orbit's shape": SHAPE}
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
@@ -164,20 +164,8 @@ def _references(found: Sequence[Carried]) -> list[str]:
 
 def _attentions(found: Sequence[Carried]) -> list[str]:
     """Say for each attention how its scores move from all rows to the shortest window."""
-    by_name: dict[str, dict[int, Carried]] = {}
-    line = along(found, "window")
-    centre = next(iter(models(found)), None)
-    if centre is None or centre.point is None:
-        return []
-    windows = [window for window in line if window != ALL]
-    least = windows[0] if windows else None
-    for each in models(found):
-        point = each.point
-        assert point is not None
-        if _recipe(point) == _recipe(centre.point) and point.window in (ALL, least):
-            by_name.setdefault(point.attention, {})[point.window] = each
     parts = []
-    for name, both in by_name.items():
+    for name, both in by_attention(found).items():
         scores = ", ".join(
             f"{'all rows' if window == ALL else f'window {window}'} {_mean(each.score(FORCE))} and "
             f"{_mean(each.score(SHAPE))}"
@@ -187,10 +175,6 @@ def _attentions(found: Sequence[Carried]) -> list[str]:
         if scores:
             parts.append(f"{name}: {scores}")
     return [f"R² of force and shape by attention: {'; '.join(parts)}."] if len(parts) > 1 else []
-
-
-def _recipe(point: Point) -> tuple:
-    return point.predicts, point.input, point.noise
 
 
 def _listed(what: str, named: dict) -> str:

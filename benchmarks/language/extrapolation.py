@@ -19,9 +19,17 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
-from benchmarks.language.differences import BASELINE, STATES, differences, from_baseline
+from benchmarks.language.differences import (
+    BASELINE,
+    STATES,
+    WINDOW,
+    all_at_once,
+    differences,
+    from_baseline,
+)
 from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
+from orbits.runs.at_once import Compared
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.plots import curves
@@ -31,8 +39,6 @@ from orbits.runs.table import Table, by_seed, seed_table
 from orbits.runs.verdict import beside, shown
 
 MULTIPLES = (1, 2, 4, 8, 16)
-WINDOW = "sliding_window"
-"""Softmax over as many keys as in training, which needs no extrapolation at all."""
 TITLES = {
     "loss": "Loss, mean over the window, nats per token",
     "rise": "Rise of the loss over that at the training length, nats per token",
@@ -144,6 +150,10 @@ class ExtrapolationStudy(LanguageStudy):
         if asked[0] == 1 and compared:  # the training length alone: no rise and no window
             return [f"{said}; {compared}."]
         return [f"{said}.", f"At {asked[0]} times: {compared}."] if compared else [f"{said}."]
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare all variants at once, at the training length and beyond it."""
+        return all_at_once(results)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return losses with dynamic NTK off, as the paper's second version has it."""

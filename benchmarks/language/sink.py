@@ -20,9 +20,10 @@ from benchmarks.language.base import (
     LanguageStudy,
     measured,
 )
-from benchmarks.language.differences import BASELINE
+from benchmarks.language.differences import BASELINE, trained_apart
 from benchmarks.published import tables as published
 from benchmarks.published.compare import Ours
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
@@ -148,6 +149,11 @@ class SinkStudy(LanguageStudy):
         )
         compared = beside(against(rows, BASELINE), BASELINE, ".1f", " points")
         return [f"{said}; {compared}." if compared else f"{said}."]
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare the weight that variants put on the first token."""
+        rows = trained_apart(_of(results, "natural"), "sink")
+        return in_each({"weight on the first token, natural text": rows})
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return the measurements on natural text."""

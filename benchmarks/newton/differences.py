@@ -180,11 +180,13 @@ def _compared(
     return Differences(Table(title, columns, body, caption), together, [*first, *claims], both)
 
 
-def _alike(trained: Sequence[Trained]) -> dict[str, list[Trained]]:
+def _alike(trained: Sequence[Trained]) -> dict[str, dict[str, Trained]]:
     """Return models of one arm and budget; a group with a failed training is no sample of all."""
     found = grouped(trained, lambda row: (row.arm, row.labels))
     return {
-        ", ".join(filter(None, (arm, labels and f"{labels} labels"))) or "world models": rows
+        ", ".join(filter(None, (arm, labels and f"{labels} labels"))) or "world models": {
+            row.model: row for row in rows
+        }
         for (arm, labels), rows in found.items()
         if not any(row.failed for row in rows)
     }

@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.rates import SWEPT, best
+from benchmarks.recall.sweep import AFTER
 from benchmarks.study import PaperStudy, check_devices, refuse_unused
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
+from orbits.runs.statistics import Seeds
 from orbits.runs.table import Table, by_seed
-from orbits.runs.verdict import Seeds, against, beside, shown
+from orbits.runs.verdict import against, beside, shown
 
 BASELINE = "softmax"
 """The variant that others are compared with."""
@@ -99,17 +102,35 @@ class RecallStudy(PaperStudy):
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Compare each exercise's variants with softmax, and with baselines without training."""
-        exercises = {}
-        for exercise in by_exercise(best(results)).values():
-            headline = self.headline(exercise)
-            if headline is None:
-                continue
-            values = by_seed(exercise, headline.metric, "variant")
-            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
-            if BASELINE in rows:
-                exercises[headline] = rows
+        exercises = {x: rows for x, rows in self._headlines(results).items() if BASELINE in rows}
         said = [_verdict(rows, x, self.quantity(x.metric)) for x, rows in exercises.items()]
         return said if len(said) < 2 else [_over_all(list(exercises.values())), *said]
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare the models of each exercise at once, each at its best rate.
+
+        A model that was re-weighted after its first stage had learned is left out: until then it
+        was trained as others were.
+        """
+        return in_each(
+            {
+                headline.caption.rstrip("."): {
+                    name: seeds for name, seeds in rows.items() if not name.endswith(AFTER)
+                }
+                for headline, rows in self._headlines(results).items()
+            }
+        )
+
+    def _headlines(self, results: Sequence[Result]) -> dict[Headline, dict[str, Seeds]]:
+        """Return the values of trained models by seed, for each exercise's headline."""
+        found: dict[Headline, dict[str, Seeds]] = {}
+        for exercise in by_exercise(best(results)).values():
+            if headline := self.headline(exercise):
+                values = by_seed(exercise, headline.metric, "variant")
+                found[headline] = {
+                    name: seeds for (name,), seeds in values.items() if None not in seeds
+                }
+        return found
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw a bar per variant and a dot per seed, a figure per exercise."""

@@ -22,9 +22,10 @@ from orbits.runs.folder import Existing
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
-from orbits.runs.settings import build_settings
+from orbits.runs.settings import build_settings, flat
 
 if TYPE_CHECKING:
+    from orbits.runs.at_once import Compared
     from orbits.runs.page import Picture, Report
     from orbits.runs.table import Table
 
@@ -136,6 +137,10 @@ class Study(ABC):
         """Return the sentences of a report, the most important first."""
         return ()
 
+    def all_at_once(self, results: Sequence[Result]) -> Compared | None:
+        """Return the comparison of all models at once (:mod:`orbits.runs.at_once`), if one fits."""
+        return None
+
     def warnings(self, results: Sequence[Result], config: Mapping[str, Any]) -> Sequence[str]:
         """Return warnings that a reader must see before the numbers."""
         return ()
@@ -150,13 +155,15 @@ class Study(ABC):
         """
         from orbits.runs.page import Report, Section
 
-        sections = [Section(table.title, [table]) for table in self.tables(results)]
+        together, said = self.all_at_once(results) or (None, [])
+        tables = [*self.tables(results), *([together] if together and together.rows else [])]
+        sections = [Section(table.title, [table]) for table in tables]
         if pictures := self.figures(results, out / folder.FIGURES):
             sections.insert(0, Section("Figures", pictures=pictures))
         return Report(
             title=self.about,
             setting=self.setting(config),
-            sentences=self.sentences(results),
+            sentences=[*self.sentences(results), *said],
             sections=sections,
             warnings=self.warnings(results, config),
             of_trainings=not self.timed,
@@ -177,8 +184,8 @@ class Study(ABC):
         if config["preset"] not in known:
             return {}
         settings = self.settings(config["preset"])
-        plain = _flat(json.loads(json.dumps(self.config(settings, config["preset"]))))
-        given = _flat(json.loads(json.dumps(config)))
+        plain = flat(json.loads(json.dumps(self.config(settings, config["preset"]))))
+        given = flat(json.loads(json.dumps(config)))
         # A setting that older results lack had its default.
         return {
             name: given[name]
@@ -381,17 +388,6 @@ def with_units(study: Study, result: Result) -> Result:
         unit = known.unit or metric.unit
         metrics[name] = dataclasses.replace(metric, unit=unit, direction=direction)
     return dataclasses.replace(result, metrics=metrics)
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings with those of groups beside them, by names as of their flags."""
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
 
 
 def _short(value: Any) -> str:

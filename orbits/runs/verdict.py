@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orbits.runs.statistics import Comparison, compare
+from orbits.runs.statistics import Comparison, Seeds, compare
 from orbits.runs.table import NOTHING, Value, mean_over_seeds
 
 MOST_NAMED = 3
 """Rows that a sentence names; of two sides, one less on each."""
-Seeds = Mapping[int | None, float]
-"""The values of a row by the seed of its training."""
 
 
 def shown(

@@ -19,7 +19,17 @@ from orbits.runs.statistics.bootstrap import (
     r_squared,
 )
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
-from orbits.runs.statistics.paired import LEVEL, Comparison, all_at_once, compare, holm, paired
+from orbits.runs.statistics.paired import (
+    LEVEL,
+    Comparison,
+    Seeds,
+    all_at_once,
+    compare,
+    holm,
+    least_p,
+    paired,
+    reachable,
+)
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
 from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds, over_seeds_and_groups
 
@@ -31,11 +41,13 @@ __all__ = [
     "Comparison",
     "Interval",
     "PowerLaw",
+    "Seeds",
     "all_at_once",
     "bootstrap",
     "compare",
     "holm",
     "joint_medians",
+    "least_p",
     "mean",
     "median",
     "over_seeds",
@@ -44,6 +56,7 @@ __all__ = [
     "percentiles",
     "power_law",
     "r_squared",
+    "reachable",
     "wilson",
     "within_slope",
 ]

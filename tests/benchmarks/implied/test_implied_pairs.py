@@ -6,6 +6,7 @@ from scipy.stats import ttest_rel
 from benchmarks.implied import pairs
 from benchmarks.implied.implied import STUDY
 from benchmarks.implied.scores import rows
+from orbits.runs.at_once import TITLE
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units
 
@@ -35,7 +36,7 @@ def results():
 
 
 def test_pairs_are_compared_seed_by_seed_as_scipy_does(results):
-    _, table = pairs.tables(rows(results))
+    table = pairs.table(rows(results))
     assert [x.heading for x in table.columns] == [
         "pair", "trained in", "r^-1.5", "r^-2", "closer", "S",
     ]  # fmt: skip
@@ -57,8 +58,7 @@ def test_pairs_are_compared_seed_by_seed_as_scipy_does(results):
 
 
 def test_a_claim_survives_the_correction_for_all_pairs_of_its_column(results):
-    together, said = pairs.sentences(rows(results))
-    assert together.startswith("trained in the world of r^-2: all 3 at once differ in exponent on")
+    (said,) = pairs.sentences(rows(results))
     assert said.startswith("Of 3 pairs of attentions, each in 4 measures, these differ")
     assert "softmax - lazy in the world of r^-2 on r^-2 prompts by -0.230 [" in said
     assert "softmax - lssa" not in said
@@ -67,11 +67,26 @@ def test_a_claim_survives_the_correction_for_all_pairs_of_its_column(results):
     assert pairs.TITLE in [table.title for table in STUDY.tables(results)]
 
 
+def test_all_attentions_at_once_end_the_report_and_are_compared_once(
+    results, tmp_path, monkeypatch
+):
+    calls = []
+    compared = pairs.at_once
+    monkeypatch.setattr(pairs, "at_once", lambda *each: calls.append(1) or compared(*each))
+    report = STUDY.report(results, {"preset": "small"}, tmp_path)
+    assert calls == [1]
+    start = "trained in the world of r^-2: all 3 at once differ in exponent on"
+    assert report.sentences[-1].startswith(start)
+    assert report.sentences[-2].startswith("Of 3 pairs of attentions")
+    assert TITLE in [section.title for section in report.sections]
+
+
 def test_of_one_attention_or_two_seeds_nothing_is_compared(results):
     alone = [x for x in results if x.case.variant in ("softmax", "true orbit in bins")]
     few = [x for x in results if x.case.seed in (0, 1, None)]
     for found in (alone, few):
-        assert [table.rows for table in pairs.tables(rows(found))] == [[], []]
+        assert pairs.table(rows(found)).rows == []
+        assert pairs.all_at_once(STUDY, found)[0].rows == []
         assert pairs.sentences(rows(found)) == []
     equal = [x for x in results if x.case.variant != "lazy"]
     assert "none is claimed to differ" in pairs.sentences(rows(equal))[-1]

@@ -1,6 +1,6 @@
 """Which language models extrapolate differently: pairs, signs, and the correction for them."""
 
-from benchmarks.language.differences import differences
+from benchmarks.language.differences import WINDOW, differences
 from benchmarks.language.extrapolation import STUDY
 from orbits.runs.result import Case, Metric, Result
 
@@ -56,6 +56,25 @@ def test_each_state_is_its_own_family():
     table = differences(results(), "on")
     assert "alibi - softmax" not in boxes(table)
     assert "the 4 pairs of a column" in table.caption
+
+
+def test_all_at_once_leaves_out_what_shares_a_training_with_another():
+    more = [
+        Result(
+            Case("extrapolation", "measurement", WINDOW, seed=seed, setting={"ntk": False}),
+            metrics={"rise@8x": Metric(0.0, n=1), "loss@1x": Metric(2.0, n=1)},
+        )
+        for seed in range(3)
+    ]
+    table, said = STUDY.all_at_once([*results(), *more])
+    # Losses at the training length are equal, and NTK on has three models, too few beside others.
+    assert [[box.text for box in row[:2]] for row in table.rows] == [
+        ["rise of the loss to 8 times the training length, dynamic NTK off", "4"]
+    ]
+    (claim,) = said
+    assert claim.startswith(
+        "rise of the loss to 8 times the training length, dynamic NTK off: all 4"
+    )
 
 
 def test_two_seeds_are_not_compared():

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from orbits.runs.statistics import all_at_once, compare, holm, paired
+from orbits.runs.statistics import all_at_once, compare, holm, least_p, paired, reachable
 
 
 def test_differences_are_those_of_one_seed_whatever_the_order():
@@ -142,3 +142,35 @@ def test_all_at_once_claims_a_difference_where_there_is_none_in_five_percent():
 )
 def test_few_rows_few_seeds_or_a_value_that_is_not_finite_are_not_compared_at_once(rows):
     assert all_at_once(rows) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[1, 11, 101], [2, 12, 102], [3, 13, 103]],
+        [[2, 11, 103], [2, 12, 102], [3, 11, 101]],
+        [[0, 0, 5], [0, 0, 6], [1, 1, 7]],
+        [[1, 1, 1], [1, 1, 1], [2, 1, 2]],
+        [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
+    ],
+)
+def test_the_least_p_value_is_that_of_all_seeds_in_one_order(values):
+    in_order = np.sort(values, axis=0)
+    assert least_p(rows_of(values)) == pytest.approx(all_at_once(rows_of(in_order)))
+    assert least_p(rows_of(values)) <= all_at_once(rows_of(values)) + 1e-12
+
+
+def test_the_least_p_value_of_many_permutations_is_one_in_those_drawn():
+    assert least_p(rows_of(np.arange(18).reshape(6, 3))) == 1 / 5000
+    # Two of four rows are equal in all seeds: 4! / 2 orders of (4! / 2)^3.
+    assert least_p(rows_of([[1, 1, 1], [1, 1, 1], [2, 3, 4], [5, 6, 7]])) == 1 / 144
+    assert least_p(rows_of([[1, 2, 3], [2, 3, 4]])) is None
+
+
+def test_tests_that_correction_makes_hopeless_are_left_out():
+    assert reachable([0.028]) == [True]
+    assert reachable([0.028, 0.028]) == [False, False]
+    assert reachable([0.028, 0.001]) == [False, True]
+    assert reachable([0.02, 0.001]) == [True, True]
+    assert reachable([0.03, 0.0002, 0.02, 1.0]) == [False, True, True, False]
+    assert reachable([]) == []
