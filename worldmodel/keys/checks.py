@@ -100,7 +100,8 @@ def _check_word(word: str, later: Sequence[str], classes: Mapping[str, str]) -> 
         begin = f" keys begin with {', '.join(GROUPS)}"
         _refuse(key, [f"{each}.{rest}" for each in near(group, GROUPS)], begin)
     elif _parts(key)[1] not in OF_ANY_CLASS:
-        chosen = classes.get(group, "")
+        of_orbits = signatures.CLASSES["data"][0] if _parts(key)[:2] == ("data", OVERRIDES) else ""
+        chosen = classes.get(group) or of_orbits  # which alone has them
         kind = _settled(group, chosen, later)
         if kind is not None:
             _check(key, kind, value if is_one else None)

@@ -12,7 +12,7 @@ import jsonargparse
 import yaml
 
 from attention import catalogue
-from orbits import laws, protocols
+from orbits import laws, protocols, shifts
 from orbits.runs.choices import TYPES, check_choice, near, unknown
 from orbits.runs.cli import called
 from worldmodel.from_checkpoint import value_of
@@ -30,6 +30,8 @@ WORDS = {
 NULL = ("null", "Null", "NULL", "~")
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
 """Names of Lightning; a package may bring its own."""
+BY_NAME: Mapping[str, Callable[[str], object]] = {"law": laws.get, "shift": shifts.get}
+"""Overrides of a protocol that a name may stand for, and what refuses a name that there is not."""
 NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt accelerator and the one that was meant."""
 
@@ -100,14 +102,14 @@ def is_override(name: str) -> bool:
 
 
 def check_override(name: str, text: object) -> None:
-    """Refuse an override of a protocol that there is not, or a law.
+    """Refuse an override of a protocol that there is not, a law, or a shift.
 
     Raises:
-        ValueError: There is no such override, or no such law; the message lists the choices.
+        ValueError: There is no such override, law or shift; the message lists the choices.
     """
     check_choice("protocol key", name, protocols.OVERRIDES)
-    if name == "law" and isinstance(text, str) and text.isidentifier() and text != "null":
-        laws.get(text)
+    if name in BY_NAME and isinstance(text, str) and text.isidentifier() and text != "null":
+        BY_NAME[name](text)
 
 
 def _takes(taken: Any, text: str) -> bool:
