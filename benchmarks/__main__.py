@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks import excerpts
 from benchmarks.attention_names import check_attention
 from orbits.runs import flags, folder, locks, output, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
@@ -85,6 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     form = output.offer(coverage, "how many of the papers' tables and figures are answered")
     form.add_argument("--markdown", action="store_true", help="print a page of Markdown")
     coverage.set_defaults(command=_coverage)
+
+    tables = commands.add_parser(
+        "excerpts", help="write the marked tables of a document anew, from the kept reports"
+    )
+    tables.add_argument("document", metavar="FILE", type=Path, help="for example RESULTS.md")
+    tables.set_defaults(command=_excerpts)
 
     about = "the questions of the exam, for models from outside to answer"
     questions = commands.add_parser("questions", help=about)
@@ -194,6 +201,12 @@ def _coverage(options: argparse.Namespace) -> None:
     made = coverage_of(options.folders, packages(*ELSEWHERE), kept=not options.only)
     text = made.to_markdown if options.markdown else made.to_text
     output.say(options, lambda: text().rstrip(), made.record, lambda: made.summary)
+
+
+def _excerpts(options: argparse.Namespace) -> None:
+    text = excerpts.filled(options.document.read_text(encoding="utf-8"))
+    options.document.write_text(text, encoding="utf-8")
+    print(f"written    {options.document}")
 
 
 def _migrate(options: argparse.Namespace) -> None:
