@@ -80,13 +80,12 @@ class _Command(OneLineParser):
     """The parser of a command, whose own flags are those that a misspelt one is near."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments, all of which are known; a list may go on behind flags."""
+        """Parse the arguments, all of which are known; a list of paths may go on behind flags."""
         known, rest = super().parse_known_args(args, namespace)
-        lists = [x for x in self._actions if not x.option_strings and x.nargs == "*"]
+        lists = [x.dest for x in self._actions if x.nargs == "*" and x.type is Path]
         if lists and not any(word.startswith("-") for word in rest):
             (several,) = lists
-            more = [self._get_value(several, word) for word in rest]
-            setattr(known, several.dest, [*getattr(known, several.dest), *more])
+            setattr(known, several, [*getattr(known, several), *map(Path, rest)])
             rest = []
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
