@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from orbits.runs import plugins
-from orbits.runs.choices import did_you_mean
+from orbits.runs.choices import TYPES, did_you_mean
 
 ORRERY = {
     "orbits": "data",
@@ -73,7 +73,8 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
-        leave(f"error: {message}{hint(message, self._option_string_actions)}", 2)
+        words = re.sub(r"invalid (int|float) value: (.+)", _of_a_number, message)
+        leave(f"error: {words}{hint(words, self._option_string_actions)}", 2)
 
 
 class _Command(OneLineParser):
@@ -90,6 +91,11 @@ class _Command(OneLineParser):
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return known, rest
+
+
+def _of_a_number(wrong: re.Match[str]) -> str:
+    """Return in plain words that a value is no number."""
+    return f"must be {TYPES[int if wrong[1] == 'int' else float]}, got {wrong[2]}"
 
 
 def taken(arguments: Sequence[str] | None) -> list[str]:

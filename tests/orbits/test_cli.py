@@ -170,7 +170,7 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
 REFUSED = (
     ("nonsense", "invalid choice: 'nonsense' (choose from 'generate', 'verify', 'info', 'plot'"),
     ("generate", "the following arguments are required: --out"),
-    ("generate --out OUT --n many", "argument --n: invalid int value: 'many'"),
+    ("generate --out OUT --n many", "argument --n: must be a whole number, got 'many'"),
     ("generate --out OUT --n 0", "number of train sequences must be at least 1, got 0"),
     ("generate --out OUT --n-val 0", "number of val sequences must be at least 1, got 0"),
     ("generate --out OUT --n-test -2", "number of test sequences must be at least 1, got -2"),
