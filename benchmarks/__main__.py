@@ -31,6 +31,7 @@ sheet = deferred("benchmarks.submissions.sheet:make_sheet")
 check_exportable = deferred("benchmarks.newton.exportable:check")
 check_site = deferred("benchmarks.site.places:check")
 build_site = deferred("benchmarks.site.site:build")
+runs_below = deferred("benchmarks.site.places:runs_below")
 coverage_of = deferred("benchmarks.coverage.command:of_folders")
 migrate_results = deferred("benchmarks.migration.lines:migrate")
 migrate_speed = deferred("benchmarks.migration.speed:migrate")
@@ -64,7 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
     names = ", ".join(studies.preset_files(packages()))
     run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
-    run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
+    further = run.add_argument(
+        "flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study"
+    )
+    further.required = False  # so that an error names what is missing alone
     run.set_defaults(command=_run)
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
@@ -198,6 +202,8 @@ def _site(options: argparse.Namespace) -> None:
 
 
 def _coverage(options: argparse.Namespace) -> None:
+    for place in options.folders:
+        runs_below(place)  # before matplotlib is imported
     made = coverage_of(options.folders, packages(*ELSEWHERE), kept=not options.only)
     text = made.to_markdown if options.markdown else made.to_text
     output.say(options, lambda: text().rstrip(), made.record, lambda: made.summary)
