@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks import excerpts
 from benchmarks.attention_names import check_attention
 from orbits.runs import flags, folder, locks, output, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
@@ -30,6 +31,7 @@ sheet = deferred("benchmarks.submissions.sheet:make_sheet")
 check_exportable = deferred("benchmarks.newton.exportable:check")
 check_site = deferred("benchmarks.site.places:check")
 build_site = deferred("benchmarks.site.site:build")
+runs_below = deferred("benchmarks.site.places:runs_below")
 coverage_of = deferred("benchmarks.coverage.command:of_folders")
 migrate_results = deferred("benchmarks.migration.lines:migrate")
 migrate_speed = deferred("benchmarks.migration.speed:migrate")
@@ -63,7 +65,10 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="run a study; an interrupted run continues")
     names = ", ".join(studies.preset_files(packages()))
     run.add_argument("study", metavar="STUDY", help=f"{names}; run STUDY --help has its flags")
-    run.add_argument("flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study")
+    further = run.add_argument(
+        "flags", nargs=argparse.REMAINDER, metavar="...", help="flags of the study"
+    )
+    further.required = False  # so that an error names what is missing alone
     run.set_defaults(command=_run)
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
@@ -85,6 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     form = output.offer(coverage, "how many of the papers' tables and figures are answered")
     form.add_argument("--markdown", action="store_true", help="print a page of Markdown")
     coverage.set_defaults(command=_coverage)
+
+    tables = commands.add_parser(
+        "excerpts", help="write the marked tables of a document anew, from the kept reports"
+    )
+    tables.add_argument("document", metavar="FILE", type=Path, help="for example RESULTS.md")
+    tables.set_defaults(command=_excerpts)
 
     about = "the questions of the exam, for models from outside to answer"
     questions = commands.add_parser("questions", help=about)
@@ -191,9 +202,17 @@ def _site(options: argparse.Namespace) -> None:
 
 
 def _coverage(options: argparse.Namespace) -> None:
+    for place in options.folders:
+        runs_below(place)  # before matplotlib is imported
     made = coverage_of(options.folders, packages(*ELSEWHERE), kept=not options.only)
     text = made.to_markdown if options.markdown else made.to_text
     output.say(options, lambda: text().rstrip(), made.record, lambda: made.summary)
+
+
+def _excerpts(options: argparse.Namespace) -> None:
+    text = excerpts.filled(options.document.read_text(encoding="utf-8"))
+    options.document.write_text(text, encoding="utf-8")
+    print(f"written    {options.document}")
 
 
 def _migrate(options: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ select columns, under other names, and rows, by what stands in a column::
     <!-- table: mqar: The sweep + Others + mad: The sweep | columns: variant as model; lr; steps
     | where: lr = 0.003; 0.01 | where: variant = softmax -->
 
-``python -m benchmarks.excerpts RESULTS.md`` writes the tables of a document anew.
+``python -m benchmarks excerpts RESULTS.md`` writes the tables of a document anew.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-
-from orbits.runs.cli import OneLineParser, one_line_errors
 
 KEPT = Path(__file__).parent / "results"
 MARKER = re.compile(r"<!-- table: (?P<body>[\s\S]+?) -->\n(?P<table>\n(?:\|.*\n)*)?")
@@ -124,16 +122,3 @@ def filled(text: str, kept: Path = KEPT) -> str:
         return f"<!-- table: {match['body']} -->\n\n{table}{after}"
 
     return MARKER.sub(with_table, text)
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Write the tables of a document anew."""
-    parser = OneLineParser(prog="python -m benchmarks.excerpts", description=main.__doc__)
-    parser.add_argument("document", type=Path)
-    path = parser.parse_args(argv).document
-    with one_line_errors(resumes=False):
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

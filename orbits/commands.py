@@ -143,6 +143,8 @@ def solar_system(options: argparse.Namespace) -> None:
     for name, arrays in made.items():
         artefact.save_arrays(paths[name], arrays, manifest(config, seed=0))
         print(f"written    {paths[name]}")
+    print(f"in Python: numpy.load({str(paths['two_body'])!r})['tokens']")
+    _say_next(f"worldmodel fit -c pretrain --data.protocol={protocol.name}")
 
 
 def ls(options: argparse.Namespace) -> None:

@@ -42,7 +42,13 @@ from worldmodel.training.allocator import keep_freed_memory
 from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
-from worldmodel.training.terminal import quieten, tell_predicted, tell_trained, with_bar
+from worldmodel.training.terminal import (
+    quieten,
+    tell_predicted,
+    tell_random,
+    tell_trained,
+    with_bar,
+)
 
 TRAINING = ("fit", "finetune")
 """Commands that start or resume a training; the others evaluate a trained model."""
@@ -223,6 +229,16 @@ class WorldModelCLI(LightningCLI):
         if known.get("enable_model_summary") is None:  # its table is of counts, and a FLOPs of 0
             kwargs["enable_model_summary"] = False
         return super().instantiate_trainer(plugins=plugins, callbacks=callbacks, **kwargs)
+
+    def before_fit(self) -> None:
+        """Say so where a force head starts without a backbone, which nobody may have meant."""
+        config = self.config_init[self.subcommand]
+        if isinstance(self.model, ForceModel) and not (
+            config.get("pretrained") or config.get("ckpt_path") or self.model.hparams["pretrained"]
+        ):
+            tell_random(self.trainer)
+
+    before_finetune = before_fit
 
     def after_fit(self) -> None:
         """Print the files written, the quality of the model, and the command that comes next."""

@@ -16,11 +16,13 @@ from torch import Tensor
 
 from attention import metrics
 from attention.layer import Attention, with_weights
+from orbits.runs.cli import called
 from orbits.runs.figure import save_figure
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.backbone import Block
 from worldmodel.models.base import GPTModel
 from worldmodel.models.load import load_model
+from worldmodel.models.orbit import OrbitModel
 from worldmodel.models.text import TextModel, TokenModel
 
 CLAMP = 0.5
@@ -57,13 +59,18 @@ def attention_maps(
 
     Raises:
         ValueError: Not a checkpoint, there is no such layer or sequence, the checkpoint is of the
-            other kind, or its mixer is linear.
+            other kind or of neither, or its mixer is linear.
         FileExistsError: ``out`` exists.
     """
     out = Path(out)
     if out.exists():
         raise FileExistsError(f"{out} exists; choose another --out")
     model = load_model(checkpoint)
+    if not isinstance(model, OrbitModel | TextModel):
+        raise ValueError(
+            f"{checkpoint}: its model reads neither orbits nor text; name a checkpoint of "
+            f"{called('worldmodel fit')} or finetune"
+        )
     depth = len(model.gpt.blocks)
     if not -depth <= layer < depth:
         raise ValueError(f"layer must be in [{-depth}, {depth}), got {layer}")

@@ -71,7 +71,12 @@ class ExamStudy(Study):
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:
-        """Refuse models and names that cannot be, before torch is imported."""
+        """Refuse models and names that cannot be, before torch is imported.
+
+        Who names no model is told that an example is examined.
+        """
+        if settings.model == (EXAMPLE,):
+            print(f"examined   {EXAMPLE}, an example; --model path/to/file.py:Class takes yours")
         for each in subjects(settings):
             model = tried(Source(each.path, each.model or ""))
             if not can(model, "force"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from orbits.runs import plugins
-from orbits.runs.choices import did_you_mean
+from orbits.runs.choices import TYPES, did_you_mean
 
 ORRERY = {
     "orbits": "data",
@@ -73,24 +73,29 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""
-        leave(f"error: {message}{hint(message, self._option_string_actions)}", 2)
+        words = re.sub(r"invalid (int|float) value: (.+)", _of_a_number, message)
+        leave(f"error: {words}{hint(words, self._option_string_actions)}", 2)
 
 
 class _Command(OneLineParser):
     """The parser of a command, whose own flags are those that a misspelt one is near."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the arguments, all of which are known; a list may go on behind flags."""
+        """Parse the arguments, all of which are known; a list of paths may go on behind flags."""
         known, rest = super().parse_known_args(args, namespace)
-        lists = [x for x in self._actions if not x.option_strings and x.nargs == "*"]
+        lists = [x.dest for x in self._actions if x.nargs == "*" and x.type is Path]
         if lists and not any(word.startswith("-") for word in rest):
             (several,) = lists
-            more = [self._get_value(several, word) for word in rest]
-            setattr(known, several.dest, [*getattr(known, several.dest), *more])
+            setattr(known, several, [*getattr(known, several), *map(Path, rest)])
             rest = []
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return known, rest
+
+
+def _of_a_number(wrong: re.Match[str]) -> str:
+    """Return in plain words that a value is no number."""
+    return f"must be {TYPES[int if wrong[1] == 'int' else float]}, got {wrong[2]}"
 
 
 def taken(arguments: Sequence[str] | None) -> list[str]:

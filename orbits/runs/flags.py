@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import re
 import typing
@@ -14,7 +13,7 @@ import jsonargparse
 
 from orbits.runs import cost, folder, output, presets, reuse
 from orbits.runs.choices import TYPES
-from orbits.runs.cli import hint, leave
+from orbits.runs.cli import OneLineParser, hint, leave
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.result import Result
@@ -72,7 +71,7 @@ def parse_study(
 ) -> Chosen:
     """Read the command line of a study, with the flags of a report if its command ``reports``."""
     known = presets.of(study)
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first = OneLineParser(add_help=False)
     first.add_argument("--preset", default="small")
     preset = presets.get(study, first.parse_known_args(arguments)[0].preset)
     parser = SettingsParser(prog=prog, description=study.about, allow_abbrev=False)
@@ -245,7 +244,7 @@ def _plain(arguments: Sequence[str], types: Mapping[str, Any]) -> list[str]:
             given = waiting and waiting[0] in ("true", "false")
             found.append(f"--{negated}={waiting.pop(0) if given else str(negated == name).lower()}")
         elif word.startswith("--") and name in types:
-            if not equals and waiting:
+            if not equals and waiting and not waiting[0].startswith("--"):
                 value, equals = waiting.pop(0), "="
             found.append(f"{flag}{equals}{_yaml(value, types[name])}" if equals else flag)
         else:

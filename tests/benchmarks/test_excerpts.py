@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import excerpts
+from benchmarks.__main__ import main
 
 REPORT = """# A study
 
@@ -97,7 +98,7 @@ def test_the_command_writes_and_refuses_in_one_line(kept, tmp_path, refusal, mon
     monkeypatch.setattr(excerpts.filled, "__defaults__", (kept,))
     document = tmp_path / "page.md"
     document.write_text("<!-- table: run: Controls: others | columns: name -->\n\n")
-    excerpts.main([str(document)])
+    main(["excerpts", str(document)])
     assert document.read_text().endswith("| name |\n| --- |\n| d |\n\n")
     document.write_text("<!-- table: run: Controls -->\n")
-    refusal(excerpts.main, [str(document)])
+    refusal(main, ["excerpts", str(document)])

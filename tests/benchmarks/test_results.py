@@ -147,8 +147,8 @@ def source_of(name):
 
 def test_marked_tables_are_those_of_the_reports():
     assert len(MARKER.findall(TEXT)) > 15
-    assert filled(TEXT) == TEXT, "run python -m benchmarks.excerpts RESULTS.md"
-    assert filled(README) == README, "run python -m benchmarks.excerpts README.md"
+    assert filled(TEXT) == TEXT, "run python -m benchmarks excerpts RESULTS.md"
+    assert filled(README) == README, "run python -m benchmarks excerpts README.md"
 
 
 @pytest.mark.parametrize("name", [name for name, part in SECTIONS.items() if runs_of(part)])

@@ -34,8 +34,10 @@ def test_generate_writes_what_was_asked(made, capsys):
 
 
 @pytest.mark.parametrize("name", ["paper", "fixed"])
-def test_the_solar_system_is_written_once(tmp_path, refusal, name):
+def test_the_solar_system_is_written_once(tmp_path, capsys, refusal, name):
     main(["solar-system", "--out", str(tmp_path), "--protocol", name])
+    said = capsys.readouterr().out
+    assert said.endswith(f"next: python -m worldmodel fit -c pretrain --data.protocol={name}\n")
     protocol = protocols.get(name)
     for file, made in (
         ("single", solar_system.single_sequence(protocol)),
@@ -43,6 +45,7 @@ def test_the_solar_system_is_written_once(tmp_path, refusal, name):
     ):
         arrays, _ = artefact.load_arrays(tmp_path / f"{file}.npz")
         np.testing.assert_array_equal(arrays["tokens"], made["tokens"])
+        np.testing.assert_array_equal(np.load(tmp_path / f"{file}.npz")["tokens"], made["tokens"])
     again = ["solar-system", "--out", str(tmp_path), "--protocol", name]
     assert "exists" in refusal(main, again)
 
@@ -167,7 +170,7 @@ def test_ls_lists_every_protocol_shift_and_law(capsys):
 REFUSED = (
     ("nonsense", "invalid choice: 'nonsense' (choose from 'generate', 'verify', 'info', 'plot'"),
     ("generate", "the following arguments are required: --out"),
-    ("generate --out OUT --n many", "argument --n: invalid int value: 'many'"),
+    ("generate --out OUT --n many", "argument --n: must be a whole number, got 'many'"),
     ("generate --out OUT --n 0", "number of train sequences must be at least 1, got 0"),
     ("generate --out OUT --n-val 0", "number of val sequences must be at least 1, got 0"),
     ("generate --out OUT --n-test -2", "number of test sequences must be at least 1, got -2"),

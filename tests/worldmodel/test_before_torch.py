@@ -109,6 +109,7 @@ IN_A_FILE = {
 WRONG = [
     ("fit -c pretrain --seed_everything=abc", "seed_everything must be true or false or a whole n"),
     ("fit -c pretrain --seed_everything 1.5", "seed_everything must be true or false or a whole n"),
+    ("test -c DIR/shift.yaml", "DIR/shift.yaml: unknown shift 'clozer'; did you mean clo"),
     *((f"fit -c DIR/{n}.yaml", f"DIR/{n}.yaml: {x}") for n, x in enumerate(IN_A_FILE.values())),
     ("fit -c pretrain --trainer.max_steps=abc", "trainer.max_steps must be a whole number, got 'a"),
     ("fit -c text --trainer.precision 17", "unknown trainer.precision '17'; choose from 64, 32,"),
@@ -135,6 +136,14 @@ WRONG = [
     ("fit -c pretrain --zzz=3", "unknown key 'zzz'; choose from ckpt_path, config, data, help"),
     ("fit -c pretrain --data.protocol_args={law:newton}", "data.protocol_args must be of the form"),
     ("fit -c pretrain --data.protocol_args.law=newtn", "unknown law 'newtn'; did you mean newton?"),
+    ("fit -c pretrain --trainer.max_steps", "--trainer.max_steps needs a value"),
+    ("fit -c pretrain --data.images --data.n_train=3", "--data.images needs a value"),
+    ("fit -c pretrain --trainer.max_steps=0", "trainer.max_steps must be at least 1, got 0"),
+    ("fit -c pretrain --data.batch_size 0", "data.batch_size must be at least 1, got 0"),
+    ("test -c force my.ckpt", "unrecognized word 'my.ckpt'; name the checkpoint first"),
+    ("fit -c pretrain lssar", "unrecognized word 'lssar'"),
+    ("fit pretrain --model.lr=1", "unrecognized word 'pretrain'; did you mean -c pretrain?"),
+    ("test --data.protocol_args.shift=clozer", "unknown shift 'clozer'; did you mean closer?"),
     ("fit -c pretrain --data.protocol_args.shift=closer", "data.protocol_args has test systems al"),
     (
         'finetune -c force --data.protocol_args={"shift":"closer"}',
@@ -181,6 +190,8 @@ LOGGERS["AbsentLogger"] = ("absent_package",)
 def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")
+    shift = "data: {protocol_args: {shift: clozer}}"
+    (tmp_path / "shift.yaml").write_text(shift, "utf-8")
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
     for number, text in enumerate(IN_A_FILE):
         (tmp_path / f"{number}.yaml").write_text(text, "utf-8")

@@ -89,7 +89,7 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
 
 
 @pytest.mark.full
-def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path):
+def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path, capsys):
     run("fit", "pretrain.yaml", tmp_path)
     pretrained = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
     run("finetune", "force.yaml", tmp_path, f"--pretrained={pretrained}")
@@ -110,7 +110,9 @@ def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path):
     main(["finetune", "-c", str(saved), *more])
     resumed = saved.parents[1] / "version_3" / "checkpoints" / "last.ckpt"
     assert Checkpoint.load(resumed).row["arm"] == "force head"
+    assert "random" not in capsys.readouterr().out
     run("finetune", "force.yaml", tmp_path)
+    assert "weights    random, as no backbone is given: `python -m" in capsys.readouterr().out
     scratch = saved.parents[1] / "version_4" / "checkpoints" / "last.ckpt"
     assert Checkpoint.load(scratch).row["arm"] == "force head, scratch"
 

@@ -8,6 +8,7 @@ from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
 from worldmodel.maps import attention_maps, layer_weights
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.text import TokenModel
 
 
 @pytest.fixture
@@ -50,3 +51,9 @@ def test_impossible_choices_are_refused(checkpoint, tmp_path, layer, sequence):
     with pytest.raises(ValueError, match=r"(layer|sequence) must"):
         attention_maps(checkpoint, tmp_path / "x.png", layer, sequence)
     assert not (tmp_path / "x.png").exists()
+
+
+def test_a_model_of_neither_orbits_nor_text_is_refused(tmp_path):
+    path = save(TokenModel(8, n_layer=1, n_head=1, head_dim=8), tmp_path / "recall.ckpt")
+    with pytest.raises(ValueError, match=r"recall\.ckpt: its model reads neither orbits nor text"):
+        attention_maps(path, tmp_path / "x.png")

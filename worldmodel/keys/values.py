@@ -12,7 +12,8 @@ import jsonargparse
 import yaml
 
 from attention import catalogue
-from orbits import laws, protocols
+from attention.scalars import check_size
+from orbits import laws, protocols, shifts
 from orbits.runs.choices import TYPES, check_choice, near, unknown
 from orbits.runs.cli import called
 from worldmodel.from_checkpoint import value_of
@@ -30,6 +31,8 @@ WORDS = {
 NULL = ("null", "Null", "NULL", "~")
 ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
 """Names of Lightning; a package may bring its own."""
+BY_NAME: Mapping[str, Callable[[str], object]] = {"law": laws.get, "shift": shifts.get}
+"""Overrides of a protocol that a name may stand for, and what refuses a name that there is not."""
 NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt accelerator and the one that was meant."""
 
@@ -100,14 +103,14 @@ def is_override(name: str) -> bool:
 
 
 def check_override(name: str, text: object) -> None:
-    """Refuse an override of a protocol that there is not, or a law.
+    """Refuse an override of a protocol that there is not, a law, or a shift.
 
     Raises:
-        ValueError: There is no such override, or no such law; the message lists the choices.
+        ValueError: There is no such override, law or shift; the message lists the choices.
     """
     check_choice("protocol key", name, protocols.OVERRIDES)
-    if name == "law" and isinstance(text, str) and text.isidentifier() and text != "null":
-        laws.get(text)
+    if name in BY_NAME and isinstance(text, str) and text.isidentifier() and text != "null":
+        BY_NAME[name](text)
 
 
 def _takes(taken: Any, text: str) -> bool:
@@ -173,6 +176,13 @@ def _counted(what: str, text: str, form: str, words: tuple[str, ...]) -> None:
         raise ValueError(f"{what} must be {form}, got {text!r}")
 
 
+def _size(what: str, text: str) -> None:
+    """Refuse a number below 1; a trainer's -1 steps are without an end."""
+    number = yaml.safe_load(text)
+    if isinstance(number, int) and (what, number) != ("trainer.max_steps", -1):
+        check_size(what, number)
+
+
 def _overrides(_: str, text: str) -> None:
     content = yaml.safe_load(text)
     for name, value in content.items() if isinstance(content, dict) else ():
@@ -182,6 +192,12 @@ def _overrides(_: str, text: str) -> None:
 NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
     ("data", "protocol"): lambda what, text: check_choice(what, text, protocols.names()),
     ("data", "protocol_args"): _overrides,
+    ("data", "batch_size"): _size,
+    ("data", "n_train"): _size,
+    ("model", "n_layer"): _size,
+    ("model", "n_head"): _size,
+    ("model", "head_dim"): _size,
+    ("trainer", "max_steps"): _size,
     ("trainer", "accelerator"): _accelerator,
     ("trainer", "devices"): functools.partial(
         _counted, form="auto, a number of devices or a list of their indices", words=("auto",)

@@ -11,7 +11,9 @@ Nothing here imports torch before a file has passed the checks of its archive.
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -69,6 +71,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     except Exception:  # whatever the reader trips over
         raise ValueError(f"{path}: not a checkpoint of a world model") from None
     check_plain(path, checkpoint)
+    tell_changed(path, checkpoint)
     return checkpoint
 
 
@@ -137,6 +140,23 @@ def check_attention(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
             hint = "if a plug-in defines it, add its --plugin"
             reason = f"unknown attention {printable(name)!r}; {hint}"
         raise ValueError(f"{path}: {reason}") from None
+
+
+def tell_changed(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
+    """Say once which plug-ins have the name of a file of the training, but other contents.
+
+    They may differ in a comment alone, so the model is not refused. Older checkpoints name none.
+    """
+    known = checkpoint.get(PLUGINS) or {}
+    for file, sha256 in plugins.addresses().items() if isinstance(known, Mapping) else ():
+        if known.get(file, sha256) != sha256:
+            _say(f"{path}: the {file} of its training had other contents; answers may differ")
+
+
+@functools.cache
+def _say(line: str) -> None:
+    """Print a line to standard error, once: a command may read a checkpoint several times."""
+    print(line, file=sys.stderr)
 
 
 def check_resumable(path: str | Path, checkpoint: Mapping[str, Any]) -> None:

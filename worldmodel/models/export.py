@@ -28,6 +28,7 @@ from worldmodel.models.checkpoint import (
     PLUGINS,
     check_plain,
     read_checkpoint,
+    tell_changed,
 )
 
 WEIGHTS, CARD = "model.safetensors", "README.md"
@@ -216,6 +217,7 @@ def read_export(folder: str | Path) -> dict[str, Any]:
     for name, values in weights.items():
         if not torch.isfinite(values).all():
             raise ValueError(f"{folder / WEIGHTS}: {name} is not finite; train the model again")
+    tell_changed(folder, config)
     return {
         "hyper_parameters": config["settings"],
         "datamodule_hyper_parameters": _data(config["provenance"]),

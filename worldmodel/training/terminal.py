@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import Callback, ProgressBar
 from tqdm import tqdm
 
 from orbits.runs import artefact
-from orbits.runs.cli import next_line
+from orbits.runs.cli import called, next_line
 from worldmodel.models.base import GPTModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.text import TextModel
@@ -38,6 +38,15 @@ def quieten() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     for message in NO_FAULTS:
         warnings.filterwarnings("ignore", message=message)
+
+
+def tell_random(trainer: lightning.Trainer) -> None:
+    """Print that a force head starts from random weights, and what takes a backbone."""
+    if trainer.is_global_zero:
+        print(
+            "weights    random, as no backbone is given: "
+            f"`{called('worldmodel finetune')}` takes one by --pretrained CKPT"
+        )
 
 
 def tell_trained(trainer: lightning.Trainer, model: GPTModel) -> None:

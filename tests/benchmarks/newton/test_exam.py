@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.exam import exam as of_outside
 from benchmarks.newton import control_names, exam, exam_figures, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
 from benchmarks.newton.exam_rows import CAUSAL, Exam
@@ -122,6 +123,14 @@ def test_absolute_errors_stand_in_rows_of_their_sequences():
     table = absolute_errors(sequence, predicted, np.ones(6), 4)
     nan = np.nan
     np.testing.assert_allclose(table, [[2, 4, 5], [nan, nan, nan], [1, 3, nan], [nan, nan, nan]])
+
+
+@pytest.mark.parametrize("given", [{}, {"model": ["mine.py:Mine"]}])
+def test_who_names_no_model_is_told_that_an_example_is_examined(given, monkeypatch, capsys):
+    monkeypatch.setattr(of_outside, "subjects", lambda settings: [])
+    of_outside.STUDY.check(of_outside.STUDY.settings("tiny", **given))
+    said = capsys.readouterr().out
+    assert said.startswith("examined   worldmodel.examples.flat_model:FlatModel, an") != bool(given)
 
 
 def test_errors_are_read_as_they_were_written(tmp_path):

@@ -13,6 +13,7 @@ def parse(*words):
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     fit = commands.add_parser("fit")
     fit.add_argument("--engine")
+    fit.add_argument("--width", type=float)
     fit.add_argument("--seed", choices=["first", "last"])
     commands.add_parser("score").add_argument("--engines-of")
     return parser.parse_args(words)
@@ -24,6 +25,7 @@ def parse(*words):
         ("fit --engin operon", "unrecognized arguments: --engin operon; did you mean --engine?"),
         ("fit --atention x", "unrecognized arguments: --atention x"),
         ("fit --jobs 2", "unrecognized arguments: --jobs 2; use --workers"),
+        ("fit --width wide", "argument --width: must be a finite number, got 'wide'"),
         ("fti", "(choose from 'fit', 'score'); did you mean fit?"),
         ("sco", "(choose from 'fit', 'score'); did you mean score?"),
         ("fit --seed frist", "(choose from 'first', 'last'); did you mean first?"),

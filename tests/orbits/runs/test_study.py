@@ -55,6 +55,8 @@ def test_a_preset_may_say_how_many_cells_are_computed_at_once():
         (["--minutes", "x"], "error: --minutes must be a finite number or none, got 'x'"),
         (["--toss", "1"], "unrecognized arguments: --toss 1"),
         (["--jobs", "1"], "unrecognized arguments: --jobs 1; use --workers"),
+        (["--coins", "--seeds", "0"], "error: argument --coins: expected one argument"),
+        (["--preset", "--seeds", "0"], "error: argument --preset: expected one argument"),
         (["--dry_run"], "unrecognized arguments: --dry_run; did you mean --dry-run?"),
     ],
 )

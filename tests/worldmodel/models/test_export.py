@@ -201,3 +201,20 @@ def test_a_plugin_that_is_missing_is_named(head, tmp_path, monkeypatch):
     edited(folder, attention="theirs")
     with pytest.raises(ValueError, match=r"'theirs'; it was trained with .* mine\.py"):
         load_model(folder)
+
+
+@pytest.mark.parametrize("exports", [False, True])
+def test_a_plugin_of_other_contents_is_said_once(head, tmp_path, monkeypatch, capsys, exports):
+    def said_of(path, **given):
+        monkeypatch.setattr(plugins, "addresses", lambda: {f"{n}.py": x for n, x in given.items()})
+        load_model(path)
+        load_model(path)
+        return capsys.readouterr().err
+
+    monkeypatch.setattr(plugins, "addresses", lambda: {"mine.py": "a"})
+    path = tmp_path / "model"
+    export(head, path, "A test.", {}) if exports else save(load_model(head), path)
+    capsys.readouterr()
+    assert said_of(head, mine="b") + said_of(path, mine="a") + said_of(path, other="b") == ""
+    line = f"{path}: the mine.py of its training had other contents; answers may differ\n"
+    assert said_of(path, mine="b", other="b") == line
