@@ -77,6 +77,7 @@ class ScalingStudy(RecipeStudy):
     tables = deferred("benchmarks.scaling.tables:tables")
     figures = deferred("benchmarks.scaling.figure:figures")
     sentences = deferred("benchmarks.scaling.sentences:sentences")
+    all_at_once = deferred("benchmarks.scaling.sentences:all_at_once")
 
 
 STUDY = ScalingStudy()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier, plan, points
+from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.study import Study
@@ -23,6 +24,20 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
         said += _compute(variant, each, found, results)
     said += [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
     return [*said, *_law(found)]
+
+
+def all_at_once(study: Study, results: Sequence[Result]) -> Compared:
+    """Compare the attentions of each width, on the same data, after the most steps."""
+    measures: dict[str, dict[str, dict[int | None, float]]] = {}
+    found = points(results)
+    most = max((point.steps for point in found), default=0)
+    for each in found:
+        if each.steps == most and MISSED in each.metrics:
+            data = f" on {each.sequences:,} sequences" if each.sequences else ""
+            name = f"the share of the kick missed after {most:,} steps, {each.heads} heads{data}"
+            row = measures.setdefault(name, {}).setdefault(each.variant, {})
+            row[each.seed] = each.metrics[MISSED]
+    return in_each(measures)
 
 
 def _steps(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:

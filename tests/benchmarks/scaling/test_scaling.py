@@ -117,6 +117,19 @@ def test_the_verdict_and_its_rows_are_of_compute():
     assert {table.rows[place][3].text for place in table.front} == {"compute"}
 
 
+def test_attentions_are_compared_where_each_has_most_steps():
+    trained = [
+        record(variant, "pretraining", missed + 0.01 * seed - 0.1 * (steps > 50), 1.0, seed, steps, 2)
+        for missed, variant in enumerate(("softmax", "lssar p=15", "lazy"), 1)
+        for seed in range(3) for steps in (50, 2400)
+    ]  # fmt: skip
+    table, (claim,) = STUDY.all_at_once(trained)
+    assert [row[0].text for row in table.rows] == [
+        "the share of the kick missed after 2,400 steps, 2 heads"
+    ]
+    assert claim.endswith("all 3 at once differ (p 0.028).")
+
+
 def test_the_figure_names_every_line_at_its_end(tmp_path):
     trained = records(trainings(lambda s, w: 3 * s**-0.3 * w**-0.2, noise=0.05))
     results = [*trained, record("nearest training orbit", "control", 0.4, 1.0)]
