@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.language.base import measured
 from orbits.runs.result import Result
 from orbits.runs.statistics import LEVEL, Comparison, compare
-from orbits.runs.table import Column, Table, Value, by_seed
+from orbits.runs.table import Column, Table, Value, by_variant
 from orbits.runs.verdict import box
 
 BASELINE = "softmax"
@@ -57,7 +57,7 @@ def _families(
         pairs += [(one, always)] if always != one and always in variants else []
     families = {}
     for metric in metrics:
-        values = {key[0]: seeds for key, seeds in by_seed(found, metric, "variant").items()}
+        values = by_variant(found, metric)
         known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
         families[metric] = compare(known)
     return pairs, families

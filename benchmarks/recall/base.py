@@ -10,16 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.rates import SWEPT, best
-from benchmarks.study import PaperStudy, check_devices, refuse_unused
+from benchmarks.study import PaperStudy
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
-from orbits.runs.table import Table, by_seed
+from orbits.runs.table import Table, by_variant
 from orbits.runs.verdict import Seeds, against, beside, shown
 
 BASELINE = "softmax"
@@ -72,20 +72,13 @@ class RecallStudy(PaperStudy):
     """
 
     metrics: ClassVar[Mapping[str, Quantity]] = METRICS
+    re_weighting = ("exponents", "warm_up")
     keys: ClassVar[tuple[str, ...]] = ("variant", "lr", "weight_decay")
     cells = deferred("benchmarks.recall.solve:cells")
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
         """Return the metric to draw of one exercise; None for no figure."""
         return None
-
-    def check(self, settings: Any) -> None:
-        """Refuse missing devices."""
-        check_devices(settings.training)
-
-    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
-        """Refuse flags of re-weighted variants where there is none."""
-        refuse_unused(changes, settings.attention, ("exponents", "warm_up"))
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Return accuracies at the best learning rate of each row, and the whole sweep."""
@@ -104,8 +97,8 @@ class RecallStudy(PaperStudy):
             headline = self.headline(exercise)
             if headline is None:
                 continue
-            values = by_seed(exercise, headline.metric, "variant")
-            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
+            values = by_variant(exercise, headline.metric)
+            rows = {variant: seeds for variant, seeds in values.items() if None not in seeds}
             if BASELINE in rows:
                 exercises[headline] = rows
         said = [_verdict(rows, x, self.quantity(x.metric)) for x, rows in exercises.items()]
@@ -117,8 +110,7 @@ class RecallStudy(PaperStudy):
         for exercise in by_exercise(best(results)).values():
             if headline := self.headline(exercise):
                 trained = [result for result in exercise if result.case.seed is not None]
-                seeds = by_seed(trained, headline.metric, "variant")
-                values = {variant: list(each.values()) for (variant,), each in seeds.items()}
+                values = by_variant(trained, headline.metric)
                 path = figure_path(out, headline.file)
                 title = headline.caption.rstrip(".").replace("_", " ")
                 level = headline.level, headline.named
