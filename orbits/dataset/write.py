@@ -18,7 +18,7 @@ from orbits.dataset.shards import Plan, Shard, claim, default_size, make
 from orbits.protocol import Protocol
 from orbits.runs import artefact, locks
 from orbits.runs.executors import Execution, WorkerLost, unordered
-from orbits.runs.manifest import manifest
+from orbits.runs.manifest import flat, manifest
 from orbits.systems import SPLITS, stream
 
 _COMPILE_FROM = 10_000_000
@@ -149,19 +149,9 @@ def _differences(owner: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
     """Return the settings of a dataset that are not those that were asked for."""
     if owner.get("schema") != mine["schema"]:
         return f"of schema {owner.get('schema')}, this version writes {mine['schema']}"
-    theirs, ours = (_flat(json.loads(json.dumps(record["config"]))) for record in (owner, mine))
+    theirs, ours = (flat(json.loads(json.dumps(record["config"]))) for record in (owner, mine))
     names = sorted(x for x in {*theirs, *ours} if theirs.get(x) != ours.get(x))
     return ", ".join(f"{x} {theirs.get(x)!r} there, {ours.get(x)!r} asked" for x in names)
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat
 
 
 def _check_space(out: Path, piece: list[Shard], arrays: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from orbits.runs import folder, locks, presets, reuse
 from orbits.runs.cell import CELLS, Adopted, Cell
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
+from orbits.runs.manifest import flat
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
@@ -177,8 +178,8 @@ class Study(ABC):
         if config["preset"] not in known:
             return {}
         settings = self.settings(config["preset"])
-        plain = _flat(json.loads(json.dumps(self.config(settings, config["preset"]))))
-        given = _flat(json.loads(json.dumps(config)))
+        plain = flat(json.loads(json.dumps(self.config(settings, config["preset"]))))
+        given = flat(json.loads(json.dumps(config)))
         # A setting that older results lack had its default.
         return {
             name: given[name]
@@ -381,17 +382,6 @@ def with_units(study: Study, result: Result) -> Result:
         unit = known.unit or metric.unit
         metrics[name] = dataclasses.replace(metric, unit=unit, direction=direction)
     return dataclasses.replace(result, metrics=metrics)
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings with those of groups beside them, by names as of their flags."""
-    flat: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{name}.")
-        else:
-            flat[prefix + name] = value
-    return flat
 
 
 def _short(value: Any) -> str:
