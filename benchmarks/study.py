@@ -27,22 +27,26 @@ check_devices = deferred("benchmarks.training:check_devices")
 check_re_weighted = deferred("benchmarks.variants:check_re_weighted")
 
 
-def refuse_unused(
-    changes: Mapping[str, Any], attentions: Sequence[str], names: Sequence[str] = ("exponents",)
-) -> None:
-    """Refuse settings of re-weighted variants in a run that changes them and has none.
+class TrainingStudy(Study):
+    """A study whose cells train or evaluate models, on a GPU where there is one.
 
-    Args:
-        changes: Settings that differ from those of the preset.
-        attentions: Names of the run's variants.
-        names: Settings that only re-weighted variants have.
-
-    Raises:
-        ValueError: One is set for nothing; the message names its flag.
+    Attributes:
+        re_weighting: Settings of re-weighted variants, refused where no ``attention`` is one.
     """
-    for name in names:
-        if changes.get(name):
-            check_re_weighted(f"--{name.replace('_', '-')}", attentions)
+
+    re_weighting: ClassVar[tuple[str, ...]] = ("exponents",)
+    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
+    workers = deferred("benchmarks.worker:workers")
+
+    def check(self, settings: Any) -> None:
+        """Refuse missing devices."""
+        check_devices(settings.training)
+
+    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
+        """Refuse settings of the re-weighting where no variant is re-weighted."""
+        for name in self.re_weighting:
+            if changes.get(name):
+                check_re_weighted(f"--{name.replace('_', '-')}", settings.attention)
 
 
 @runtime_checkable
@@ -55,7 +59,7 @@ class Judged(Protocol):
         """Return the verdicts of results on each number of the published tables, by table."""
 
 
-class PaperStudy(Study):
+class PaperStudy(TrainingStudy):
     """A study whose report has the deviations from a published benchmark, and its numbers.
 
     The deviations are in the YAML of its presets, under ``deviations``: what differs, and how.
@@ -64,12 +68,12 @@ class PaperStudy(Study):
         published: Names under which :mod:`benchmarks.published.tables` has its tables.
         same_scale: Tables whose setting is that of the preset ``paper``: there, numbers themselves
             are compared.
+        only_if_run: Whether a report leaves the published tables out where no run is like theirs.
     """
 
     published: ClassVar[tuple[str, ...]] = ()
     same_scale: ClassVar[tuple[str, ...]] = ()
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
+    only_if_run: ClassVar[bool] = False
 
     @property
     def deviations(self) -> Mapping[str, str]:
@@ -103,6 +107,8 @@ class PaperStudy(Study):
 
     def beside_published(self, results: Sequence[Result], config: Mapping[str, Any]) -> list[Table]:
         """Return each published table with our numbers and the verdicts of their intervals."""
+        if self.only_if_run and not any(self.ours(results, name) for name in self.published):
+            return []
         setting = self.setting(config)
         return [
             comparison_table(table, ours, setting, same_scale)

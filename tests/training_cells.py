@@ -1,12 +1,18 @@
 """Cells of small trainings on orbits, for tests of what every training owes its cell."""
 
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks import training
 from benchmarks.training_options import Job
+from benchmarks.worker import prepare
+from orbits.runs import cell as runner
 from orbits.runs.cell import Cell, Outcome, Progress
-from orbits.runs.result import Case
+from orbits.runs.result import Case, Result
 
 ORBITS = {"protocol": "identifiable", "protocol_args": {"n_bins": 128}}
 
@@ -42,6 +48,19 @@ def cell(job: Job, pretrained: Cell | None = None) -> Cell:
     if pretrained is None:
         return Cell(train, case, {"job": job})
     return Cell(fine_tune, case, {"job": job}, needs={"pretrained": pretrained})
+
+
+def compute(
+    cell: Cell, out: Path, progress: Callable[[int, int], None] = lambda *_: None
+) -> Result:
+    """Compute a cell that tells of every step, and return its result."""
+    prepare()
+    (out / "cells").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(runner, "_progress", lambda *_: contextlib.nullcontext(progress))
+        runner.compute(cell, out)
+    (result,) = cell.results(out)
+    return result
 
 
 def train(job: Job, folder: Path, scratch: Path, progress: Progress) -> Outcome:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from attention.linear.mixer import Mixer
 
 
-def check_lower_bound(name: str, bound: Any) -> None:
-    """Refuse a bound that is neither None nor a number in [0, 1), with a ValueError."""
-    number = isinstance(bound, int | float) and not isinstance(bound, bool)
-    if bound is not None and not (number and 0 <= bound < 1):
-        raise ValueError(f"lower_bound of {name} must be in [0, 1), got {bound!r}")
-
-
-def lower_bound_of(mixer: Mixer) -> float:
-    """Return the bound that a mixer was given, or layer / n_layer.
+class BoundedBelow(Mixer):
+    """A mixer whose forget gates are at least ``lower_bound``, or layer / n_layer with None.
 
     The papers learn bounds that rise with depth, which start there.
     """
-    bound = mixer.args["lower_bound"]
-    return mixer.layer / mixer.n_layer if bound is None else bound
+
+    arguments: ClassVar[Mapping[str, Any]] = {"lower_bound": None}
+
+    def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
+        super().__init__(n_head, head_dim, **args)
+        bound = self.args["lower_bound"]
+        self.lower_bound = self.layer / self.n_layer if bound is None else bound
+
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`; the bound is None or in [0, 1)."""
+        values = super().checked(args)
+        bound = values["lower_bound"]
+        number = isinstance(bound, int | float) and not isinstance(bound, bool)
+        if bound is not None and not (number and 0 <= bound < 1):
+            raise ValueError(f"lower_bound of {cls.name} must be in [0, 1), got {bound!r}")
+        return values

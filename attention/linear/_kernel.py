@@ -21,8 +21,12 @@ class FeatureAttention(Mixer):
 
     Queries and keys are rotated before the features are made, as softmax attention has them
     rotated: the product of features stands for exp of their product.
+
+    Attributes:
+        rotates_features: Whether features are rotated instead, in S and not in z.
     """
 
+    rotates_features: ClassVar[bool] = False
     arguments: ClassVar[Mapping[str, Any]] = {"rope_base": 10_000.0}
     kernels: ClassVar = {"fla": fla.head_refusal}
 
@@ -49,15 +53,33 @@ class FeatureAttention(Mixer):
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
         with full_precision(x):
-            if (base := self.args["rope_base"]) is not None:
-                positions = torch.arange(x.shape[1], device=x.device) + cache.length
-                q, k = rope(q, positions, base), rope(k, positions, base)
+            if not self.rotates_features:
+                q, k = self._rotated(q, k, cache.length)
             q, k = self._features(q, k)
-            normaliser = cache.tensors.get("normaliser", 0) + k.cumsum(dim=-2)
-            # A copy: a view would keep the whole sequence in memory as long as the state lives.
-            cache.tensors = {**cache.tensors, "normaliser": normaliser[..., -1:, :].clone()}
-            total = (q * normaliser).sum(dim=-1, keepdim=True)
+            total = running_total(q, k, cache)
             # Features of very distant vectors round to 0, and so may their sum.
             total = torch.where(total < torch.finfo(total.dtype).tiny, 1, total)
+            if self.rotates_features:
+                q, k = self._rotated(q, k, cache.length)
             mixed = decayed_attention(q, k, v, torch.zeros_like(total), cache, chunk) / total
         return self.project(self._merge(mixed, x))
+
+    def _rotated(self, q: Tensor, k: Tensor, start: int) -> tuple[Tensor, Tensor]:
+        if (base := self.args["rope_base"]) is None:
+            return q, k
+        positions = torch.arange(q.shape[-2], device=q.device) + start
+        return rope(q, positions, base), rope(k, positions, base)
+
+
+def running_total(q: Tensor, k: Tensor, cache: RecurrentState) -> Tensor:
+    """Return phi(q_t) . z_t, [B, H, L, 1], after the ``normaliser`` of a cache, which is replaced.
+
+    Args:
+        q: Features of queries, [B, H, L, N].
+        k: Features of keys, [B, H, L, N].
+        cache: The state before the first position.
+    """
+    normaliser = cache.tensors.get("normaliser", 0) + k.cumsum(dim=-2)
+    # A copy: a view would keep the whole sequence in memory as long as the state lives.
+    cache.tensors = {**cache.tensors, "normaliser": normaliser[..., -1:, :].clone()}
+    return (q * normaliser).sum(dim=-1, keepdim=True)

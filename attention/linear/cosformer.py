@@ -13,6 +13,7 @@ from torch.nn import functional
 from attention.linear import fla
 from attention.linear._bounded import Bounded
 from attention.linear._decay import decayed_attention
+from attention.linear._kernel import running_total
 from attention.linear.mixer import RecurrentState, full_precision
 
 SMALLEST = 1e-6
@@ -57,10 +58,7 @@ class CosFormer(Bounded):
             places = torch.arange(x.shape[1], device=x.device, dtype=q.dtype) + cache.length
             angles = places[:, None] * (math.pi / (2 * self.args["max_length"]))
             q, k = (_features(functional.relu(z), angles) for z in (q, k))
-            normaliser = cache.tensors.get("normaliser", 0) + k.cumsum(dim=-2)
-            # A copy: a view would keep the whole sequence in memory as long as the state lives.
-            cache.tensors = {**cache.tensors, "normaliser": normaliser[..., -1:, :].clone()}
-            total = (q * normaliser).sum(dim=-1, keepdim=True).clamp_min(SMALLEST)
+            total = running_total(q, k, cache).clamp_min(SMALLEST)
             mixed = decayed_attention(q, k, v, torch.zeros_like(total), cache, chunk) / total
         return self.project(self._merge(mixed, x))
 

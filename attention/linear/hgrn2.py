@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -11,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear import fla
-from attention.linear._bound import check_lower_bound, lower_bound_of
+from attention.linear._bound import BoundedBelow
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState, full_precision
 
 
-class HGRN2(Mixer):
+class HGRN2(BoundedBelow):
     """h_t = diag(f_t) h_{t-1} + (1 - f_t)^T i_t, y_t = o_t h_t, the state [K, V] (Sect. 3).
 
     The input gate is the complement of the forget gate, and the outer product expands the state
@@ -43,18 +42,10 @@ class HGRN2(Mixer):
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
-        self.lower_bound = lower_bound_of(self)
         self.query, self.forget, self.value, self.project = (
             nn.Linear(self.width, self.width, bias=False) for _ in range(4)
         )
         self.norm = nn.RMSNorm(self.width, eps=1e-5)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_lower_bound(cls.name, values["lower_bound"])
-        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, forget, v = (self._split(layer(x)) for layer in (self.query, self.forget, self.value))

@@ -152,7 +152,7 @@ class CostStudy(PaperStudy):
         for place in dict.fromkeys((x.case.get("setting"), x.case.get("mode")) for x in ratios):
             chosen = [x for x in ratios if (x.case.get("setting"), x.case.get("mode")) == place]
             latencies = by_seed(chosen, "latency", "variant", "backend")
-            values = {f"{x}, {FORMS[y]}": list(each.values()) for (x, y), each in latencies.items()}
+            values = {f"{x}, {FORMS[y]}": rounds for (x, y), rounds in latencies.items()}
             setting, mode = place
             xlabel = f"time of a {STEPS[mode]} step, relative to softmax in plain PyTorch"
             path = figure_path(out, f"{setting}_{mode}")

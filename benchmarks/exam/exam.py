@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import EXAM
+from benchmarks.study import TrainingStudy
 from orbits import laws, shifts
 from orbits.runs.cell import digest
 from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
-from orbits.runs.study import Study
 from worldmodel.controls.baselines import BASELINES
 from worldmodel.outside import Source, tried
 from worldmodel.probes.probe import Subject, subject
@@ -54,7 +54,7 @@ class ExamSettings:
     shift_file: str | None = None
 
 
-class ExamStudy(Study):
+class ExamStudy(TrainingStudy):
     """The exam of models from outside."""
 
     name = "exam"
@@ -66,8 +66,6 @@ class ExamStudy(Study):
         "r2_log": Quantity("higher", "", "R2 of ln F"),
         "dropped": Quantity("lower", "share", "predictions that are not positive: no logarithm"),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:

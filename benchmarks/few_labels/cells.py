@@ -7,26 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.plugins.environments import LightningEnvironment
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from attention import metrics
 from attention.layer import Attention, with_weights
 from benchmarks import training
 from benchmarks.newton import exam
-from benchmarks.newton.cells import ERRORS
+from benchmarks.newton.cells import ERRORS, predicted_forces
 from benchmarks.training import BEST, CHECKPOINT, CURVES
-from benchmarks.training_options import Job, Training, options
+from benchmarks.training_options import Job, options
 from orbits.runs.cell import Outcome, Progress
 from symreg.exponents import prediction_metrics
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.models.predictions import read_rows
-from worldmodel.training.trainer import quiet_trainer
 
 ASKED = {"last": CHECKPOINT, "stopped": BEST}
 """Checkpoints of a fine-tuning that are tested: of the last step, and of the best validation."""
@@ -58,8 +54,8 @@ def tune(
     outcomes = []
     for asked, name in ASKED.items():
         model = load_model(folder / name)
-        test = _forces(model, data.test_dataloader(), how)
-        seen = _forces(model, data.labelled_dataloader(), how)
+        test = predicted_forces(model, data.test_dataloader(), how)
+        seen = predicted_forces(model, data.labelled_dataloader(), how)
         trained = prediction_metrics(seen["force"].numpy(), seen["force_predicted"].numpy())
         measured: dict[str, Any] = {
             **exam.measure({exam.BOX: test}, best, {}),
@@ -130,11 +126,3 @@ def row_entropies(model: OrbitModel, batch: Mapping[str, Tensor]) -> dict[str, f
         for number, (layer, x) in enumerate(entering, 1)
         for kind, after in ROWS.items()
     }
-
-
-def _forces(model: GPTModel, loader: DataLoader, how: Training) -> dict[str, Tensor]:
-    """Return the columns of a prediction file: one device, full precision."""
-    trainer = quiet_trainer(accelerator=how.accelerator, plugins=[LightningEnvironment()])
-    batches = trainer.predict(model, dataloaders=loader)
-    assert batches is not None
-    return {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}

@@ -121,8 +121,7 @@ def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
 
 def linear(data: ForecastData) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return the ridge regression of the horizon on the look-back, one for all channels."""
-    windows = data.sequences("train", RIDGE_WINDOWS)
-    batch = windows.__getitems__(list(range(len(windows))))
+    batch = data.sequences("train", RIDGE_WINDOWS).as_batch()
     past, future = (batch[x].transpose(1, 2).flatten(0, 1).numpy() for x in ("past", "future"))
     whole = np.isfinite(future).all(axis=1)
     fitted = Ridge(alpha=1.0).fit(past[whole], future[whole])
@@ -138,11 +137,8 @@ def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metr
         windows: The windows.
         size: Windows at once.
     """
-    differences = []
-    for start in range(0, len(windows), size):
-        batch = windows.__getitems__(list(range(start, min(start + size, len(windows)))))
-        differences.append((forecast(batch) - batch["future"]).double().numpy())
-    return _metrics(np.concatenate(differences))
+    differences = [forecast(batch) - batch["future"] for batch in windows.batches(size)]
+    return _metrics(torch.cat(differences).double().numpy())
 
 
 def _metrics(differences: np.ndarray) -> dict[str, Metric]:

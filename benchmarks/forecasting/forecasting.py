@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.published.compare import Ours
 from benchmarks.rates import best
-from benchmarks.study import PaperStudy, check_devices, refuse_unused
+from benchmarks.study import PaperStudy
 from benchmarks.training_options import Training
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
@@ -25,7 +25,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Column, Table, Value, by_seed, number
+from orbits.runs.table import Column, Table, Value, by_variant, number
 from orbits.runs.verdict import against, beside, shown, span
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
@@ -124,17 +124,14 @@ class Forecasting(PaperStudy):
         "val_mse": Quantity("lower", "training variances", "mean squared error of validation"),
     }
     published: ClassVar = ("time_series",)
+    only_if_run = True
     cells = deferred("benchmarks.forecasting.cells:cells")
 
     def check(self, settings: Forecasts) -> None:
         """Refuse missing devices, and a folder of series that is not there."""
         if settings.data is not None and not Path(settings.data).is_dir():
             raise ValueError(f"--data {settings.data}: no such folder")
-        check_devices(settings.training)
-
-    def check_changes(self, settings: Forecasts, changes: Mapping[str, Any]) -> None:
-        """Refuse exponents where no variant is re-weighted."""
-        refuse_unused(changes, settings.attention)
+        super().check(settings)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return means over the field's four horizons, by row, seed and series."""
@@ -152,11 +149,6 @@ class Forecasting(PaperStudy):
                     values[f"{metric}@{series}"] = fmean(means)
         return ours
 
-    def beside_published(self, results: Sequence[Result], config: Mapping[str, Any]) -> list[Table]:
-        """Return the published table where one of its series is run at the field's horizons."""
-        there = any(self.ours(results, name) for name in self.published)
-        return super().beside_published(results, config) if there else []
-
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Return errors at the best rate of each row, those without training, and the sweep."""
         trained = [result for result in results if result.case.seed is not None]
@@ -171,9 +163,9 @@ class Forecasting(PaperStudy):
         """Compare the rows of each task with DLinear, and with baselines without training."""
         said = []
         for (series, horizon), found in _by_task(results).items():
-            values = by_seed(found, "mse", "variant")
-            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
-            floors = {name: seeds[None] for (name,), seeds in values.items() if None in seeds}
+            values = by_variant(found, "mse")
+            rows = {variant: seeds for variant, seeds in values.items() if None not in seeds}
+            floors = {name: seeds[None] for name, seeds in values.items() if None in seeds}
             if LINEAR not in rows:
                 continue
             given = span({x: value for x, value in floors.items() if x != LAW}, ".3f")
@@ -195,7 +187,7 @@ class Forecasting(PaperStudy):
             {
                 f"{series}, {horizon} steps ahead, mean squared error of mixers": {
                     name: seeds
-                    for (name,), seeds in by_seed(found, "mse", "variant").items()
+                    for name, seeds in by_variant(found, "mse").items()
                     if name not in PEERS and None not in seeds
                 }
                 for (series, horizon), found in _by_task(results).items()
@@ -206,11 +198,10 @@ class Forecasting(PaperStudy):
         """Draw the error of each row, a figure per series and horizon."""
         pictures = []
         for (series, horizon), found in _by_task(results).items():
-            values = by_seed(found, "mse", "variant")
-            drawn = {name: list(seeds.values()) for (name,), seeds in values.items() if name != LAW}
-            level = values.get((LAW,), {}).get(None)
+            values = by_variant(found, "mse")
+            level = values.pop(LAW, {}).get(None)
             path = figure_path(out, f"mse_{Path(series).stem}_{horizon}")
-            bars(drawn, path, "mean squared error", level, "the law without noise")
+            bars(values, path, "mean squared error", level, "the law without noise")
             caption = f"Forecasts of {series}, {horizon} steps ahead."
             pictures.append(Picture(caption, [path]))
         return pictures

@@ -98,10 +98,8 @@ def train_and_test(
     model = training.train(job, folder, scratch, progress)
     device = training.device(job)
     model.to(training.torch_device(options(job))).eval()
-    pictures = ImageData(**job["data"]).sequences("test", job["data"]["n_test"])
     right = []
-    for start in range(0, len(pictures), 250):
-        batch = pictures.__getitems__(list(range(start, min(start + 250, len(pictures)))))
+    for batch in ImageData(**job["data"]).sequences("test", job["data"]["n_test"]).batches(250):
         with torch.no_grad():
             logits = model({"images": batch["images"].to(model.device)}).cpu()
         right.append((logits.argmax(dim=-1) == batch["labels"]).numpy())
@@ -128,8 +126,7 @@ def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
 
 
 def _pixels(data: ImageData, split: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    images = data.sequences(split, n)
-    batch = images.__getitems__(list(range(len(images))))
+    batch = data.sequences(split, n).as_batch()
     return batch["images"].flatten(1).numpy(), batch["labels"].numpy()
 
 

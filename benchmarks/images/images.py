@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.images import tasks
 from benchmarks.published.compare import Ours
 from benchmarks.rates import best
-from benchmarks.study import PaperStudy, check_devices, refuse_unused
+from benchmarks.study import PaperStudy
 from benchmarks.training_options import Training
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
@@ -25,7 +25,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Column, Table, Value, by_seed, number
+from orbits.runs.table import Column, Table, Value, by_variant, number
 from orbits.runs.verdict import against, beside, shown
 
 BASELINE, CEILING = "softmax", "best possible"
@@ -107,25 +107,13 @@ class ImageStudy(PaperStudy):
     }
     published: ClassVar = ("imagenet",)
     same_scale: ClassVar = ("zeros_table_3",)
+    only_if_run = True
     cells = deferred("benchmarks.images.cells:cells")
-
-    def check(self, settings: Images) -> None:
-        """Refuse missing devices."""
-        check_devices(settings.training)
-
-    def check_changes(self, settings: Images, changes: Mapping[str, Any]) -> None:
-        """Refuse exponents where no variant is re-weighted."""
-        refuse_unused(changes, settings.attention)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return the results on ImageNet-1k at the best rate of each row."""
         mine = [x for x in best(results) if x.case.get("task") == tasks.FOLDER]
         return super().ours(mine, table)
-
-    def beside_published(self, results: Sequence[Result], config: Mapping[str, Any]) -> list[Table]:
-        """Return the published table where ImageNet-1k is run."""
-        there = any(self.ours(results, name) for name in self.published)
-        return super().beside_published(results, config) if there else []
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Return accuracies at the best rate of each row, those without an encoder, the sweep."""
@@ -142,9 +130,9 @@ class ImageStudy(PaperStudy):
         """Compare the encoders of each task with softmax, and with answers without an encoder."""
         said = []
         for task, found in _by_task(results).items():
-            values = by_seed(found, "top1", "variant")
-            rows = {variant: seeds for (variant,), seeds in values.items() if None not in seeds}
-            others = {name: seeds[None] for (name,), seeds in values.items() if None in seeds}
+            values = by_variant(found, "top1")
+            rows = {variant: seeds for variant, seeds in values.items() if None not in seeds}
+            others = {name: seeds[None] for name, seeds in values.items() if None in seeds}
             if BASELINE not in rows:
                 continue
             given = ", ".join(f"{name} {value:.1f}%" for name, value in others.items())
@@ -160,9 +148,12 @@ class ImageStudy(PaperStudy):
         """Compare the encoders of each task at once, each at its best rate."""
         return in_each(
             {
-                f"{task}, right answers": {name: x for (name,), x in found.items() if None not in x}
-                for task, mine in _by_task(results).items()
-                for found in [by_seed(mine, "top1", "variant")]
+                f"{task}, right answers": {
+                    name: seeds
+                    for name, seeds in by_variant(found, "top1").items()
+                    if None not in seeds
+                }
+                for task, found in _by_task(results).items()
             }
         )
 
@@ -170,11 +161,10 @@ class ImageStudy(PaperStudy):
         """Draw the accuracy of each row, a figure per task."""
         pictures = []
         for task, found in _by_task(results).items():
-            values = by_seed(found, "top1", "variant")
-            drawn = {name: list(x.values()) for (name,), x in values.items() if name != CEILING}
-            level = values.get((CEILING,), {}).get(None)
+            values = by_variant(found, "top1")
+            level = values.pop(CEILING, {}).get(None)
             path = figure_path(out, f"top1_{task}")
-            bars(drawn, path, "right answers, %", level, CEILING)
+            bars(values, path, "right answers, %", level, CEILING)
             pictures.append(Picture(f"{task}: {tasks.get(task).about}.", [path]))
         return pictures
 

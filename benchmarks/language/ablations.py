@@ -16,7 +16,7 @@ from benchmarks.language.extrapolation import ExtrapolationStudy
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Result
-from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.table import Table, by_variant, seed_table
 
 
 class AblationsStudy(ExtrapolationStudy):
@@ -34,11 +34,10 @@ class AblationsStudy(ExtrapolationStudy):
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw the loss of every variant beside softmax's."""
-        losses = by_seed(measured(results), "loss@1x", "variant")
-        values = {variant: list(seeds.values()) for (variant,), seeds in losses.items()}
+        values = by_variant(measured(results), "loss@1x")
         if not values:
             return []
-        level = fmean(values["softmax"]) if "softmax" in values else None
+        level = fmean(values["softmax"].values()) if "softmax" in values else None
         title = "Loss at the training length"
         path = bars(values, out / "loss.png", "nats per token", level, "softmax", title=title)
         return [Picture("Loss at the training length, beside softmax's.", [path])]

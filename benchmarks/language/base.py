@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.study import MEASUREMENT, PaperStudy, check_devices, refuse_unused
+from benchmarks.study import MEASUREMENT, PaperStudy
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
@@ -145,12 +145,12 @@ class LanguageStudy(PaperStudy):
                 )
         for given in settings.checkpoints:
             named_checkpoint(given)  # refuses a missing file, before torch is imported
-        refuse_unused(changes, settings.attention)
+        super().check_changes(settings, changes)
 
     def check(self, settings: Any) -> None:
         """Refuse missing devices."""
         if not settings.checkpoints:
-            check_devices(settings.training)
+            super().check(settings)
 
     def setting(self, config: Mapping[str, Any]) -> str:
         """Return a run's preset, its changes and its checkpoints in a sentence."""

@@ -9,7 +9,7 @@ from benchmarks.language.base import measured
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
 from orbits.runs.statistics import LEVEL, Comparison, Seeds, compare
-from orbits.runs.table import Column, Table, Value, by_seed
+from orbits.runs.table import Column, Table, Value, by_variant
 from orbits.runs.verdict import box
 
 BASELINE = "softmax"
@@ -74,7 +74,7 @@ def trained_apart(found: Sequence[Result], metric: str) -> dict[str, Seeds]:
     """
     return {
         name: seeds
-        for (name,), seeds in by_seed(found, metric, "variant").items()
+        for name, seeds in by_variant(found, metric).items()
         if name != WINDOW and not re.search(LATE, name)
     }
 
@@ -91,7 +91,7 @@ def _families(
         pairs += [(one, always)] if always != one and always in variants else []
     families = {}
     for metric in metrics:
-        values = {key[0]: seeds for key, seeds in by_seed(found, metric, "variant").items()}
+        values = by_variant(found, metric)
         known = {pair: (values[pair[0]], values[pair[1]]) for pair in pairs if {*pair} <= {*values}}
         families[metric] = compare(known)
     return pairs, families

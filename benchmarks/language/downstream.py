@@ -27,7 +27,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.table import Table, by_seed
+from orbits.runs.table import Table, by_variant
 
 NAMES = {"perplexity": "ppl", "word_perplexity": "ppl"}
 """The papers' names of the harness's metrics."""
@@ -152,8 +152,7 @@ class DownstreamStudy(LanguageStudy):
             chosen = [result for result in measured(results, task=task) if result.metrics]
             if chosen:
                 metric = next(iter(chosen[0].metrics))
-                seeds = by_seed(chosen, metric, "variant")
-                values = {variant: list(each.values()) for (variant,), each in seeds.items()}
+                values = by_variant(chosen, metric)
                 path = bars(values, figure_path(out, str(task)), metric, title=f"Zero-shot: {task}")
                 pictures.append(Picture(f"{metric} by model.", [path]))
         return pictures

@@ -35,7 +35,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_not_empty
-from orbits.runs.table import Table, by_seed, seed_table
+from orbits.runs.table import Table, by_variant, seed_table
 from orbits.runs.verdict import beside, shown
 
 MULTIPLES = (1, 2, 4, 8, 16)
@@ -128,14 +128,14 @@ class ExtrapolationStudy(LanguageStudy):
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whose loss differs from softmax's beyond the training length; NTK off."""
         found = measured(results, ntk=False)
-        asked = [x for x in (8, *MULTIPLES[::-1]) if by_seed(found, f"loss@{x}x", "variant")]
+        asked = [x for x in (8, *MULTIPLES[::-1]) if by_variant(found, f"loss@{x}x")]
         if not asked:
             return []
         metric = f"loss@{asked[0]}x"
-        rows = {name: seeds for (name,), seeds in by_seed(found, metric, "variant").items()}
+        rows = by_variant(found, metric)
         if BASELINE not in rows:
             return []
-        rise = by_seed(found, f"rise@{asked[0]}x", "variant").get((BASELINE,), {})
+        rise = by_variant(found, f"rise@{asked[0]}x").get(BASELINE, {})
         said = (
             f"At {asked[0]} times the training length the loss of {BASELINE} is "
             f"{shown(rows[BASELINE], '.2f')} nats a token"

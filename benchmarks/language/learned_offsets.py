@@ -21,7 +21,7 @@ from benchmarks.language.base import TRAINING_METRICS, LanguageModels, LanguageS
 from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.result import Quantity, Result
-from orbits.runs.table import Table, by_seed
+from orbits.runs.table import Table, by_variant
 from orbits.runs.verdict import against, beside
 
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
@@ -80,8 +80,8 @@ class LearnedOffsetsStudy(LanguageStudy):
         for label in dict.fromkeys(str(x.case.get("of")) for x in found):
             mine = [x for x in found if x.case.get("of") == label]
             for metric in KNOBS:
-                values = by_seed(mine, metric, "variant")
-                rows = {name.removeprefix(f"{label}, "): x for (name,), x in values.items()}
+                values = by_variant(mine, metric)
+                rows = {name.removeprefix(f"{label}, "): x for name, x in values.items()}
                 depths = {name: rows[name] for name in GROUPS[:3] if name in rows}
                 compared = [
                     beside(against(rows, STARTED), STARTED, ".2f"),

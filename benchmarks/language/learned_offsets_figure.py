@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orbits.runs.figure import WIDTH, canvas, figure_path, headline, save_figure
+from orbits.runs.figure import WIDTH, canvas, figure_path, headline, panels, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, PALE, own_colour
 from orbits.runs.result import Result
@@ -63,23 +63,17 @@ def _offsets(results: Sequence[Result], label: str, path: Path) -> Picture:
 def _biases(results: Sequence[Result], label: str, path: Path) -> Picture:
     """Draw the bias of each head by distance, about its mean, and the mean of heads."""
     layers = _of_layer(results, "bias")
-    columns = min(COLUMNS, len(layers))
-    rows = -(-len(layers) // columns)
-    shape = {"nrows": rows, "ncols": columns, "squeeze": False, "sharex": True, "sharey": True}
-    with canvas(1.0 + 2.1 * columns, 1.0 + 1.9 * rows, **shape) as (figure, axes):
-        for axis in axes.flat[len(layers) :]:
-            axis.set_visible(False)
-        for axis, (layer, values) in zip(axes.flat, layers.items(), strict=False):
+    shared = {"sharex": True, "sharey": True}
+    with panels(len(layers), COLUMNS, 2.1, 1.9, margin=1.0, **shared) as (figure, axes):
+        for axis, (layer, values) in zip(axes, layers.items(), strict=True):
             added = values.mean(axis=-1, keepdims=True) - values
             for head in added.reshape(-1, added.shape[-1]):
                 axis.plot(head, color=PALE, lw=0.6)
             axis.plot(added.mean(axis=(0, 1)), color=own_colour(label), lw=1.6)
             axis.axhline(0.0, color=PALE, lw=0.9, ls=":")
             axis.set_title(f"layer {layer}", fontsize=8)
-        for axis in axes[-1]:
-            axis.set_xlabel("distance")
-        for axis in axes[:, 0]:
-            axis.set_ylabel("added to the score")
+            axis.set(xlabel="distance", ylabel="added to the score")
+            axis.label_outer()
         headline(figure, f"Distance biases that {label} has learned")
         save_figure(figure, path)
     caption = (

@@ -30,7 +30,7 @@ from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least
 from orbits.runs.statistics import paired
-from orbits.runs.table import Table, Value, by_seed, number, seed_table
+from orbits.runs.table import Table, Value, by_variant, number, seed_table
 from orbits.runs.verdict import against, beside, shown
 
 TEXTS = ("natural", "repeated", "story")
@@ -133,7 +133,7 @@ class SinkStudy(LanguageStudy):
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whether softmax gathers on the first token, and which variants differ."""
         chosen = _of(results, "natural")
-        rows = {name: seeds for (name,), seeds in by_seed(chosen, "sink", "variant").items()}
+        rows = by_variant(chosen, "sink")
         if BASELINE not in rows:
             return []
         uniform = chosen[0].value("uniform")
@@ -164,11 +164,16 @@ class SinkStudy(LanguageStudy):
         chosen = _of(results, "natural")
         if not chosen:
             return []
-        sinks = by_seed(chosen, "sink", "variant")
-        values = {variant: list(seeds.values()) for (variant,), seeds in sinks.items()}
         uniform, path = chosen[0].value("uniform"), out / "sink.png"
         title = "Attention on the first token, beside that of uniform attention"
-        bars(values, path, "weight on the first key, %", uniform, "uniform", title=title)
+        bars(
+            by_variant(chosen, "sink"),
+            path,
+            "weight on the first key, %",
+            uniform,
+            "uniform",
+            title=title,
+        )
         caption = "Mean weight on the first key on held-out text, beside that of uniform attention."
         pictures = [Picture(caption, [path])]
         if story := _of(results, "story"):
@@ -188,11 +193,9 @@ def _of(results: Sequence[Result], text: str) -> list[Result]:
 
 def _first(results: Sequence[Result], name: str, path: Path) -> Path:
     """Draw every model's norm at the first position by that at the others."""
-    seeds = by_seed(results, name, "variant")
-    values = {variant: list(each.values()) for (variant,), each in seeds.items()}
     label = f"norm of {NORMS[name]}, first position / mean of the others"
     title = f"Does the first token stand out by its {NORMS[name]}?"
-    return bars(values, path, label, 1.0, "like the others", title=title)
+    return bars(by_variant(results, name), path, label, 1.0, "like the others", title=title)
 
 
 def _beside_papers(ours: Table) -> Table:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from lightning.pytorch.plugins.environments import LightningEnvironment
+from torch.utils.data import DataLoader
 
 from benchmarks import training
 from benchmarks.newton import controls, exam
@@ -23,6 +23,7 @@ from orbits.runs.manifest import manifest
 from orbits.systems import Systems
 from symreg import measure, predictions
 from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import joined
 from worldmodel.models.base import GPTModel
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
@@ -177,16 +178,16 @@ def _held_out(data: Plain, world: World) -> tuple[Protocol, Systems]:
 
 
 def _predictor(model: GPTModel, how: Training) -> Predictor:
-    """Return a force head as a predictor of test sequences: one device, full precision."""
+    """Return a force head as a predictor of test sequences."""
     assert isinstance(model, ForceModel)
+    return lambda data: predicted_forces(model, data.test_dataloader(), how)
+
+
+def predicted_forces(model: GPTModel, loader: DataLoader, how: Training) -> Columns:
+    """Return the columns of a prediction file: one device, full precision."""
     trainer = quiet_trainer(accelerator=how.accelerator, plugins=[LightningEnvironment()])
-
-    def predict(data: OrbitData) -> Columns:
-        batches = trainer.predict(model, dataloaders=data.test_dataloader())
-        assert batches is not None
-        return {name: torch.cat([batch[name] for batch in batches]) for name in batches[0]}
-
-    return predict
+    batches: Any = trainer.predict(model, dataloaders=loader)
+    return joined(batches)
 
 
 def _forces(

@@ -6,7 +6,7 @@ any test sequences: of the training box, and of the exam outside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import lightning
@@ -23,6 +23,7 @@ from symreg.points import NAMES
 from worldmodel.controls.baselines import fit_baseline
 from worldmodel.controls.ridge import fitted_readout
 from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import joined
 from worldmodel.models.orbit import ForceModel
 from worldmodel.models.predictions import central_columns
 
@@ -80,7 +81,7 @@ def observer(believed: str, past: bool) -> Predictor:
 def power_law(labelled: Plain) -> Predictor:
     """Return a power law of true distance and masses, fitted to labelled sequences."""
     batches = OrbitData(**labelled).labelled_dataloader()
-    columns = _join(central_columns(batch, batch["force"].norm(dim=-1)) for batch in batches)
+    columns = joined(central_columns(batch, batch["force"].norm(dim=-1)) for batch in batches)
     X = np.stack([columns[name].numpy() for name in NAMES], axis=1)
     target = columns["force"].numpy()
     fitted = fit_exponents(X, target, np.arange(len(target)), n_boot=2)
@@ -117,11 +118,6 @@ CONTROLS: Mapping[str, Callable[..., Predictor]] = {
 
 def _central(magnitude: Callable[[Batch, OrbitData], Tensor]) -> Predictor:
     """Return a predictor of forces that point at the star, from their magnitudes [B, T]."""
-    return lambda data: _join(
+    return lambda data: joined(
         central_columns(batch, magnitude(batch, data)) for batch in data.test_dataloader()
     )
-
-
-def _join(parts: Iterable[Columns]) -> Columns:
-    columns = list(parts)
-    return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}

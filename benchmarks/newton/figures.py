@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from benchmarks.newton.label_efficiency import (
     look,
 )
 from orbits.runs import folder
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import canvas, legend, panels, save_figure
 from orbits.runs.naming import arm, display
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, LINES, PALE, SUN, TRUTH, looks
@@ -85,15 +84,15 @@ def force_vectors(forces: Sequence[Result], out: Path, path: Path) -> Path | Non
     position = tables[0].vectors["position"][chosen[0]]
     true = tables[0].vectors["force_vector"][chosen[0]]
     longest = np.linalg.norm(true, axis=1).max()
-    panels: list[tuple[str, np.ndarray, str]] = [("true force", true, TRUTH)]
+    arrows: list[tuple[str, np.ndarray, str]] = [("true force", true, TRUTH)]
     style = looks([result.case.variant for result in trained])
     for result, table, rows in zip(shown, tables, chosen, strict=True):
         force = table.vectors["force_vector_predicted"][rows]
         colour = style[result.case.variant]["color"] if result in trained else CONTROL
-        panels.append((_title(result), force, colour))
+        arrows.append((_title(result), force, colour))
     span = np.abs(position).max()
-    with _grid(len(panels), 4, 2.05, 2.35, sharex=True, sharey=True) as (figure, axes):
-        for axis, (title, force, colour) in zip(axes, panels, strict=False):
+    with panels(len(arrows), 4, 2.05, 2.35, sharex=True, sharey=True) as (figure, axes):
+        for axis, (title, force, colour) in zip(axes, arrows, strict=True):
             axis.plot(*position.T, "-", color=PALE, lw=1)
             axis.plot(0, 0, "o", color=SUN, ms=8)
             axis.quiver(
@@ -172,12 +171,12 @@ def loss_curves(results: Sequence[Result], out: Path, path: Path) -> Path | None
         return None
     heads = sorted((x for x in trained if x.case.kind == "forces"), key=budget_of)
     world_models = [result for result in trained if result.case.kind == "world model"]
-    panels = {"pre-training": world_models} if world_models else {}
+    stages = {"pre-training": world_models} if world_models else {}
     for result in heads:
-        panels.setdefault(f"force head, {_labels(result)}", []).append(result)
+        stages.setdefault(f"force head, {_labels(result)}", []).append(result)
     style = looks(list(dict.fromkeys(result.case.variant for result in trained)))
-    with _grid(len(panels), 3, 8.2 / min(3, len(panels)), 3.1) as (figure, axes):
-        for axis, (title, members) in zip(axes, panels.items(), strict=False):
+    with panels(len(stages), 3, 8.2 / min(3, len(stages)), 3.1) as (figure, axes):
+        for axis, (title, members) in zip(axes, stages.items(), strict=True):
             groups = grouped(members, lambda result: (result.case.variant, result.case.arm))
             _losses(axis, groups, out, style)
             nats = title == "pre-training"
@@ -209,20 +208,6 @@ def _losses(
     axis.set_yscale("log")
     if math.isfinite(lowest):
         axis.set_ylim(bottom=lowest / 2)  # memorised labels go to zero and say nothing more
-
-
-@contextlib.contextmanager
-def _grid(
-    panels: int, columns: int, width: float, height: float, **subplots: Any
-) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and the axes of so many panels, each of a width and height in inches."""
-    across = min(columns, panels)
-    down = -(-panels // across)
-    size = width * across, height * down
-    with canvas(*size, nrows=down, ncols=across, squeeze=False, **subplots) as (figure, axes):
-        for axis in axes.flat[panels:]:
-            axis.set_visible(False)
-        yield figure, axes.flat
 
 
 def _with_file(results: Iterable[Result], out: Path, role: str) -> list[Result]:

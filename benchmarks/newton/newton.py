@@ -18,16 +18,15 @@ from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.study import check_devices, refuse_unused
+from benchmarks.study import TrainingStudy
 from orbits import laws
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred, load
-from orbits.runs.study import Study
 
 check_settings = deferred("benchmarks.newton.checks:check")
 
 
-class NewtonStudy(Study):
+class NewtonStudy(TrainingStudy):
     """The flagship."""
 
     name = "newton"
@@ -47,8 +46,6 @@ class NewtonStudy(Study):
     metrics = QUANTITIES
     undeciding: ClassVar = ("tflops",)
 
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     report = deferred("benchmarks.newton.report:report")
 
@@ -67,14 +64,10 @@ class NewtonStudy(Study):
             named["engine"] = tuple(dict.fromkeys(names))
         return dataclasses.replace(settings, **named)
 
-    def check(self, settings: NewtonSettings) -> None:
-        """Refuse settings for which this machine has too few devices."""
-        check_devices(settings.training)
-
     def check_changes(self, settings: NewtonSettings, changes: Mapping[str, Any]) -> None:
         """Refuse impossible settings before torch is imported."""
         check_settings(settings)
-        refuse_unused(changes, settings.attention)
+        super().check_changes(settings, changes)
 
     def cells(self, settings: NewtonSettings) -> Sequence[Cell]:
         """Return every cell of a run, each after those it needs."""

@@ -7,15 +7,14 @@ cells of training are the flagship's, so that finished models serve both (``--re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from benchmarks.newton import newton
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.study import refuse_unused
+from benchmarks.study import TrainingStudy
 from orbits.runs.cell import Cell
 from orbits.runs.deferred import deferred
-from orbits.runs.study import Study
 
 costs = deferred("benchmarks.newton.flops:table")
 
@@ -36,27 +35,19 @@ def as_flagship(cell: Cell) -> Cell:
     return dataclasses.replace(cell, version=newton.STUDY.version, needs=needs)
 
 
-class RecipeStudy(Study):
+class RecipeStudy(TrainingStudy):
     """A study on the flagship's recipe.
 
     Attributes:
-        re_weighting: Settings of re-weighted variants, refused where no variant is one.
         untrained: Arms whose cells hold the job of a training that they do not do.
     """
 
-    re_weighting: ClassVar[tuple[str, ...]] = ("exponents",)
     untrained: ClassVar[tuple[str, ...]] = ()
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
 
     def check(self, settings: Any) -> None:
         """Refuse a recipe for which this machine has too few devices."""
         newton.STUDY.check(newton.STUDY.settings(settings.recipe))
-
-    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
-        """Refuse settings of the re-weighting where no variant is re-weighted."""
-        refuse_unused(changes, settings.attention, self.re_weighting)
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
         """Return the cells and the cost of training models."""

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.rates import SWEPT, best
 from benchmarks.recall.sweep import AFTER
-from benchmarks.study import PaperStudy, check_devices, refuse_unused
+from benchmarks.study import PaperStudy
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
@@ -22,7 +22,7 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.statistics import Seeds
-from orbits.runs.table import Table, by_seed
+from orbits.runs.table import Table, by_variant
 from orbits.runs.verdict import against, beside, shown
 
 BASELINE = "softmax"
@@ -75,20 +75,13 @@ class RecallStudy(PaperStudy):
     """
 
     metrics: ClassVar[Mapping[str, Quantity]] = METRICS
+    re_weighting = ("exponents", "warm_up")
     keys: ClassVar[tuple[str, ...]] = ("variant", "lr", "weight_decay")
     cells = deferred("benchmarks.recall.solve:cells")
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
         """Return the metric to draw of one exercise; None for no figure."""
         return None
-
-    def check(self, settings: Any) -> None:
-        """Refuse missing devices."""
-        check_devices(settings.training)
-
-    def check_changes(self, settings: Any, changes: Mapping[str, Any]) -> None:
-        """Refuse flags of re-weighted variants where there is none."""
-        refuse_unused(changes, settings.attention, ("exponents", "warm_up"))
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
         """Return accuracies at the best learning rate of each row, and the whole sweep."""
@@ -126,10 +119,8 @@ class RecallStudy(PaperStudy):
         found: dict[Headline, dict[str, Seeds]] = {}
         for exercise in by_exercise(best(results)).values():
             if headline := self.headline(exercise):
-                values = by_seed(exercise, headline.metric, "variant")
-                found[headline] = {
-                    name: seeds for (name,), seeds in values.items() if None not in seeds
-                }
+                values = by_variant(exercise, headline.metric)
+                found[headline] = {x: seeds for x, seeds in values.items() if None not in seeds}
         return found
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
@@ -138,8 +129,7 @@ class RecallStudy(PaperStudy):
         for exercise in by_exercise(best(results)).values():
             if headline := self.headline(exercise):
                 trained = [result for result in exercise if result.case.seed is not None]
-                seeds = by_seed(trained, headline.metric, "variant")
-                values = {variant: list(each.values()) for (variant,), each in seeds.items()}
+                values = by_variant(trained, headline.metric)
                 path = figure_path(out, headline.file)
                 title = headline.caption.rstrip(".").replace("_", " ")
                 level = headline.level, headline.named

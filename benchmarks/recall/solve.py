@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from benchmarks import learners, training
 from benchmarks.rates import SWEPT
@@ -75,13 +76,9 @@ def answers(model: GPTModel, data: ProblemData, n: int, split: str = "test") -> 
 
     Where a batch has been cut, behind everything that is asked, they are 0.
     """
-    examples, size = data.sequences(split, n), data.hparams["eval_batch_size"]
     given = np.zeros((n, data.problem.seq_len), np.int64)
-    with torch.no_grad():
-        for start in range(0, n, size):
-            rows = list(range(start, min(start + size, n)))
-            tokens = examples.__getitems__(rows)["tokens"].to(model.device)
-            given[rows, : tokens.shape[1]] = model({"tokens": tokens}).argmax(dim=-1).cpu()
+    for rows, logits in _logits(model, data, n, split):
+        given[rows, : logits.shape[1]] = logits.argmax(dim=-1).cpu()
     return given
 
 
@@ -90,12 +87,19 @@ def distributions(model: GPTModel, data: ProblemData, n: int, split: str = "test
 
     As in :func:`answers` they are 0 where a batch has been cut.
     """
-    examples, size = data.sequences(split, n), data.hparams["eval_batch_size"]
     given = np.zeros((n, data.problem.seq_len, data.problem.vocab_size))
-    with torch.no_grad():
-        for start in range(0, n, size):
-            rows = list(range(start, min(start + size, n)))
-            tokens = examples.__getitems__(rows)["tokens"].to(model.device)
-            shares = model({"tokens": tokens}).double().softmax(dim=-1).cpu()
-            given[rows, : tokens.shape[1]] = shares
+    for rows, logits in _logits(model, data, n, split):
+        given[rows, : logits.shape[1]] = logits.double().softmax(dim=-1).cpu()
     return given
+
+
+@torch.no_grad()
+def _logits(
+    model: GPTModel, data: ProblemData, n: int, split: str
+) -> Iterator[tuple[slice, Tensor]]:
+    """Yield the examples' places and their logits, a batch [B, L, V] at a time."""
+    start = 0
+    for batch in data.sequences(split, n).batches(data.hparams["eval_batch_size"]):
+        logits = model({"tokens": batch["tokens"].to(model.device)})
+        yield slice(start, start + len(logits)), logits
+        start += len(logits)

@@ -18,8 +18,7 @@ from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
 from worldmodel.probes.implied.asked import Prompts
-from worldmodel.probes.implied.medians import medians
-from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.motion.held_out import HeldOutSystems, medians
 from worldmodel.probes.motion.rollout import next_point
 
 CLOSER = "closer"

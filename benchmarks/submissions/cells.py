@@ -20,6 +20,7 @@ from benchmarks.submissions import sheet, submission
 from benchmarks.submissions.sheet import Exam
 from orbits.runs.cell import Outcome
 from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import joined
 from worldmodel.models.predictions import central_columns
 
 ERRORS = "errors.npz"
@@ -88,7 +89,7 @@ def _answered(data: OrbitData, answers: np.ndarray, steps: list[int]) -> Columns
         magnitude = torch.full(batch["tokens"].shape[:2], torch.nan, dtype=torch.float64)
         magnitude[:, [1 + 2 * step for step in steps]] = given[batch["sequence_id"]]
         parts.append(central_columns(batch, magnitude))
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
 def _subjects(asked: Exam) -> dict[str, str | None]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.newton.quantities import QUANTITIES
+from benchmarks.study import TrainingStudy
 from benchmarks.submissions import submission
 from benchmarks.submissions.settings import SubmissionSettings
 from benchmarks.submissions.submission import Submission
 from orbits.runs.deferred import deferred
-from orbits.runs.study import Study
 
 
 def checked(settings: SubmissionSettings) -> tuple[list[Submission], str]:
@@ -34,7 +34,7 @@ def checked(settings: SubmissionSettings) -> tuple[list[Submission], str]:
     return found, signature
 
 
-class Submissions(Study):
+class Submissions(TrainingStudy):
     """The exam of models from outside."""
 
     name = "submissions"
@@ -43,8 +43,6 @@ class Submissions(Study):
     metrics = QUANTITIES
     words = "submissions"
 
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.submissions.grid:cells")
     report = deferred("benchmarks.submissions.report:report")
     undeciding: ClassVar = ("key", "submissions")

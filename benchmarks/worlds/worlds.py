@@ -13,14 +13,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from benchmarks.study import check_devices, refuse_unused
+from benchmarks.study import TrainingStudy
 from benchmarks.training_options import Training
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
-from orbits.runs.study import Study
 from worldmodel.probes.quantities import QUANTITIES as PROBES
 
 
@@ -109,7 +108,7 @@ LONGEST = 12
 """Steps of the longest prompt: half of a sequence."""
 
 
-class WorldsStudy(Study):
+class WorldsStudy(TrainingStudy):
     """In-context law inference."""
 
     name = "worlds"
@@ -143,8 +142,6 @@ class WorldsStudy(Study):
             "none", "share", "true exponents within the central 90% of the law read-out", (0, 1)
         ),
     }
-    prepare = staticmethod(deferred("benchmarks.worker:prepare"))
-    workers = deferred("benchmarks.worker:workers")
     cells = deferred("benchmarks.worlds.grid:cells")
     tables = deferred("benchmarks.worlds.tables:tables")
     figures = deferred("benchmarks.worlds.figure:figures")
@@ -155,14 +152,6 @@ class WorldsStudy(Study):
         settings = super().resolve(settings)
         tested, prompts = sorted(settings.tested), sorted(settings.prompts)
         return dataclasses.replace(settings, tested=tuple(tested), prompts=tuple(prompts))
-
-    def check_changes(self, settings: Worlds, changes: Mapping[str, Any]) -> None:
-        """Refuse settings of the re-weighting where no variant is re-weighted."""
-        refuse_unused(changes, settings.attention)
-
-    def check(self, settings: Worlds) -> None:
-        """Refuse missing devices."""
-        check_devices(settings.training)
 
 
 STUDY = WorldsStudy()

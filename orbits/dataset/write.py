@@ -18,8 +18,7 @@ from orbits.dataset.shards import Plan, Shard, claim, default_size, make
 from orbits.protocol import Protocol
 from orbits.runs import artefact, locks
 from orbits.runs.executors import Execution, WorkerLost, unordered
-from orbits.runs.manifest import manifest
-from orbits.runs.settings import flat
+from orbits.runs.manifest import flat, manifest
 from orbits.systems import SPLITS, stream
 
 _COMPILE_FROM = 10_000_000

@@ -16,7 +16,7 @@ import importlib
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -224,27 +224,13 @@ def _catalogue() -> dict[str, Law | Family | str]:
         except (Exception, SystemExit) as error:  # what a file does wrong is said of it alone
             what = str(error) or type(error).__name__
             found[name] = f"orbits/laws/{name}.py: {what.splitlines()[0]}"
-    return found | _from_outside(found.keys())
+    others, faults = plugins.definitions("LAW", found, Law)
+    return found | others | {f"plug-in {name}": line for name, line in faults.items()}
 
 
 @functools.cache
 def _outside_names() -> frozenset[str]:
     return frozenset(_catalogue()) - {module.name for module in pkgutil.iter_modules(__path__)}
-
-
-def _from_outside(taken: Set[str]) -> dict[str, Law | Family | str]:
-    """Return the laws of plug-ins by name, or the fault of one by its own."""
-    found: dict[str, Law | Family | str] = {}
-    for point in plugins.installed(plugins.GROUPS["LAW"]):
-        several, fault = plugins.objects(point, Law)
-        for law in several:
-            if law.name in taken or law.name in found:
-                fault = f"{plugins.origin(point)}: there is a law {law.name!r}; name it otherwise"
-            else:
-                found[law.name] = law
-        if fault is not None:
-            found[f"plug-in {point.name}"] = fault
-    return found
 
 
 def definition(name: str) -> dict[str, object] | None:

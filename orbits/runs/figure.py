@@ -133,6 +133,29 @@ def canvas(width: float = 8.2, height: float = 4.4, **subplots: Any) -> Iterator
             plt.close(figure)
 
 
+@contextlib.contextmanager
+def panels(
+    n: int, most: int, width: float, height: float, margin: float = 0.0, **subplots: Any
+) -> Iterator[tuple[Any, list[Axes]]]:
+    """Yield a figure and the axes of its panels in rows, as :func:`canvas`.
+
+    Args:
+        n: Number of panels.
+        most: Panels side by side at most.
+        width: Inches of a panel.
+        height: Inches of a panel.
+        margin: Inches beside and above all panels.
+        **subplots: Passed to ``matplotlib.pyplot.subplots``.
+    """
+    across = min(most, n)
+    down = -(-n // across)
+    shape = {"nrows": down, "ncols": across, "squeeze": False, **subplots}
+    with canvas(margin + width * across, margin + height * down, **shape) as (figure, axes):
+        for axis in axes.flat[n:]:
+            axis.set_visible(False)
+        yield figure, list(axes.flat[:n])
+
+
 def legend(figure: Figure, title: str | None = None, above: bool = False) -> None:
     """Give a figure one legend of all its panels, in as many columns as names leave room for.
 

@@ -50,6 +50,17 @@ def manifest(
     }
 
 
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings with those of groups beside them, by names as of their flags."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
 def _program() -> list[str]:
     """Return the command that started this program, without the machine's paths."""
     path = Path(sys.argv[0])

@@ -67,7 +67,7 @@ def curves(
 
 
 def bars(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping[str, Mapping[int | None, float]],
     path: Path,
     xlabel: str,
     level: float | None = None,
@@ -80,8 +80,8 @@ def bars(
     Attentions have the colours of other figures; whatever has none is grey.
     """
     with canvas(WIDTH, 1.2 + 0.27 * len(values)) as (figure, axes):
-        for place, (name, each) in enumerate(values.items()):
-            colour = own_colour(name)
+        for place, (name, seeds) in enumerate(values.items()):
+            colour, each = own_colour(name), list(seeds.values())
             axes.barh(place, fmean(each), color=colour, alpha=0.35, height=0.72)
             axes.plot(each, [place] * len(each), "o", color=colour, mec="white", mew=0.4, ms=5)
         axes.set_yticks(range(len(values)), list(map(display, values)))

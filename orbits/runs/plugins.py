@@ -20,7 +20,7 @@ import importlib.util
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -182,6 +182,34 @@ def objects(point: metadata.EntryPoint, kind: type | None = None) -> tuple[list[
         named = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         return [], f"{origin(point)}: {named}{what}"
     return several, None
+
+
+def definitions(
+    what: str, taken: Collection[str], kind: type | None = None, needs: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what the plug-ins of a kind define, by name, and by plug-in the fault of each.
+
+    Args:
+        what: The constant of :data:`GROUPS`.
+        taken: Names that are given already.
+        kind: The class of what it must define; None for any.
+        needs: Attributes that it must have.
+    """
+    found: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for point in installed(GROUPS[what]):
+        several, fault = objects(point, kind)
+        for each in several:
+            if lacks := [x for x in needs if not hasattr(each, x)]:
+                fault = f"{origin(point)}: {what} has no {', '.join(lacks)}"
+            elif each.name in taken or each.name in found:
+                there = f"{what.lower()} {each.name!r} is there already"
+                fault = f"{origin(point)}: {there}; name it otherwise"
+            else:
+                found[each.name] = each
+        if fault is not None:
+            faults[point.name] = fault
+    return found, faults
 
 
 def take(arguments: Sequence[str]) -> list[str]:

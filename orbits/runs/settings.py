@@ -45,17 +45,6 @@ def resolve_types(kind: Any) -> None:
             resolve_types(hint)
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings with those of groups beside them, by names as of their flags."""
-    found: dict[str, Any] = {}
-    for name, value in config.items():
-        if isinstance(value, dict):
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = value
-    return found
-
-
 def check_at_least(settings: Any, least: Mapping[str, float]) -> None:
     """Refuse fields below their bounds, and infinite ones; None passes.
 

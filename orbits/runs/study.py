@@ -19,10 +19,11 @@ from orbits.runs import folder, locks, presets, reuse
 from orbits.runs.cell import CELLS, Adopted, Cell
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
+from orbits.runs.manifest import flat
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
-from orbits.runs.settings import build_settings, flat
+from orbits.runs.settings import build_settings
 
 if TYPE_CHECKING:
     from orbits.runs.at_once import Compared

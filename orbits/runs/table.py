@@ -358,6 +358,11 @@ def by_seed(
     return found
 
 
+def by_variant(results: Iterable[Result], metric: str) -> dict[str, dict[int | None, float]]:
+    """Return the values of a metric by seed for each variant; what nothing trained has None."""
+    return {variant: seeds for (variant,), seeds in by_seed(results, metric, "variant").items()}
+
+
 def _shown(part: Any) -> str:
     if isinstance(part, bool):
         return "on" if part else "off"

@@ -86,11 +86,11 @@ class Engine(Protocol):
 
 PROTOCOL = ("name", "settings", "rule", "configured", "version", "status", "fit")
 """Attributes that an engine from outside must have."""
-_BROKEN: dict[str, str] = {}
 
 
 @functools.cache
-def _catalogue() -> dict[str, Engine]:
+def _catalogue() -> tuple[dict[str, Engine], dict[str, str]]:
+    """Return every engine by name, and by plug-in the fault of each that makes none."""
     engines: dict[str, Engine] = {}
     for module in pkgutil.iter_modules(__path__):
         if module.name.startswith("_"):
@@ -99,40 +99,28 @@ def _catalogue() -> dict[str, Engine]:
         if engine.name != module.name:
             raise ValueError(f"symreg/engines/{module.name}.py names its engine {engine.name!r}")
         engines[engine.name] = engine
-    for point in plugins.installed(plugins.GROUPS["ENGINE"]):
-        found, fault = plugins.objects(point)
-        for engine in found:
-            lacks = [x for x in PROTOCOL if not hasattr(engine, x)]
-            if lacks:
-                fault = f"{plugins.origin(point)}: ENGINE has no {', '.join(lacks)}"
-            elif engine.name in engines:
-                fault = f"{plugins.origin(point)}: there is an engine {engine.name!r}"
-            else:
-                engines[engine.name] = engine
-        if fault is not None:
-            _BROKEN[point.name] = fault
-    return dict(sorted(engines.items()))
+    found, faults = plugins.definitions("ENGINE", engines, needs=PROTOCOL)
+    return dict(sorted({**engines, **found}.items())), faults
 
 
 def broken() -> dict[str, str]:
     """Return the fault of each plug-in that makes no engine, as one line, by name."""
-    _catalogue()
-    return dict(_BROKEN)
+    return dict(_catalogue()[1])
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all engines, whether they can run here or not."""
-    return tuple(_catalogue())
+    return tuple(_catalogue()[0])
 
 
 def get(name: str) -> Engine:
     """Return the engine called ``name``; a ValueError names near ones."""
-    try:
-        return _catalogue()[name]
-    except KeyError:
-        if name in _BROKEN:
-            raise ValueError(_BROKEN[name]) from None
-        raise unknown("engine", name, ("auto", *names())) from None
+    engines, faults = _catalogue()
+    if name in engines:
+        return engines[name]
+    if name in faults:
+        raise ValueError(faults[name])
+    raise unknown("engine", name, ("auto", *engines))
 
 
 def resolve(name: str) -> tuple[Engine, str]:

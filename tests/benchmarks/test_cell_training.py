@@ -1,6 +1,5 @@
 """A cell's training continues where a killed run stood, and ends as if nothing had happened."""
 
-import contextlib
 import csv
 import errno
 import os
@@ -12,6 +11,7 @@ from benchmarks import learners, training
 from benchmarks.worker import prepare
 from orbits.runs import cell as runner
 from tests import training_cells
+from tests.training_cells import compute
 
 CHECKPOINT_STEPS, KILLED_AT = 20, 31
 HOW = {"checkpoint_steps": CHECKPOINT_STEPS}
@@ -31,22 +31,6 @@ def grid():
     pretraining = training_cells.cell(training_cells.job("pretrain", HOW))
     force = training_cells.job("force", HOW, steps=40, direction_weight=0.3)
     return {"pretrain": pretraining, "force": training_cells.cell(force, pretraining)}
-
-
-@pytest.fixture
-def compute(monkeypatch):
-    """Return a function that computes a cell, telling of every step, and gives its result."""
-    prepare()
-
-    def compute(cell, out, progress=lambda *_: None):
-        (out / "cells").mkdir(exist_ok=True)
-        with monkeypatch.context() as patched:
-            patched.setattr(runner, "_progress", lambda *_: contextlib.nullcontext(progress))
-            runner.compute(cell, out)
-        (result,) = cell.results(out)
-        return result
-
-    return compute
 
 
 def results(cell, out):
@@ -69,9 +53,7 @@ def uninterrupted(grid, tmp_path_factory):
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["pretrain", "force"])
-def test_a_killed_training_continues_from_its_checkpoint(
-    grid, uninterrupted, compute, tmp_path, kind
-):
+def test_a_killed_training_continues_from_its_checkpoint(grid, uninterrupted, tmp_path, kind):
     cell = grid[kind]
     (tmp_path / "cells").mkdir()
     for need in cell.needs.values():
@@ -94,7 +76,7 @@ def test_a_killed_training_continues_from_its_checkpoint(
 
 
 @pytest.mark.full
-def test_a_disk_without_hard_links_does_not_cost_the_training(grid, compute, tmp_path, monkeypatch):
+def test_a_disk_without_hard_links_does_not_cost_the_training(grid, tmp_path, monkeypatch):
     def without(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
 
@@ -104,7 +86,7 @@ def test_a_disk_without_hard_links_does_not_cost_the_training(grid, compute, tmp
     assert (cell.folder(tmp_path) / training.CHECKPOINT).is_file()
 
 
-def test_a_training_is_not_resumed_through_a_link(grid, compute, tmp_path):
+def test_a_training_is_not_resumed_through_a_link(grid, tmp_path):
     cell = grid["pretrain"]
     kept = tmp_path / "cells" / f"{cell.key}.scratch"
     kept.mkdir(parents=True)
@@ -114,7 +96,7 @@ def test_a_training_is_not_resumed_through_a_link(grid, compute, tmp_path):
 
 
 @pytest.mark.full
-def test_what_fails_after_training_does_not_cost_the_training(grid, compute, tmp_path, monkeypatch):
+def test_what_fails_after_training_does_not_cost_the_training(grid, tmp_path, monkeypatch):
     cell = grid["pretrain"]
     with monkeypatch.context() as broken:
         broken.setattr(training, "last_value", lambda *_: 1 / 0)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from worldmodel.data.sequences import joined
 from worldmodel.models.predictions import prediction_columns, read_rows
 
 Batch = dict[str, Tensor]
@@ -62,8 +63,7 @@ class ForceRegression:
 
     def columns(self, test: Iterable[Batch]) -> dict[str, Tensor]:
         """Return the columns of a prediction file (:func:`prediction_columns`)."""
-        parts = [prediction_columns(batch, *self._forces(batch)) for batch in test]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        return joined(prediction_columns(batch, *self._forces(batch)) for batch in test)
 
     def _targets(self, batch: Batch) -> Array:
         """Return ln F, [n], or ln F and the direction, [n, 3]."""

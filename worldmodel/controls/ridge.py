@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from worldmodel.controls.force_regression import LARGEST
+from worldmodel.data.sequences import joined
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import prediction_columns, read_rows
 
@@ -50,7 +51,7 @@ def fitted_readout(task: OrbitModel, labelled: DataLoader) -> Callable[[DataLoad
             magnitude = predicted[:, 0].clamp(-LARGEST, LARGEST).exp()
             direction = torch.nn.functional.normalize(predicted[:, 1:], dim=-1)
             columns.append(prediction_columns(batch, magnitude, magnitude[:, None] * direction))
-        return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
+        return joined(columns)
 
     return predict
 

@@ -11,7 +11,7 @@ import torch
 from orbits import labels, protocols
 from orbits.dataset.read import OrbitDataset
 from worldmodel.data import files
-from worldmodel.data.sequences import Sequences, as_tensors
+from worldmodel.data.sequences import Sequences, as_tensors, joined
 
 
 class OrbitSequences(Sequences):
@@ -86,12 +86,11 @@ class LeakedSequences(Sequences):
         n = len(self.training)
         training = [index for index in indices if index < n]
         held_out = [index - n for index in indices if index >= n]
-        parts = [
+        return joined(
             part.__getitems__(numbers)
             for part, numbers in ((self.training, training), (self.held_out, held_out))
             if numbers
-        ]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        )
 
 
 class TrajectoryIndices(Sequences):

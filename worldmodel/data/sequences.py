@@ -11,7 +11,7 @@ import functools
 import multiprocessing
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import lightning
@@ -95,6 +95,15 @@ class Sequences(Dataset, ABC):
     @abstractmethod
     def __getitems__(self, indices: list[int]) -> dict[str, torch.Tensor]:
         """Return the collated batch of some indices."""
+
+    def batches(self, size: int) -> Iterator[dict[str, torch.Tensor]]:
+        """Yield all sequences in order, so many at once."""
+        for start in range(0, len(self), size):
+            yield self.__getitems__(list(range(start, min(start + size, len(self)))))
+
+    def as_batch(self) -> dict[str, torch.Tensor]:
+        """Return all sequences as one batch."""
+        return self.__getitems__(list(range(len(self))))
 
 
 LEAST = {
@@ -202,6 +211,12 @@ class SequenceData(lightning.LightningDataModule, ABC):
 def already_collated(batch: Any) -> Any:
     """Return a batch as it is: sequences come collated."""
     return batch
+
+
+def joined(batches: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Return one after the other the tensors that batches have under the same names."""
+    parts = list(batches)
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def as_tensors(batch: Mapping[str, npt.NDArray]) -> dict[str, torch.Tensor]:

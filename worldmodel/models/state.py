@@ -125,6 +125,6 @@ def state_statistics(data: OrbitData) -> tuple[Tensor, Tensor]:
     They come from the labelled training sequences alone (the first 4096 of them).
     """
     n = min(data.n_train or 4096, 4096)
-    batch = data.sequences("train", n).__getitems__(list(range(n)))
+    batch = data.sequences("train", n).as_batch()
     values = state_values(batch["state"][state_rows(batch)]).double()
     return values.mean(dim=0), values.std(dim=0)

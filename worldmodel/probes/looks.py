@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits.runs.palette import CONTROL, CONTROL_MARKERS, attention_of, looks
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 
 Array = npt.NDArray[np.float64]
@@ -103,6 +103,21 @@ def is_control(result: Result) -> bool:
     return result.case.arm in NO_MODEL
 
 
+def rank(result: Result) -> int:
+    """Return 0 for trained models, 1 for random weights, 2 for controls."""
+    return 2 if is_control(result) else int(result.case.arm.startswith("untrained"))
+
+
+def trained_models(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return the results of trained models by the names that the models have in figures."""
+    return grouped([x for x in results if rank(x) == 0], Looks(results).model)
+
+
+def trained_on(result: Result) -> str:
+    """Return the law of the world that a result's checkpoint was trained on."""
+    return str(_checkpoint(result)["trained_on"])
+
+
 def interval(result: Result, metric: str) -> tuple[float, float, float]:
     """Return value, low and high of a metric; three times the value without an interval."""
     measure = result.metrics[metric]
@@ -123,7 +138,7 @@ def together(seeds: Sequence[Result], metric: str) -> tuple[float, ...]:
 def world_of(results: Sequence[Result]) -> str:
     """Return the world of a run's results, and that of the training if all models share another."""
     case = results[0].case
-    (law, *others) = {_checkpoint(result)["trained_on"] for result in results}
+    (law, *others) = set(map(trained_on, results))
     elsewhere = "" if others or law == case.law else f", trained on {law}"
     return f"{case.protocol}, {case.law}{elsewhere}"
 
@@ -153,7 +168,7 @@ def _checkpoint(result: Result) -> Mapping[str, Any]:
 def _facts(result: Result) -> list[str]:
     """Return the facts that tell models of one name apart."""
     row = _checkpoint(result)  # its arm is that of the model, also for an untrained twin
-    facts = [row["arm"], f"trained on {row['trained_on']}", *row["size"].split(", ")]
+    facts = [row["arm"], f"trained on {trained_on(result)}", *row["size"].split(", ")]
     facts += [f"{row[name]} {name}" for name in ("steps", "labels") if row.get(name) is not None]
     return facts
 

@@ -123,8 +123,7 @@ def _examples(
     sequences = OrbitSequences(world, "force", split, seed, n)
     parts: dict[str, list[Array]] = {}
     states = []
-    for start in range(0, n, AT_ONCE):
-        batch = sequences.__getitems__(list(range(start, min(start + AT_ONCE, n))))
+    for batch in sequences.batches(AT_ONCE):
         (rows,) = read_rows(batch)[0].nonzero(as_tuple=True)  # the same in every sequence
         rows = rows[rows + after < batch["tokens"].shape[1]]
         for name, found in features(batch).items():

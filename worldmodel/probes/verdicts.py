@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Comparison, compare
 from orbits.runs.verdict import Seeds, shown
 from worldmodel.controls.names import TABLE
-from worldmodel.probes.looks import own_setting
+from worldmodel.probes.looks import own_setting, trained_on
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 
 TRAINED = ("pretrained", "outside")
@@ -147,12 +147,11 @@ def speaks_of(name: str, result: Result) -> bool:
 def _implied(results: Sequence[Result]) -> list[str]:
     """Say by which exponents models go on over all prompts, beside a table of training orbits."""
     said = []
-    for law in dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in results):
+    for law, of_law in grouped(results, trained_on).items():
         here = [
             x
-            for x in results
-            if x.details["checkpoint"]["trained_on"] == law
-            and "exponent_within" in x.metrics
+            for x in of_law
+            if "exponent_within" in x.metrics
             and own_setting(x).keys() <= {"asked", "prompt", "trained_on"}
             and own_setting(x).get("asked") == "rollout"
         ]

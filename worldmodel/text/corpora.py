@@ -114,15 +114,8 @@ _CORPORA = (
 def _catalogue() -> tuple[dict[str, PublishedCorpus], dict[str, str]]:
     """Return every corpus by name, and by plug-in the fault of each that makes none."""
     known = {corpus.name: corpus for corpus in _CORPORA}
-    faults: dict[str, str] = {}
-    for point in plugins.installed(plugins.GROUPS["CORPUS"]):
-        found, fault = plugins.objects(point, PublishedCorpus)
-        if twice := [corpus.name for corpus in found if corpus.name in known]:
-            found, fault = [], f"{plugins.origin(point)}: there is a corpus {twice[0]!r} already"
-        if fault is not None:
-            faults[point.name] = fault
-        known |= {corpus.name: corpus for corpus in found}
-    return known, faults
+    found, faults = plugins.definitions("CORPUS", known, PublishedCorpus)
+    return known | found, faults
 
 
 def names() -> tuple[str, ...]:

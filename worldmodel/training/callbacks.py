@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import BasePredictionWriter, Callback
 
 import attention
@@ -15,6 +14,7 @@ from attention.layer import Attention
 from attention.parts.selection import Selection
 from orbits.runs import artefact
 from orbits.runs.manifest import manifest
+from worldmodel.data.sequences import joined
 from worldmodel.from_checkpoint import check_ending
 from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
@@ -68,9 +68,6 @@ class PredictionWriter(BasePredictionWriter):
         batch_indices: Sequence[Any],
     ) -> None:
         """Concatenate the batches and write the file."""
-        columns = {
-            name: torch.cat([batch[name] for batch in predictions]) for name in predictions[0]
-        }
         data = trainer.datamodule  # type: ignore[attr-defined]
         config = {
             "class": type(pl_module).__name__,
@@ -80,7 +77,7 @@ class PredictionWriter(BasePredictionWriter):
         checkpoint = trainer.ckpt_path
         inputs = {"checkpoint": artefact.sha256(checkpoint)} if checkpoint else {}
         record = manifest(config, seed=None, device=str(pl_module.device), inputs=inputs)
-        save_predictions(self.path, columns, record)
+        save_predictions(self.path, joined(predictions), record)
 
 
 def sharpened(module: lightning.LightningModule) -> float:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.linear._bound import check_lower_bound, lower_bound_of
+from attention.linear._bound import BoundedBelow
 from attention.linear._norm import normalised
 from attention.linear._scan import scanned
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState, full_precision
 
 
-class HGRN1(Mixer):
+class HGRN1(BoundedBelow):
     """h_t = f_t exp(i theta) h_{t-1} + (1 - f_t) c_t, complex (Sect. 3).
 
     f_t = lower + (1 - lower) sigmoid(x_t W_f + b), c_t = SiLU(x_t W_c + b) with its real and
@@ -39,20 +38,12 @@ class HGRN1(Mixer):
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
         width = self.width
-        self.lower_bound = lower_bound_of(self)
         self.inputs, self.forget, self.gate = (
             nn.Linear(width, size) for size in (2 * width, width, 2 * width)
         )
         self.turn = nn.Parameter(10_000.0 ** (-2 * torch.arange(width) / width))
         self.norm = nn.LayerNorm(2 * width)
         self.project = nn.Linear(2 * width, width)
-
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        values = super().checked(args)
-        check_lower_bound(cls.name, values["lower_bound"])
-        return values
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         kind = torch.promote_types(x.dtype, torch.float32)

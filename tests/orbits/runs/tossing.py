@@ -86,9 +86,9 @@ class Tossing(Study):
     def figures(self, results, out):
         from orbits.runs.page import Picture
         from orbits.runs.plots import bars
-        from orbits.runs.table import by_seed
+        from orbits.runs.table import by_variant
 
-        values = {x: list(v.values()) for (x,), v in by_seed(results, "heads", "variant").items()}
+        values = by_variant(results, "heads")
         return [Picture("Heads.", [bars(values, out / "heads.png", "heads", 0.5)])]
 
     def sentences(self, results):

@@ -173,7 +173,7 @@ def model(**changes):
 
 
 def batch(n=4):
-    made = OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).__getitems__(list(range(n)))
+    made = OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).as_batch()
     return {**made, "coordinates": made["coordinates"].double()}
 
 

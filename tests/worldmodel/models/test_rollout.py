@@ -25,7 +25,7 @@ def model(seed=0, **changes):
 
 
 def prompt(n=5, rows=7):
-    batch = OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).__getitems__(list(range(n)))
+    batch = OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).as_batch()
     return {name: batch[name][:, :rows] for name in ("tokens", "coordinates")}
 
 

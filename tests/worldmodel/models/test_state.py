@@ -48,7 +48,7 @@ def test_it_answers_in_physical_units_at_every_row_of_the_planet():
     task = StateModel(**SMALL)
     task.head.mean.copy_(torch.arange(6.0))
     task.head.std.fill_(2.0)
-    batch = data().sequences("test", 5).__getitems__(list(range(5)))
+    batch = data().sequences("test", 5).as_batch()
     assert state_rows(batch).equal(batch["body"] == 1)
     assert task(batch).shape == (5 * 8, 6)
     answer = task.head.physical(task.head.standardise(batch["state"][state_rows(batch)]))
@@ -61,7 +61,7 @@ def test_it_learns_the_state():
     task = StateModel(warmup_steps=5, **SMALL)
     few = data(n_train=16, batch_size=16)
     trainer(80).fit(task, few)
-    batch = few.sequences("train", 16).__getitems__(list(range(16)))
+    batch = few.sequences("train", 16).as_batch()
     assert float(task._loss(batch)) < 0.2  # answering the mean gives 1
 
 

@@ -19,7 +19,7 @@ SIZES = {"protocol_args": ARGS, "head_dim": 8}
 
 
 def batch(n=3):
-    return OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).__getitems__(list(range(n)))
+    return OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).as_batch()
 
 
 @pytest.mark.parametrize("attention", ["softmax", "lssar", "lazy"])

@@ -25,9 +25,8 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import further, words
 from worldmodel.probes.implied.asked import all_prompts, own_prompts, refusal
 from worldmodel.probes.implied.figures import CAPTIONS
-from worldmodel.probes.implied.medians import medians
 from worldmodel.probes.implied.names import WORLDS, in_words
-from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.motion.held_out import HeldOutSystems, medians
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 

@@ -1,6 +1,5 @@
 """Two processes train what one does: cells and the command line, on CPUs."""
 
-import contextlib
 import dataclasses
 import os
 import signal
@@ -14,9 +13,8 @@ import torch
 
 from benchmarks import training
 from benchmarks.training_options import Training
-from benchmarks.worker import prepare
-from orbits.runs import cell as cells
 from tests import training_cells
+from tests.training_cells import compute
 from tests.waiting import wait_until
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.load import load_model
@@ -32,17 +30,6 @@ def cell(kind, how=TWO, **changes):
     """Return the cell that trains a world model, or a force head from scratch."""
     size = {"steps": STEPS, "batch_size": BATCH, "optimizer": "adamw", "lr": 1e-3} | changes
     return training_cells.cell(training_cells.job(kind, how.changes(), **size))
-
-
-def compute(which, out, progress=lambda *_: None):
-    """Compute a cell that tells of every step, and return its result."""
-    prepare()
-    (out / "cells").mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(cells, "_progress", lambda *_: contextlib.nullcontext(progress))
-        cells.compute(which, out)
-    (result,) = which.results(out)
-    return result
 
 
 def checkpoint(which, out):

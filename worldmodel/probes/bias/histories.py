@@ -25,6 +25,7 @@ from orbits.arithmetic import TURN
 from orbits.protocols import Protocol
 from orbits.systems import Systems
 from worldmodel.models.state import state_values
+from worldmodel.probes.motion.held_out import joined
 
 Array = npt.NDArray[np.float64]
 
@@ -92,8 +93,7 @@ def histories(protocol: Protocol, seed: int, n_systems: int, n_fresh: int) -> Hi
     n_steps = -(-protocol.n_points // 2)
     shift = np.random.default_rng(seed).integers(1, max(2, n_steps // 2 + 1), n_systems)
     later = _later(world, protocol, shift)._replace(centre_of_mass=elsewhere.centre_of_mass)
-    seen = [protocol.observe(one, labelled=True) for one in (world, later, fresh)]
-    observed = {name: np.concatenate([one[name] for one in seen]) for name in seen[0]}
+    observed = joined([protocol.observe(one, labelled=True) for one in (world, later, fresh)])
     rows = np.flatnonzero(observed["body"][0] > 0)
     values = state_values(torch.from_numpy(observed["state"][:, rows])).numpy()
     mean, std = (f(values[:n_systems], axis=(0, 1)) for f in (np.mean, np.std))

@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import WIDTH, canvas, headline, label_level, save_figure
+from orbits.runs.figure import WIDTH, canvas, headline, label_level, panels, save_figure
 from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result, grouped
 from orbits.solar_system import PLANETS
-from worldmodel.probes.looks import Array, Looks, bars, interval, is_control, together, world_of
+from worldmodel.probes.looks import Array, Looks, bars, interval, rank, together, world_of
 
 ARROWS_OF = "Forces on {} as fine-tuned heads predict them"
 ARROWS = 36
@@ -112,7 +112,7 @@ def angles(results: Sequence[Result], path: Path) -> Path:
     """Draw the angle to the Sun: a row per model and control, single planets as small dots."""
     shown = [result for result in results if result.case.variant != "towards the Sun"]
     looks = Looks(shown)
-    rows = grouped(sorted(shown, key=_order), looks.name)
+    rows = grouped(sorted(shown, key=rank), looks.name)
     with canvas(WIDTH, 1.5 + 0.36 * len(rows)) as (figure, axis):
         headline(figure, "How far do fine-tuned force arrows miss the direction to the Sun?")
         for place, mine in enumerate(rows.values()):
@@ -132,11 +132,6 @@ def angles(results: Sequence[Result], path: Path) -> Path:
         axis.grid(axis="x")
         axis.set_xlabel("angle to the Sun, degrees (large: all planets; small: each planet)")
         return save_figure(figure, path)
-
-
-def _order(result: Result) -> int:
-    """Return 0 for trained models, 1 for random weights, 2 for controls."""
-    return 2 if is_control(result) else int(result.case.arm.startswith("untrained"))
 
 
 def inference(results: Sequence[Result], path: Path) -> Path:
@@ -185,13 +180,8 @@ def magnitudes(results: Sequence[Result], out: Path, path: Path) -> Path | None:
     ]
     if not files:
         return None
-    across = min(4, len(files))
-    down = -(-len(files) // across)
-    shape = {"nrows": down, "ncols": across, "squeeze": False, "sharex": True, "sharey": True}
-    with canvas(2.3 * across, 2.5 * down, **shape) as (figure, axes):
-        for axis in axes.flat[len(files) :]:
-            axis.set_visible(False)
-        for axis, (result, file) in zip(axes.flat, files, strict=False):
+    with panels(len(files), 4, 2.3, 2.5, sharex=True, sharey=True) as (figure, axes):
+        for axis, (result, file) in zip(axes, files, strict=True):
             columns, _ = artefact.load_arrays(file)
             true, predicted = columns["force"], columns["force_predicted"]
             some = np.random.default_rng(0).permutation(np.flatnonzero(predicted > 0))[:3000]

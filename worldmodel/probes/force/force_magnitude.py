@@ -30,6 +30,7 @@ from worldmodel.controls.ridge import ridge_readout
 from worldmodel.controls.true_state_knn import NAME as KNN
 from worldmodel.controls.true_state_knn import true_state_knn
 from worldmodel.data.orbits import OrbitData
+from worldmodel.data.sequences import joined
 from worldmodel.models.orbit import ForceModel
 from worldmodel.models.predictions import central_columns, read_rows
 from worldmodel.probes.base import Pieces, Probe
@@ -219,7 +220,7 @@ def _ceiling(field: str, data: OrbitData, test: DataLoader) -> dict[str, Tensor]
                 if mass is not None
             }
         columns.append(values)
-    return {name: torch.cat([column[name] for column in columns]) for name in columns[0]}
+    return joined(columns)
 
 
 PROBE = ForceMagnitude()

@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from worldmodel.data.orbits import OrbitData
-from worldmodel.data.sequences import already_collated
+from worldmodel.data.sequences import already_collated, joined
 from worldmodel.models.export import read_model
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.models.predictions import force_columns, read_rows
@@ -212,7 +212,7 @@ def own_predictions(checkpoint: Checkpoint, settings: Settings) -> Columns:
 def predicted(model: OrbitModel, batches: DataLoader) -> dict[str, Tensor]:
     """Return the columns of a force model's predictions."""
     parts: Any = quiet_trainer().predict(model, dataloaders=batches)
-    return {name: torch.cat([part[name].cpu() for part in parts]) for name in parts[0]}
+    return {name: column.cpu() for name, column in joined(parts).items()}
 
 
 def predictions(

@@ -21,7 +21,7 @@ from orbits.runs.result import Result
 from worldmodel.controls.names import FILTER, IN_BINS, TABLE, TRUE
 from worldmodel.probes.implied.names import SHIFT, in_words
 from worldmodel.probes.implied.words import by_prompt, is_own, together
-from worldmodel.probes.looks import Looks, is_control
+from worldmodel.probes.looks import Looks, bars, is_control, trained_on
 from worldmodel.probes.motion.film import film, tracks
 
 CAPTIONS = {
@@ -61,7 +61,7 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
     looks = Looks(own)
     drawn = {
         looks.model(result): Drawn(
-            _trained_on(result), artefact.load_arrays(file)[0], looks.style(result)
+            trained_on(result), artefact.load_arrays(file)[0], looks.style(result)
         )
         for result in looks.first_of_each(own, "orbits")
         if (file := folder.file(out, result, "orbits"))
@@ -139,7 +139,7 @@ def _exponents(results: Sequence[Result], path: Path) -> Path:
     }
     order = sorted(truth, key=truth.__getitem__)
     shifted: dict[str, list[Result]] = {}
-    several = len({_trained_on(x) for x in results}) > 1
+    several = len({trained_on(x) for x in results}) > 1
     for result in results:
         if shift := result.case.setting.get(SHIFT):
             law = in_words(result.case.setting["prompt"])
@@ -180,20 +180,20 @@ def _panel(
 ) -> list[End]:
     """Draw everybody's exponents at each place, side by side; return where their names stand."""
     everybody = [x for _, results in places for x in results]
-    several = len({_trained_on(x) for x in everybody}) > 1
+    several = len({trained_on(x) for x in everybody}) > 1
 
     def name_of(result: Result) -> str:
         own = several and result.case.variant in (TABLE, FILTER)
-        world = f", {in_words(_trained_on(result))}" if own else ""
+        world = f", {in_words(trained_on(result))}" if own else ""
         if several and not is_control(result) and alone(result):
             twin = ", untrained" * (result.case.arm == "untrained")
-            return f"{result.case.variant}{twin}, trained on {in_words(_trained_on(result))}"
+            return f"{result.case.variant}{twin}, trained on {in_words(trained_on(result))}"
         return looks.name(result) + world
 
     def alone(result: Result) -> bool:
         """Return whether the world of its training tells a model from all others."""
-        mine = (result.case.variant, _trained_on(result))
-        alike = [x for x in everybody if (x.case.variant, _trained_on(x)) == mine]
+        mine = (result.case.variant, trained_on(result))
+        alike = [x for x in everybody if (x.case.variant, trained_on(x)) == mine]
         return len({looks.model(x) for x in alike if x.case.arm == result.case.arm}) == 1
 
     names = list(dict.fromkeys(name_of(x) for x in everybody if x.case.variant != TRUE))
@@ -211,7 +211,7 @@ def _panel(
         axis.errorbar(
             across,
             spans[:, 0],
-            yerr=np.maximum([spans[:, 0] - spans[:, 1], spans[:, 2] - spans[:, 0]], 0),
+            yerr=bars(spans),
             elinewidth=1,
             lw=1.0 if is_reference else 1.8,
             **style,
@@ -254,10 +254,6 @@ def _orbit(
     (x, y), reach = (low + high) / 2, 0.75 * (high - low).max()
     axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
     axis.tick_params(labelsize=7)
-
-
-def _trained_on(result: Result) -> str:
-    return str(result.details["checkpoint"]["trained_on"])
 
 
 def _planet(rows: npt.NDArray) -> npt.NDArray:

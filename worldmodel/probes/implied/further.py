@@ -17,7 +17,7 @@ from worldmodel.probes.implied.words import (
     shown,
     together,
 )
-from worldmodel.probes.looks import Looks, is_control
+from worldmodel.probes.looks import trained_models, trained_on
 
 LIKE = 0.1
 """Distance of exponents up to which an observer's kicks have the exponent of the law he holds."""
@@ -25,13 +25,11 @@ LIKE = 0.1
 
 def answers(results: Sequence[Result]) -> list[str]:
     """Return what steps in another world and drawn continuations say; nothing if not asked for."""
-    looks = Looks(results)
-    models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
-    sentences = []
-    for name in dict.fromkeys(map(looks.model, models)):
-        mine = [x for x in models if looks.model(x) == name]
-        sentences += [*_elsewhere(name, mine, results), *_drawn(name, mine)]
-    return sentences
+    return [
+        sentence
+        for name, mine in trained_models(results).items()
+        for sentence in (*_elsewhere(name, mine, results), *_drawn(name, mine))
+    ]
 
 
 def _elsewhere(name: str, mine: Sequence[Result], results: Sequence[Result]) -> list[str]:
@@ -43,7 +41,7 @@ def _elsewhere(name: str, mine: Sequence[Result], results: Sequence[Result]) -> 
     home = [x for x in steps(mine) if is_home(x)]
     sentences = []
     for law, there in by_prompt(x for x in steps(mine) if not is_home(x)).items():
-        own = there[0].details["checkpoint"]["trained_on"]
+        own = trained_on(there[0])
         held = laws.get(own).exponents
         others = {
             who: shown(found)
@@ -71,15 +69,10 @@ def _elsewhere(name: str, mine: Sequence[Result], results: Sequence[Result]) -> 
     return sentences
 
 
-def _of(who: str, law: str, trained_on: str, steps: Iterable[Result]) -> list[Result]:
+def _of(who: str, law: str, home: str, steps: Iterable[Result]) -> list[Result]:
     """Return the results of a reference in the world of a law."""
-    return [
-        x
-        for x in steps
-        if x.case.variant == who
-        and x.case.setting["prompt"] == law
-        and x.details["checkpoint"]["trained_on"] == trained_on
-    ]
+    wanted = who, law, home
+    return [x for x in steps if (x.case.variant, x.case.setting["prompt"], trained_on(x)) == wanted]
 
 
 def _drawn(name: str, mine: Sequence[Result]) -> list[str]:
@@ -100,7 +93,7 @@ def _drawn(name: str, mine: Sequence[Result]) -> list[str]:
         f"{name}, its rows drawn from its distribution ({drawn[0].case.setting[DRAWS]} times), "
         f"continues orbits {', '.join(parts)}."
     )
-    law = drawn[0].details["checkpoint"]["trained_on"]
+    law = trained_on(drawn[0])
     values, others = (
         {x.case.seed: x.metrics[EXPONENT].value for x in some[law]} for some in (own, likeliest)
     )

@@ -42,9 +42,8 @@ from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, figures, further, references, words
 from worldmodel.probes.implied.asked import Prompts, all_prompts
-from worldmodel.probes.implied.medians import medians
 from worldmodel.probes.implied.names import DRAWS, GIVEN, ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
-from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.motion.held_out import HeldOutSystems, medians
 from worldmodel.probes.settings import Settings
 
 FITTED = 150

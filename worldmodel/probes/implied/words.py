@@ -19,7 +19,7 @@ from worldmodel.probes.implied.names import (
     WORLDS,
     in_words,
 )
-from worldmodel.probes.looks import Looks, is_control, own_setting
+from worldmodel.probes.looks import own_setting, trained_models, trained_on
 
 EXPONENT = "exponent_within"
 NO_EVIDENCE = (
@@ -33,14 +33,11 @@ def answers(results: Sequence[Result]) -> list[str]:
     own = [result for result in results if is_own(result)]
     in_bins = [x for x in results if x.case.variant == IN_BINS]
     bins = by_prompt(filter(is_own, in_bins))
-    looks, sentences = Looks(results), []
-    models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
-    names = list(dict.fromkeys(map(looks.model, models)))
-    for name in names:
-        mine = [x for x in models if looks.model(x) == name]
-        sentences.append(_continues(name, [x for x in mine if is_own(x)], bins))
-    for name in names:
-        mine = [x for x in models if looks.model(x) == name]
+    models = trained_models(results)
+    sentences = [
+        _continues(name, [x for x in mine if is_own(x)], bins) for name, mine in models.items()
+    ]
+    for name, mine in models.items():
         sentences += _outside(name, mine, results)
         sentences += [_follows(name, mine, bins, own), *_moved(name, mine, in_bins)]
     return [*sentences, *_table(own), *_masses(own), NO_EVIDENCE]
@@ -48,11 +45,10 @@ def answers(results: Sequence[Result]) -> list[str]:
 
 def _masses(own: Sequence[Result]) -> list[str]:
     """Say of worlds whose law is no product of the masses what continuations cannot tell."""
-    trained_on = dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in own)
     return [
         f"Along an orbit the masses stand still: continuations do not tell {law} from a law of "
         f"other masses that changes with the distance alike."
-        for law in trained_on
+        for law in dict.fromkeys(map(trained_on, own))
         if (powers := laws.get(law).exponents) and (powers["m1"], powers["m2"]) != (1, 1)
     ]
 
@@ -65,7 +61,7 @@ def is_own(result: Result) -> bool:
 
 def is_home(result: Result) -> bool:
     """Return whether prompts are of the world of the training."""
-    return bool(result.case.setting["prompt"] == result.details["checkpoint"]["trained_on"])
+    return bool(result.case.setting["prompt"] == trained_on(result))
 
 
 def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
@@ -92,7 +88,7 @@ def shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
 
 
 def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence[Result]]) -> str:
-    law, n = results[0].details["checkpoint"]["trained_on"], len({x.case.seed for x in results})
+    law, n = trained_on(results[0]), len({x.case.seed for x in results})
     found = by_prompt(results)
     parts = [f"of {in_words(prompt)} by r^{shown(mine)}" for prompt, mine in found.items()]
     truth = [f"{together(bins[prompt]).value:.2f}" for prompt in found]
@@ -105,7 +101,7 @@ def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence
 
 def _outside(name: str, mine: Sequence[Result], results: Sequence[Result]) -> list[str]:
     """Return by which law orbits go on that lie outside the training box."""
-    law = mine[0].details["checkpoint"]["trained_on"]
+    law = trained_on(mine[0])
 
     def of(shift: str, some: Iterable[Result]) -> list[Result]:
         return [x for x in some if x.case.setting.get(SHIFT) == shift]
@@ -147,10 +143,8 @@ def _follows(
 
 def _off(mine: Mapping[str, Sequence[Result]], own: Sequence[Result]) -> str:
     """Return how far off continuations are, beside those of the table of the same world."""
-    law = next(iter(mine.values()))[0].details["checkpoint"]["trained_on"]
-    table = by_prompt(
-        x for x in own if x.case.variant == TABLE and x.details["checkpoint"]["trained_on"] == law
-    )
+    law = trained_on(next(iter(mine.values()))[0])
+    table = by_prompt(x for x in own if x.case.variant == TABLE and trained_on(x) == law)
     if not table:
         return ""
 
@@ -198,13 +192,8 @@ def _table(own: Sequence[Result]) -> list[str]:
     """Return what the table of training orbits does with the prompts of other worlds."""
     sentences = []
     table = [x for x in own if x.case.variant == TABLE]
-    for law in dict.fromkeys(x.details["checkpoint"]["trained_on"] for x in table):
-        found = {
-            prompt: together(mine).value
-            for prompt, mine in by_prompt(
-                x for x in table if x.details["checkpoint"]["trained_on"] == law
-            ).items()
-        }
+    for law, of_law in grouped(table, trained_on).items():
+        found = {prompt: together(mine).value for prompt, mine in by_prompt(of_law).items()}
         values = ", ".join(f"{value:.2f}" for value in found.values())
         away = [abs(value - found[law]) for value in found.values()]
         verdict = (

@@ -12,7 +12,7 @@ from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from worldmodel.probes.donors import OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
-from worldmodel.probes.looks import Looks, is_control, own_setting, together
+from worldmodel.probes.looks import Looks, own_setting, rank, together
 
 CAPTION = (
     "How much of the world's own change of the exponent an exchange of the residual stream brings "
@@ -26,13 +26,8 @@ TITLE = "Where in the model is the law of the past kept? (1: all of its effect, 
 
 def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
     """Draw a panel for each other law; seeds of one model together."""
-    shown = [
-        x
-        for x in results
-        if not is_control(x)
-        and x.case.arm != "untrained"
-        and own_setting(x)["donor"] in (OTHER_LAW, SAME_LAW)
-    ]
+    donors = (OTHER_LAW, SAME_LAW)
+    shown = [x for x in results if rank(x) == 0 and own_setting(x)["donor"] in donors]
     looks = Looks(shown)
     worlds = list(dict.fromkeys(str(own_setting(x)["law"]) for x in shown))
     places = list(dict.fromkeys((own_setting(x)["after"], own_setting(x)["rows"]) for x in shown))
@@ -44,7 +39,7 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
         for (axis,), law in zip(axes, worlds, strict=True):
             table: dict[str, list[Interval | None]] = {}
             for model in dict.fromkeys(map(looks.model, shown)):
-                for donor in (OTHER_LAW, SAME_LAW):
+                for donor in donors:
                     wanted = {"law": law, "donor": donor}
                     table[f"{model}, {donor}"] = [
                         _share(

@@ -8,7 +8,7 @@ from orbits.runs.result import Result, grouped
 from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.implied.words import together
-from worldmodel.probes.looks import Looks, is_control, own_setting
+from worldmodel.probes.looks import own_setting, trained_models
 
 UNIT = (
     "Shares are of the world's own change: what a true path, and its exponent, does from the same "
@@ -19,12 +19,7 @@ UNIT = (
 
 def answers(results: Sequence[Result]) -> list[str]:
     """Return sentences: the models that take a law, each model and law, and the unit of shares."""
-    looks = Looks(results)
-    models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
-    by_model = {
-        name: [x for x in models if looks.model(x) == name]
-        for name in dict.fromkeys(map(looks.model, models))
-    }
+    by_model = trained_models(results)
     said = [sentence for name, mine in by_model.items() for sentence in of_model(name, mine)]
     return [_overall(by_model), *said, UNIT] if said else []
 

@@ -41,7 +41,7 @@ from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.motion import scatter
-from worldmodel.probes.motion.held_out import HeldOutSystems, batches, mean_of
+from worldmodel.probes.motion.held_out import HeldOutSystems, batches, joined, mean_of
 from worldmodel.probes.motion.interventions import Intervention, interventions
 from worldmodel.probes.motion.quantities import (
     AT_REST,
@@ -146,8 +146,7 @@ class _Predictors:
 
             def compute(model: OrbitModel = model) -> dict[str, Array]:
                 predict = partial(self.quantity.model, model, test, factual=self.factual)
-                parts = [predict(rows) for rows in batches(test)]
-                return {key: np.concatenate([p[key] for p in parts]) for key in parts[0]}
+                return joined([predict(rows) for rows in batches(test)])
 
             predictions[name] = self.pieces.arrays({**world, "name": list(name)}, compute)
         if self.has_fit:

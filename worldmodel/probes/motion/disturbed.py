@@ -33,7 +33,7 @@ from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
-from worldmodel.probes.looks import Looks, is_control, own_setting
+from worldmodel.probes.looks import own_setting, trained_models
 from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
 from worldmodel.probes.settings import Settings
 
@@ -98,15 +98,12 @@ class Disturbed(Probe):
 
     def answers(self, results: Sequence[Result]) -> list[str]:
         """Return sentences on each disturbance in continuations, beside the truth and the fits."""
-        looks = Looks(results)
-        models = [x for x in results if not is_control(x) and x.case.arm != "untrained"]
-        said = []
-        for name in dict.fromkeys(map(looks.model, models)):
-            mine = [x for x in models if looks.model(x) == name]
-            for world in dict.fromkeys(x.case.setting["prompt"] for x in mine):
-                if world in ASKED:
-                    said.append(_sentence(name, world, mine, results))
-        return said
+        return [
+            _sentence(name, world, mine, results)
+            for name, mine in trained_models(results).items()
+            for world in dict.fromkeys(x.case.setting["prompt"] for x in mine)
+            if world in ASKED
+        ]
 
 
 def _alike(world: Protocol, own: Protocol) -> Protocol:

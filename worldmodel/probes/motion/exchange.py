@@ -41,7 +41,7 @@ from worldmodel.probes.force.head import labelled
 from worldmodel.probes.motion import response
 from worldmodel.probes.motion.causal import PROBE as CAUSAL
 from worldmodel.probes.motion.flow import draw_all
-from worldmodel.probes.motion.held_out import HeldOutSystems, batches, tensors
+from worldmodel.probes.motion.held_out import HeldOutSystems, batches, joined, tensors
 from worldmodel.probes.motion.interventions import Intervention, interventions
 from worldmodel.probes.motion.quantities import Force, Motion, Name, Predictions
 from worldmodel.probes.motion.residual import (
@@ -154,10 +154,7 @@ def _asked(
             mask = torch.from_numpy(rows_of(factual.batch["body"][rows], where))
             with exchanged(model, stage, streams[stage][donor], mask.to(model.device)):
                 parts.setdefault((stage, where, donor), []).append(ask(factual))
-    return {
-        exchange: {key: np.concatenate([p[key] for p in pieces]) for key in pieces[0]}
-        for exchange, pieces in parts.items()
-    }
+    return {exchange: joined(pieces) for exchange, pieces in parts.items()}
 
 
 def _filtered(factual: HeldOutSystems, changed: HeldOutSystems) -> Answers:

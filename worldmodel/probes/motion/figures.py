@@ -20,7 +20,7 @@ from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result
 from worldmodel.controls.names import FILTER, FIT, IN_BINS
-from worldmodel.probes.looks import Looks, is_control, world_of
+from worldmodel.probes.looks import Looks, is_control, rank, world_of
 from worldmodel.probes.motion.film import film, tracks
 
 Arrays = dict[str, npt.NDArray]
@@ -114,7 +114,7 @@ def _curves(
 def _curve(axis: Axes, result: Result, name: str, looks: Looks, ends: dict[str, End]) -> None:
     """Draw one curve; those of controls and twins of several checkpoints are drawn once."""
     label, curve = looks.name(result), result.details["curves"][name]
-    trained = not is_control(result) and result.case.arm != "untrained"
+    trained = rank(result) == 0
     if label in ends and not trained:
         return
     mean, half = np.asarray(curve["mean"]), np.asarray(curve["half_width"])

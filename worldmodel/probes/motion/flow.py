@@ -11,7 +11,7 @@ from orbits.runs.plots import shares
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from worldmodel.probes.donors import CHANGED
-from worldmodel.probes.looks import Looks, is_control, own_setting, together
+from worldmodel.probes.looks import Looks, is_control, own_setting, rank, together
 from worldmodel.probes.motion.residual import ROWS
 
 CAPTION = (
@@ -63,14 +63,14 @@ def _table(
     results: Sequence[Result], looks: Looks, places: Sequence[tuple[str, str]]
 ) -> dict[str, list[Interval | None]]:
     """Return the shares of each model and place: trained models, random weights, controls."""
-    trained = {looks.model(x): x.case.variant for x in results if _order(x) == 0}
+    trained = {looks.model(x): x.case.variant for x in results if rank(x) == 0}
     short = len(set(trained.values())) == len(trained)  # the panel says what each predicts
     found: dict[str, dict[tuple[str, str], list[Result]]] = {}
-    for result in sorted(results, key=_order):
+    for result in sorted(results, key=rank):
         setting = own_setting(result)
         where = str(setting["after"]), str(setting["rows"])
         name = result.case.variant if short or is_control(result) else looks.model(result)
-        name += ", untrained" * (_order(result) == 1)
+        name += ", untrained" * (rank(result) == 1)
         found.setdefault(name, {}).setdefault(where, []).append(result)
     return {
         name: [
@@ -79,8 +79,3 @@ def _table(
         ]
         for name, mine in found.items()
     }
-
-
-def _order(result: Result) -> int:
-    """Return 0 for trained models, 1 for random weights, 2 for controls."""
-    return 2 if is_control(result) else int(result.case.arm.startswith("untrained"))

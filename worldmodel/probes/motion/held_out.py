@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -96,6 +96,11 @@ def batches(test: HeldOutSystems) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
+def joined(parts: Sequence[Mapping[str, npt.NDArray]]) -> dict[str, npt.NDArray]:
+    """Return one after the other the arrays that parts have under the same names."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
 def tensors(model: OrbitModel, batch: Mapping[str, npt.NDArray]) -> dict[str, Tensor]:
     """Return a model's inputs for an observation, on the model's device."""
     device = model.device
@@ -134,6 +139,19 @@ def next_points(model: Any, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.N
             array = value.astype(np.uint16 if name == "mode" else np.float32)
             arrays[name] = np.concatenate([np.zeros_like(array[:, :1]), array], axis=1)
     return arrays
+
+
+def medians(model: Any, test: HeldOutSystems) -> Array:
+    """Return the median of each coordinate given the true rows before it, [N, T, 2] in AU.
+
+    Row 0 is zero.
+    """
+    found = []
+    for rows in batches(test):
+        some = {name: value[rows] for name, value in test.batch.items()}
+        found.append(predicted(*seen_by(model, some)).median()[:, :-1])
+    points = np.concatenate(found).astype(np.float64)
+    return np.concatenate([np.zeros_like(points[:, :1]), points], axis=1)
 
 
 def rolled_out(

@@ -43,6 +43,7 @@ from worldmodel.probes.motion.held_out import (
     batches,
     curve,
     fitted_next,
+    joined,
     mean_of,
     median_of,
     next_points,
@@ -90,7 +91,7 @@ class Rollout(Probe):
         for arm, rows in pieces.progress(work):
             parts[arm].append(_predicted(models[arm], test, rows, {"arm": arm}, pieces))
         for arm, each in parts.items():
-            predictions = {name: np.concatenate([part[name] for part in each]) for name in each[0]}
+            predictions = joined(each)
             rolled = predictions["rolled"]
             files = {}
             if arm != "untrained":
@@ -119,8 +120,7 @@ def next_point(model: OrbitModel, protocol: Protocol, world: Systems) -> dict[st
         next_points(model, {name: value[rows] for name, value in test.batch.items()})
         for rows in batches(test)
     ]
-    predictions = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return _next_metrics(test, predictions)
+    return _next_metrics(test, joined(parts))
 
 
 def next_point_references(protocol: Protocol, world: Systems) -> dict[str, dict[str, Interval]]:
