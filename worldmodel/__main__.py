@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,6 +181,7 @@ def _check(command: str, arguments: Sequence[str]) -> None:
     """Refuse an unknown command, and files and names that are not there."""
     if command not in LIGHTNING and not command.startswith("-"):
         raise unknown("command", command, ABOUT)
+    _refuse_stray(command, arguments)
     values, classes, configured = _settings(command, arguments)
     checkpoints = ["ckpt_path"]
     if command in TRAINING and "ckpt_path" not in values:
@@ -218,6 +220,16 @@ def _check(command: str, arguments: Sequence[str]) -> None:
             "a file, or from "
             f"{', '.join(configurations.names())}"
         )
+
+
+def _refuse_stray(command: str, arguments: Sequence[str]) -> None:
+    """Refuse a word that is neither a flag nor stands behind one, whose value it may be."""
+    for before, word in itertools.pairwise(("", *arguments)):
+        if not word.startswith("-") and (not before.startswith("-") or "=" in before):
+            is_one = word in configurations.names() or word.endswith(".yaml")
+            first = "; name the checkpoint first" if command in EVALUATION else ""
+            hint = f"; did you mean -c {word}?" if is_one else first
+            raise ValueError(f"unrecognized word {word!r}{hint}")
 
 
 def _settings(

@@ -136,6 +136,13 @@ WRONG = [
     ("fit -c pretrain --zzz=3", "unknown key 'zzz'; choose from ckpt_path, config, data, help"),
     ("fit -c pretrain --data.protocol_args={law:newton}", "data.protocol_args must be of the form"),
     ("fit -c pretrain --data.protocol_args.law=newtn", "unknown law 'newtn'; did you mean newton?"),
+    ("fit -c pretrain --trainer.max_steps", "--trainer.max_steps needs a value"),
+    ("fit -c pretrain --data.images --data.n_train=3", "--data.images needs a value"),
+    ("fit -c pretrain --trainer.max_steps=0", "trainer.max_steps must be at least 1, got 0"),
+    ("fit -c pretrain --data.batch_size 0", "data.batch_size must be at least 1, got 0"),
+    ("test -c force my.ckpt", "unrecognized word 'my.ckpt'; name the checkpoint first"),
+    ("fit -c pretrain lssar", "unrecognized word 'lssar'"),
+    ("fit pretrain --model.lr=1", "unrecognized word 'pretrain'; did you mean -c pretrain?"),
     ("test --data.protocol_args.shift=clozer", "unknown shift 'clozer'; did you mean closer?"),
     ("fit -c pretrain --data.protocol_args.shift=closer", "data.protocol_args has test systems al"),
     (

@@ -41,6 +41,8 @@ PLAIN = (
 NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt key and the one that was meant."""
 ARGUMENTS, OVERRIDES = "init_args", "protocol_args"
+NO_VALUE = "--"
+"""Word behind a key of a file that is null, where a command line has the value."""
 OF_ANY_CLASS = (ARGUMENTS, "class_path", "dict_kwargs", "help")
 check_value = deferred("worldmodel.keys.values:check")
 check_override = deferred("worldmodel.keys.values:check_override")
@@ -69,7 +71,7 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
     for place, path, _ in placed(arguments):
         words = configurations.words(path) if ":" not in path else []  # else text, or a URL
         for inner, word in enumerate(words):
-            later = ["--", *words[inner + 1 :], *arguments[place + 1 :]]  # none of them its value
+            later = [NO_VALUE, *words[inner + 1 :], *arguments[place + 1 :]]
             try:
                 _check_word(word, later, classes)
             except ValueError as error:
@@ -81,7 +83,7 @@ def _check_word(word: str, later: Sequence[str], classes: Mapping[str, str]) -> 
     flag, equals, text = word.partition("=")
     key = flag.removeprefix("--").rstrip("+")
     group, dot, rest = key.partition(".")
-    value = text if equals else next(iter(later), "--")
+    value = text if equals else next(iter(later), NO_VALUE)
     is_one = not value.startswith("--") and not flag.endswith("+")  # as += appends
     if not word.startswith("--"):
         return
@@ -107,6 +109,8 @@ def _check_word(word: str, later: Sequence[str], classes: Mapping[str, str]) -> 
             _check(key, kind, value if is_one else None)
         elif not chosen or signatures.class_of(group, chosen):
             _check_spelling(key)
+        if not equals and (not later or (later[0].startswith("--") and later[0] != NO_VALUE)):
+            raise ValueError(f"--{key} needs a value")
 
 
 def _settled(group: str, chosen: str, later: Sequence[str]) -> str | None:

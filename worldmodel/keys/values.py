@@ -12,6 +12,7 @@ import jsonargparse
 import yaml
 
 from attention import catalogue
+from attention.scalars import check_size
 from orbits import laws, protocols, shifts
 from orbits.runs.choices import TYPES, check_choice, near, unknown
 from orbits.runs.cli import called
@@ -175,6 +176,13 @@ def _counted(what: str, text: str, form: str, words: tuple[str, ...]) -> None:
         raise ValueError(f"{what} must be {form}, got {text!r}")
 
 
+def _size(what: str, text: str) -> None:
+    """Refuse a number below 1; a trainer's -1 steps are without an end."""
+    number = yaml.safe_load(text)
+    if isinstance(number, int) and (what, number) != ("trainer.max_steps", -1):
+        check_size(what, number)
+
+
 def _overrides(_: str, text: str) -> None:
     content = yaml.safe_load(text)
     for name, value in content.items() if isinstance(content, dict) else ():
@@ -184,6 +192,12 @@ def _overrides(_: str, text: str) -> None:
 NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
     ("data", "protocol"): lambda what, text: check_choice(what, text, protocols.names()),
     ("data", "protocol_args"): _overrides,
+    ("data", "batch_size"): _size,
+    ("data", "n_train"): _size,
+    ("model", "n_layer"): _size,
+    ("model", "n_head"): _size,
+    ("model", "head_dim"): _size,
+    ("trainer", "max_steps"): _size,
     ("trainer", "accelerator"): _accelerator,
     ("trainer", "devices"): functools.partial(
         _counted, form="auto, a number of devices or a list of their indices", words=("auto",)
