@@ -162,7 +162,7 @@ def test_the_command_line_takes_the_world_from_the_files(folder, tmp_path):
 WRONG = [
     ("--data.protocol=paper", "decides data.protocol, which is 'identifiable'; leave out"),
     ("--data.protocol_args.law=newton", "decides data.protocol_args, which is {"),
-    ("--data.seed", "decides data.seed, which is 3"),
+    ("--data.seed=4", "decides data.seed, which is 3"),
 ]
 
 
