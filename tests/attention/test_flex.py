@@ -61,6 +61,7 @@ def test_it_equals_the_reference(name, last):
     torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("beyond", ["zero", pytest.param("last", marks=FULL)])
 def test_biases_beyond_their_range_follow_the_rule(beyond):
     spec = dataclasses.replace(small(next(s for s in CATALOGUE if s.name == "lazy")), beyond=beyond)

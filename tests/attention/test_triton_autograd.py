@@ -78,6 +78,7 @@ def test_a_second_derivative_is_refused(total):
         gradient.square().sum().backward()
 
 
+@pytest.mark.full
 def test_many_gradients_at_once_are_those_one_by_one():
     q, k, v, upstream = (x.requires_grad_() for x in tensors(10))
     out = attend(q, k, v, "lssar", backend="triton")
@@ -146,6 +147,7 @@ def test_a_learned_bias_is_not_deterministic_and_says_so(name, deterministic):
     run(reference.attend, inputs, spec, learned(spec), torch.float32)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     ["lssar", *(pytest.param(name, marks=pytest.mark.full) for name in ("elastic", "alibi"))],

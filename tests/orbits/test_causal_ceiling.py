@@ -64,6 +64,7 @@ def test_an_answer_reads_nothing_that_comes_later():
     )
 
 
+@pytest.mark.full
 def test_later_answers_are_better_and_all_see_less_than_the_whole_sequence():
     protocol, many = protocols.get("identifiable"), np.arange(300)
     answer = causal_ceiling(protocol, 0, "test", many)

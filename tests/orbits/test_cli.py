@@ -75,6 +75,7 @@ def test_verify_prints_the_hash_of_a_whole_dataset(made, capsys):
     assert read_index(made)["dataset_sha256"] in text
 
 
+@pytest.mark.full
 def test_generate_in_pieces_says_what_is_missing(tmp_path, capsys, refusal):
     arguments = ["generate", *SMALL, "--shard-size", "2", "--out", str(tmp_path / "data")]
     main([*arguments, "--shards", "1:3"])
@@ -110,6 +111,7 @@ def test_a_shift_has_test_sequences_alone_and_is_on_the_card(tmp_path, capsys):
     assert "tiny_star: star mass of 0.02 to 0.1 solar masses, time step times 2^-1;" in card
 
 
+@pytest.mark.full
 def test_systems_of_a_shift_are_drawn_as_the_command_that_made_them_says(tmp_path, capsys):
     out = str(tmp_path / "closer")
     main(["generate", "--shift", "closer", "--n-test", "3", "--out", out])
@@ -133,6 +135,7 @@ def test_export_replaces_no_file(made, tmp_path, refusal):
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))
 def test_plot_writes_a_picture(made, tmp_path, population, capsys):
     data = made

@@ -81,6 +81,7 @@ def test_posterior_is_that_of_a_riemann_sum_where_the_mass_is_sharp():
         assert found.m1_mean[index] == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["fixed", pytest.param("paper", marks=pytest.mark.full)])
 def test_errors_are_as_large_as_the_posterior_says(name):
     protocol, many = protocols.get(name, {"n_points": 48}), np.arange(500)

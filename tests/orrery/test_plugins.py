@@ -121,6 +121,7 @@ def test_a_corpus_is_known_by_name(stranger):
     assert "did you mean letters" in stranger(line, 2)
 
 
+@pytest.mark.full
 def test_a_model_without_a_force_takes_no_exam(stranger):
     (stranger.folder / "still.py").write_text(STILL, "utf-8")
     said = stranger("bench run exam --model still.py:Still --out examined", 2)

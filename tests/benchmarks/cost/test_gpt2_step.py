@@ -10,6 +10,7 @@ from benchmarks.cost.cost import STUDY, Costs
 from orbits.runs import study
 
 
+@pytest.mark.full
 def test_steps_of_a_small_gpt(tmp_path):
     settings = STUDY.settings("tiny", attention=["softmax", "lssar", "zeros"])
     results = study.run(STUDY, settings, tmp_path, STUDY.execution, preset="tiny")

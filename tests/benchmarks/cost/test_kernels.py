@@ -31,6 +31,7 @@ def run(tmp_path_factory):
     return out, study.run(kernels.STUDY, settings, out, kernels.STUDY.execution, preset="tiny")
 
 
+@pytest.mark.full
 def test_without_a_gpu_eager_is_compared_and_the_rest_skipped(run):
     out, results = run
     measured = [result for result in results if result.ok]
@@ -61,6 +62,7 @@ def test_without_a_gpu_eager_is_compared_and_the_rest_skipped(run):
     assert kept["blocked", "lssar", 256] == 4 * kept["blocked", "lssar", 64]  # O(L)
 
 
+@pytest.mark.full
 def test_the_report_has_ratios_a_figure_and_the_reason_once(run):
     out, results = run
     text = study.report(kernels.STUDY, out)

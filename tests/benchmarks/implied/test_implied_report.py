@@ -133,6 +133,7 @@ def test_a_law_is_kept_within_a_tenth_of_the_truth_in_bins_or_not(results):
     assert is_off(found, unsure, ("softened", "closer")) is False
 
 
+@pytest.mark.full
 def test_the_figure_has_a_panel_per_attention(results, tmp_path):
     (picture,) = STUDY.figures(results, tmp_path / "figures")
     assert picture.images[0].is_file()

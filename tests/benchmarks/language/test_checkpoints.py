@@ -121,6 +121,7 @@ def test_a_checkpoint_of_token_files_is_scored_on_what_it_did_not_see(shards, tm
     assert [result.metrics for result in ours] == [result.metrics for result in theirs]
 
 
+@pytest.mark.full
 def test_what_cannot_be_evaluated_is_refused(trained, text, tmp_path, refusal):
     checkpoint, _ = trained
     saved = torch.load(checkpoint, weights_only=True)

@@ -224,6 +224,7 @@ def test_controls_answer_by_the_law_of_their_world(law, tmp_path):
         assert found["constant"].value == pytest.approx(39.4784, rel=tolerance)
 
 
+@pytest.mark.full
 def test_the_causal_ceiling_is_a_row_by_the_law_of_its_world(tmp_path):
     grid = cells("tiny", law="power_2_5", n_test=60)
     row = next(c for c in grid if (c.case.kind, c.case.variant) == ("forces", "ceiling, causal"))

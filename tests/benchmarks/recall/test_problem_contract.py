@@ -156,6 +156,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.full
 def test_rows_do_not_depend_on_the_hash_seed():
     printed = {
         subprocess.run(

@@ -234,6 +234,7 @@ def test_ngrams_answer_with_the_most_frequent_continuation(n):
                 assert answers[row, t] == most_frequent_continuation(text[: t + 1], n)
 
 
+@pytest.mark.full
 def test_longer_ngrams_come_nearer_to_the_automaton():
     problem = RegBench()
     tokens = problem.examples("test", 0, np.arange(100)).tokens

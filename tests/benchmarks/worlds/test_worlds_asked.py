@@ -141,6 +141,7 @@ def test_scores_are_proper():
     assert honest["coverage"].mean() == pytest.approx(0.9, abs=0.03)
 
 
+@pytest.mark.full
 def test_a_read_out_knows_where_states_tell_little():
     rng = np.random.default_rng(0)
     states, exponents = rng.normal(size=(3000, 6)), rng.uniform(-2.75, 0.25, 3000)

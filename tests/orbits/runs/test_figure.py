@@ -70,6 +70,7 @@ def test_the_suffix_is_the_format(tmp_path, name, start):
     assert save_figure(drawn(), tmp_path / name).read_bytes()[:4] == start
 
 
+@pytest.mark.full
 def test_a_drawing_stands_beside_a_png_and_is_always_the_same(tmp_path):
     contents = []
     for name in ("x.png", "y.png"):

@@ -48,6 +48,7 @@ def test_sleeping_is_limited_too():
         bounded.call(lambda: time.sleep(3600), seconds=0.2)
 
 
+@pytest.mark.full
 def test_a_child_that_waits_for_the_machine_is_not_out_of_time():
     def work():
         time.sleep(1.5)

@@ -125,6 +125,7 @@ def test_the_record_names_files_by_their_hashes_and_not_the_machine(folder, tmp_
     assert record["sha256"] == hashlib.sha256(digests.encode()).hexdigest()
 
 
+@pytest.mark.full
 def test_damage_is_found_on_request_and_a_foreign_token_when_it_is_read(folder):
     path = folder / "a_train_1.bin"
     content = bytearray(path.read_bytes())

@@ -39,6 +39,7 @@ def fit(task, folder, callbacks=(), steps=4):
     return run, next(iter(data.test_dataloader()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])
 def test_a_trained_one_is_reloaded_as_it_was(kind, optimizer, tmp_path):

@@ -103,6 +103,7 @@ def test_an_empty_or_missing_file_is_refused(tmp_path):
         summscreen.read_episodes(tmp_path / "y.jsonl")
 
 
+@pytest.mark.full
 def test_prompts_keep_the_question_and_fit_into_2048_tokens_with_the_summary():
     question = "\n\nQuestion: What is a summary of the preceding text?\nAnswer:"
     room = 2048 - 256 - len(question)
@@ -124,6 +125,7 @@ def test_learned_positions_bound_the_prompts():
         summscreen.summarise(Recorder([], n_positions=300), [Episode("x", ("yes",))])
 
 
+@pytest.mark.full
 def test_a_model_summarises():
     torch.manual_seed(0)
     scorer = TextScorer(TextModel(n_layer=1, n_head=1, head_dim=8), 8, 2, "cpu")
