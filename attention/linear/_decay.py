@@ -36,8 +36,7 @@ def decayed_attention(
     result are those of :func:`recurrent`.
     """
     state = cache.tensors.get("state", zero_state(k, v))
-    per_head = log_decay.shape[-1] == 1 and bonus is None
-    refusal = fla.head_refusal if per_head else fla.refusal
+    refusal = fla.head_refusal if fla.is_per_head(log_decay, bonus) else fla.refusal
     if chunk is None:
         out, state = recurrent(q, k, v, log_decay, state, bonus)
     elif refusal(k, v) is None:

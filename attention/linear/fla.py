@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.metadata
 import importlib.util
 from collections.abc import Callable
 
@@ -57,10 +56,15 @@ def head_refusal(k: Tensor, v: Tensor) -> str | None:
     if reason := refusal(k, v):
         return reason
     major, _ = torch.cuda.get_device_capability(k.device)
-    found = importlib.metadata.version("triton")
-    if major == HOPPER and TorchVersion(found) < MENDED:
+    if major == HOPPER and (found := _triton_version()) < MENDED:
         return f"its backward pass needs Triton {MENDED} on this GPU, found {found}"
     return None
+
+
+@functools.cache
+def _triton_version() -> TorchVersion:
+    """Return the version of Triton, which fla-core needs."""
+    return TorchVersion(importlib.import_module("triton").__version__)
 
 
 def delta_refusal(k: Tensor, v: Tensor) -> str | None:
@@ -76,6 +80,11 @@ def installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("fla", "einops"))
 
 
+def is_per_head(log_decay: Tensor, bonus: Tensor | None) -> bool:
+    """Return whether the kernel of one decay a head is that of a decayed sum."""
+    return bonus is None and log_decay.shape[-1] == 1
+
+
 def chunked(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor, bonus: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -85,12 +94,12 @@ def chunked(
         x.transpose(1, 2) for x in (q.expand(heads), k.expand(heads), v, log_decay)
     )
     settings = {"scale": 1.0, "initial_state": state, "output_final_state": True}
-    if bonus is not None:
-        full = log_decay.expand_as(k)
-        out, state = _kernel("rwkv6", "chunk_rwkv6")(q, k, v, full, bonus, **settings)
-    elif log_decay.shape[-1] == 1:
+    if is_per_head(log_decay, bonus):
         kernel = _kernel("simple_gla", "chunk_simple_gla")
         out, state = kernel(q, k, v, log_decay.squeeze(-1), **settings)
+    elif bonus is not None:
+        full = log_decay.expand_as(k)
+        out, state = _kernel("rwkv6", "chunk_rwkv6")(q, k, v, full, bonus, **settings)
     else:
         out, state = _kernel("gla", "chunk_gla")(q, k, v, log_decay, **settings)
     return out.transpose(1, 2), state

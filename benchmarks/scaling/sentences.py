@@ -33,8 +33,7 @@ def all_at_once(study: Study, results: Sequence[Result]) -> Compared:
     most = max((point.steps for point in found), default=0)
     for each in found:
         if each.steps == most and MISSED in each.metrics:
-            data = f" on {each.sequences:,} sequences" if each.sequences else ""
-            name = f"the share of the kick missed after {most:,} steps, {each.heads} heads{data}"
+            name = f"the share of the kick missed after {most:,} steps, {_trained(each)}"
             row = measures.setdefault(name, {}).setdefault(each.variant, {})
             row[each.seed] = each.metrics[MISSED]
     return in_each(measures)
@@ -49,12 +48,17 @@ def _steps(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
     ]
     first, last = min(point.steps for point in mine), max(point.steps for point in mine)
     ends = [fmean(p.metrics[MISSED] for p in mine if p.steps == steps) for steps in (first, last)]
-    data = f" on {sequences:,} sequences" if sequences else ""
     return (
-        f"{variant}, {heads} head{'s' * (heads != 1)} wide{data}: the share of the kick that is "
+        f"{variant}, {_trained(mine[0])}: the share of the kick that is "
         f"missed falls from {ends[0]:.3f} after {first:,} steps to {ends[1]:.3f} after {last:,}, "
         f"as steps^n with n = {_shown(each.exponents)}{_bend(each)}."
     )
+
+
+def _trained(point: Point) -> str:
+    """Return the width of a training and what it saw, in words."""
+    data = f" on {point.sequences:,} sequences" if point.sequences else ""
+    return f"{point.heads} head{'s' * (point.heads != 1)} wide{data}"
 
 
 def _bend(each: Fit) -> str:

@@ -2,13 +2,13 @@
 
 import ast
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
 from pathlib import Path
 
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 from attention import linear
 from attention.linear import _decay, _delta, fla
@@ -68,7 +68,7 @@ def test_what_it_serves_on_a_gpu(there, tensor, reason, monkeypatch):
 def test_one_decay_a_head_needs_a_triton_that_compiles_it(capability, triton, reason, monkeypatch):
     monkeypatch.setattr(fla, "installed", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    monkeypatch.setattr(importlib.metadata, "version", {"triton": triton}.__getitem__)
+    monkeypatch.setattr(fla, "_triton_version", lambda: TorchVersion(triton))
     given = OnGPU()
     assert fla.head_refusal(given, given) == fla.delta_refusal(given, given) == reason
     assert fla.refusal(given, given) is None

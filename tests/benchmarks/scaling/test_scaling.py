@@ -125,7 +125,7 @@ def test_attentions_are_compared_where_each_has_most_steps():
     ]  # fmt: skip
     table, (claim,) = STUDY.all_at_once(trained)
     assert [row[0].text for row in table.rows] == [
-        "the share of the kick missed after 2,400 steps, 2 heads"
+        "the share of the kick missed after 2,400 steps, 2 heads wide"
     ]
     assert claim.endswith("all 3 at once differ (p 0.028).")
 
