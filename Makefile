@@ -15,7 +15,7 @@ help:
 	@echo "make demo      the benchmark on one attention: minutes on two cores; runs/demo/report.html"
 	@echo "make flagship  softmax and LSSAR at two label budgets: half an hour; takes what demo has trained"
 	@echo "make test      the quick tests"
-	@echo "make gate      the other tests of the gate: ten minutes"
+	@echo "make gate      the other tests of the gate: twenty minutes"
 	@echo "make lint      ruff, format, mypy, import rules"
 	@echo "make clean     remove the environment and build files"
 	@echo
