@@ -179,10 +179,7 @@ class Forecasting(PaperStudy):
         return said
 
     def all_at_once(self, results: Sequence[Result]) -> Compared:
-        """Compare the mixers of each task at once, each at its best rate; peers are other networks.
-
-        A linear map's seeds scatter least by far, which is a difference in itself.
-        """
+        """Compare the mixers of each task at once, each at its best rate; peers are other networks."""
         return in_each(
             {
                 f"{series}, {horizon} steps ahead, mean squared error of mixers": {

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TypeVar
 
-from orbits.runs.statistics import LEVEL, Seeds, all_at_once, holm, least_p, reachable
+import numpy as np
+
+from orbits.runs.statistics import LEVEL, Seeds, all_at_once, holm, least_p, ranked, reachable
 from orbits.runs.table import NOTHING, Column, Table, Value
 
 TITLE = "Models that were trained alike, all at once"
 CAPTION = (
     "The p value of no difference between any of three or more models, and that after Holm's "
-    "correction for the {}: values are permuted between models within each seed, "
-    "and the spread of the models' means is compared. It sees what no pair shows after "
-    "correction, and does not say which models differ, nor whether in the mean or in how much "
-    "their seeds scatter. Comparisons that could claim nothing after correction are left out."
+    "correction for the {}, by Friedman's test: models are ranked within each seed, and the spread "
+    "of their mean ranks is compared with that of permuted ranks. It sees what no pair shows after "
+    "correction, and does not say which models differ. Comparisons that could claim nothing after "
+    "correction are left out."
 )
 Row = TypeVar("Row")
 Compared = tuple[Table, list[str]]
@@ -118,9 +119,8 @@ def in_each(measures: Mapping[str, Mapping[str, Seeds]]) -> Compared:
 
     Returns:
         A table with a row for each measure in which models can be compared, and a sentence for each
-        in which they differ, which says too if without the model that is farthest from the others
-        no difference is shown: one that learned nothing, or whose seeds scatter most, can make a
-        difference alone.
+        in which they differ, which says too if without the model of the most extreme ranks no
+        difference is shown: one that learned nothing can make a difference alone.
     """
     found = _family(measures)
     body = [
@@ -155,13 +155,11 @@ def _family(measures: Mapping[str, Mapping[str, Seeds]]) -> dict[str, _Found]:
 
 
 def _alone(models: Mapping[str, Seeds]) -> str:
-    """Return the model that is farthest from the others if without it no difference is shown."""
-    first, *rest = models.values()
-    common = [seed for seed in first if all(seed in row for row in rest)]
-    means = {name: fmean(seeds[seed] for seed in common) for name, seeds in models.items()}
-    whole = sum(means.values())
-    # The mean of the others is (whole - mean) / (k - 1), which differs from the mean as this does.
-    farthest = max(means, key=lambda name: abs(len(means) * means[name] - whole))
+    """Return the model of the most extreme ranks if without it no difference is shown."""
+    ranks = ranked([*models.values()])
+    assert ranks is not None  # a difference was found
+    means = ranks.mean(axis=1)
+    farthest = [*models][int(np.argmax(np.abs(means - means.mean())))]
     others = [seeds for name, seeds in models.items() if name != farthest]
     least, p = least_p(others), all_at_once(others)
     could = least is not None and least < LEVEL

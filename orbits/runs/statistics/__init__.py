@@ -28,6 +28,7 @@ from orbits.runs.statistics.paired import (
     holm,
     least_p,
     paired,
+    ranked,
     reachable,
 )
 from orbits.runs.statistics.power_law import MINIMUM_GROUPS, PowerLaw, power_law, within_slope
@@ -56,6 +57,7 @@ __all__ = [
     "percentiles",
     "power_law",
     "r_squared",
+    "ranked",
     "reachable",
     "wilson",
     "within_slope",

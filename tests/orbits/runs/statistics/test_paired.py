@@ -5,7 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from orbits.runs.statistics import all_at_once, compare, holm, least_p, paired, reachable
+from orbits.runs.statistics import (
+    all_at_once,
+    compare,
+    holm,
+    least_p,
+    paired,
+    ranked,
+    reachable,
+)
 
 
 def test_differences_are_those_of_one_seed_whatever_the_order():
@@ -128,6 +136,18 @@ def test_all_at_once_claims_a_difference_where_there_is_none_in_five_percent():
     ]
     assert 0 <= sum(p < 0.05 for p in found) <= 8
     assert 0.4 < np.mean(found) < 0.6
+
+
+def test_a_row_whose_seeds_scatter_ten_times_as_much_is_seldom_taken_for_another_level():
+    rng = np.random.default_rng(0)
+    scatter = np.array([10.0, 1, 1, 1])[:, None]
+    found = [all_at_once(rows_of(scatter * rng.normal(size=(4, 3)))) for _ in range(200)]
+    assert sum(p < 0.05 for p in found) <= 0.07 * 200 + 3 * (0.07 * 0.93 * 200) ** 0.5
+
+
+def test_ranks_are_of_the_seeds_that_all_rows_have_and_equal_values_share_theirs():
+    rows = [{0: 5.0, 1: 1.0, 2: 2.0, 9: 0.0}, {2: 2.0, 0: 7.0, 1: 3.0}, {0: 6.0, 1: 2.0, 2: 8.0}]
+    assert ranked(rows).tolist() == [[1, 1, 1.5], [3, 3, 1.5], [2, 2, 3]]
 
 
 @pytest.mark.parametrize(
