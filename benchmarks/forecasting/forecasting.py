@@ -179,7 +179,7 @@ class Forecasting(PaperStudy):
         return said
 
     def all_at_once(self, results: Sequence[Result]) -> Compared:
-        """Compare the mixers of each task at once, each at its best rate; peers are other networks."""
+        """Compare mixers of each task at once, each at its best rate; peers are other networks."""
         return in_each(
             {
                 f"{series}, {horizon} steps ahead, mean squared error of mixers": {
