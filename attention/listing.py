@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
@@ -196,7 +197,7 @@ def _mixers() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 def _described(path: Path) -> dict[str, Any] | None:
     """Return the constants of a file's mixer or None, or raise an error if it takes an import."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = _parsed(path.read_text("utf-8"))
     for statement in tree.body:
         for alias in statement.names if isinstance(statement, ast.Import) else ():
             if importlib.util.find_spec(alias.name.partition(".")[0]) is None:
@@ -211,6 +212,12 @@ def _described(path: Path) -> dict[str, Any] | None:
         raise ValueError(f"{name} does not describe {path.stem}")
     given = {field: constants[field] for field in OPTIONAL if field in constants}
     return {**OPTIONAL, **facts, **{field: ast.literal_eval(x) for field, x in given.items()}}
+
+
+@functools.lru_cache(256)
+def _parsed(text: str) -> ast.Module:
+    """Return the tree of a file's text; one command may ask for the names of all mixers twice."""
+    return ast.parse(text)
 
 
 def _assigned(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:

@@ -142,9 +142,19 @@ def resolve(name: str) -> tuple[Engine, str]:
     return engine, f"{name}: {status.reason}"
 
 
+@functools.cache
+def package_version(package: str) -> str:
+    """Return the version of an installed package; a grid of cells asks for it hundreds of times.
+
+    Raises:
+        PackageNotFoundError: It is not installed.
+    """
+    return version(package)
+
+
 def package_status(package: str) -> Status:
     """Return the status of an engine that needs nothing but an installed Python package."""
     try:
-        return Status("ready", f"{package} {version(package)}")
+        return Status("ready", f"{package} {package_version(package)}")
     except PackageNotFoundError:
         return Status("absent", f"not installed; run: pip install {package}")

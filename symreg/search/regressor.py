@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, ClassVar, Literal
 
-from symreg.engines import Status, package_status
+from symreg.engines import Status, package_status, package_version
 from symreg.search.arguments import Keyword, changed, keywords
 
 FIXED = {
@@ -47,7 +46,7 @@ class Regressor:
 
     def version(self) -> str:
         """Return the version of the package."""
-        return version(self.constructor[0])
+        return package_version(self.constructor[0])
 
     def status(self) -> Status:
         """Tell whether the package is installed."""

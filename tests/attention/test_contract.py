@@ -225,8 +225,9 @@ def test_long_rows_stay_finite(corner, tensors, variant, case):
     "long", ["lssar", "softmax_reweighted", "sparsemax", "entmax", "lazy", "zeros_sm", "l1"]
 )
 def test_very_long_rows_stay_finite(long, tensors, variant, case):
+    length = 2560  # beyond 2048, where float16 cannot count rows
     for dtype in HALF:
-        finite(long, special(tensors, case, 4096, dtype), variant, 4096)
+        finite(long, special(tensors, case, length, dtype), variant, length)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Long sequences on a CPU: row by row chunks, no L x L matrix (minutes at 16,384 tokens)."""
+"""Long sequences on a CPU: row by row chunks, no L x L matrix."""
 
 import pytest
 import torch
@@ -8,11 +8,13 @@ from attention import attend, weights
 pytestmark = pytest.mark.full
 
 
-@pytest.mark.parametrize("name", ["lssar", "elastic_fixed", "entmax"])
-def test_sixteen_thousand_tokens_fit_and_agree_with_the_last_rows(name):
+@pytest.mark.parametrize(
+    ("name", "length"), [("lssar", 16384), ("elastic_fixed", 8192), ("entmax", 4096)]
+)
+def test_thousands_of_tokens_fit_and_agree_with_the_last_rows(name, length):
     torch.manual_seed(0)
-    args = {"length": 16384} if name == "elastic_fixed" else {}
-    q, k, v = torch.randn(3, 1, 1, 16384, 16)
+    args = {"length": length} if name == "elastic_fixed" else {}
+    q, k, v = torch.randn(3, 1, 1, length, 16)
     with torch.no_grad():
         out = attend(q, k, v, name, **args)
         last = weights(q[:, :, -5:], k, name, **args) @ v

@@ -21,6 +21,7 @@ from tests.attention.fused import (
     tau_of,
     tensors,
 )
+from tests.tiers import corners
 
 pytestmark = MARKS
 
@@ -139,6 +140,7 @@ def test_reasons_of_a_gpu(capability, shared, hip, reason, monkeypatch):
     assert lacks is None if reason is None else reason in lacks
 
 
+@pytest.mark.full
 def test_a_graph_holds_the_answer_whether_a_gpu_serves(monkeypatch):
     found = types.SimpleNamespace(major=9, minor=0, shared_memory_per_block_optin=227 * 1024)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found)
@@ -158,9 +160,9 @@ def plainly(cached):
 
 
 @pytest.mark.parametrize(
-    "dim", [16, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 24, 48, 80, 96))]
+    ("name", "dim"),
+    corners([*(("lssar", x) for x in (1, 16, 24, 48, 80, 96)), ("lazy", 80)], ("lssar", 16)),
 )
-@pytest.mark.parametrize("name", ["lssar", pytest.param("lazy", marks=pytest.mark.full)])
 def test_head_dims_between_those_of_the_tiles(name, dim):
     """Channels of zeros change nothing but the time."""
     check(specification(name), tensors(40, dim=dim))

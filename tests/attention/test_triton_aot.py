@@ -19,18 +19,19 @@ def compiled(*arguments):
 
 @pytest.mark.full
 @pytest.mark.heavy
-@pytest.mark.parametrize("arch", [80, 89, 90])
-def test_the_tiles_of_lssar_build_within_the_limits(arch):
-    """These are the largest tiles, the first to spill or not to fit."""
-    dims = (
-        *("forward reweight d128 16bit", "dkdv reweight d128 16bit"),
-        "forward reweight d256 16bit",
-    )
-    chosen = "reweight d64 16bit", *dims
-    done = compiled("--jobs", "1", "--arch", str(arch), "--only", *chosen)
+@pytest.mark.parametrize(
+    ("arch", "more"), [(80, ()), (89, ()), (90, ("reweight d64 16bit",))], ids=str
+)
+def test_the_tiles_of_lssar_build_within_the_limits(arch, more):
+    """These are the largest tiles, the first to spill or not to fit.
+
+    At head dim 64 there is a budget of instructions, too, on sm_90 alone.
+    """
+    large = "forward reweight d128 16bit", "dkdv reweight d128 16bit", "forward reweight d256 16bit"
+    done = compiled("--jobs", "1", "--arch", str(arch), "--only", *large, *more)
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"7 kernels built for sm_{arch}, 0 over a limit" in done.stdout
+    assert f"{7 if more else 3} kernels built for sm_{arch}, 0 over a limit" in done.stdout
 
 
 @pytest.mark.slow

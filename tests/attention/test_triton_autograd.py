@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from attention import attend, get, reference
 from attention.triton import backend
 from tests.attention.fused import MARKS, errors, learned, run, specification, tensors
+from tests.tiers import corners
 
 pytestmark = MARKS
 
@@ -49,16 +50,17 @@ def test_forward_mode_of_the_reference_is_that_of_differences():
 
 @pytest.mark.parametrize("name", ["lssar", "lazy", "softmax"])
 def test_the_operator_and_the_plain_call_are_the_same(name, monkeypatch):
-    spec, inputs = specification(name), tensors(20)
-    plain = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    spec, inputs = specification(name), tensors(20, heads=1)
+    numbers = learned(spec, 1)
+    plain = run(backend.attend, inputs, spec, numbers, torch.float32)
     monkeypatch.setattr(backend.ops, "traced", lambda *tensors: True)
-    operator = run(backend.attend, inputs, spec, learned(spec), torch.float32)
+    operator = run(backend.attend, inputs, spec, numbers, torch.float32)
     # What is added up in any order may differ in its last digits on a GPU.
     assert max(errors(operator, [x.double() for x in plain])) < 1e-6
 
 
 def test_a_call_over_a_further_dimension():
-    q, k, v, _ = tensors(10, batch=2)
+    q, k, v, _ = tensors(10, heads=1, batch=2)
 
     def call(q, k, v):
         return attend(q, k, v, "lssar", backend="triton")
@@ -71,7 +73,7 @@ def test_a_call_over_a_further_dimension():
     "total", [torch.sum, lambda out: out.square().sum()], ids=["sum", "square"]
 )
 def test_a_second_derivative_is_refused(total):
-    q, k, v, _ = (x.requires_grad_() for x in tensors(10))
+    q, k, v, _ = (x.requires_grad_() for x in tensors(10, heads=1))
     loss = total(attend(q, k, v, "lssar", backend="triton"))
     (gradient,) = torch.autograd.grad(loss, q, create_graph=True)
     with pytest.raises(RuntimeError, match="no autograd formula was registered"):
@@ -80,7 +82,7 @@ def test_a_second_derivative_is_refused(total):
 
 @pytest.mark.full
 def test_many_gradients_at_once_are_those_one_by_one():
-    q, k, v, upstream = (x.requires_grad_() for x in tensors(10))
+    q, k, v, upstream = (x.requires_grad_() for x in tensors(10, heads=1))
     out = attend(q, k, v, "lssar", backend="triton")
     several = torch.stack([upstream, 2 * upstream]).detach()
     found = torch.autograd.grad(out, (q, k, v), several, retain_graph=True, is_grads_batched=True)
@@ -89,14 +91,22 @@ def test_many_gradients_at_once_are_those_one_by_one():
         torch.testing.assert_close(both, torch.stack([one, 2 * one]))
 
 
+KINDS = ("plain", "selective", "counted")
+
+
 def keep_nothing(context, operator, *arguments, **options):
     return checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
 
 
-@pytest.mark.parametrize("name", ["softmax", "lssar"])
-@pytest.mark.parametrize("kind", ["plain", "selective", "counted"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    corners(
+        [(name, kind) for name in ("softmax", "lssar") for kind in KINDS],
+        *(("lssar", kind) for kind in KINDS[:2]),
+    ),
+)
 def test_checkpoints_recompute_it(name, kind):
-    q, k, v, upstream = (x.requires_grad_() for x in tensors(10))
+    q, k, v, upstream = (x.requires_grad_() for x in tensors(10, heads=1))
 
     def call(q, k, v):
         return attend(q, k, v, name, backend="triton")

@@ -35,9 +35,12 @@ def both(spec, queries, keys, dtype=torch.float32, dim=32, batch=1, heads=4, sha
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in LIGHT else pytest.mark.full) for n in SERVED]
+    ("name", "queries", "keys"),
+    [
+        *((name, *size) for name in LIGHT for size in ((1, 70), (3, 50))),
+        *(pytest.param(x, 1, 70, marks=pytest.mark.full) for x in SERVED if x not in LIGHT),
+    ],
 )
-@pytest.mark.parametrize(("queries", "keys"), [(1, 70), (3, 50)])
 def test_every_variant(name, queries, keys, few_programs):
     found, expected = both(specification(name), queries, keys)
     assert max(errors([found], [expected])) <= ROUNDING

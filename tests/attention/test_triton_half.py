@@ -19,7 +19,18 @@ from tests.attention.fused import (
 )
 
 pytestmark = [*MARKS, pytest.mark.full]
-DTYPES = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+BOTH = torch.float16, torch.bfloat16
+DTYPES = pytest.mark.parametrize("dtype", BOTH, ids=str)
+IN_BOTH = ("softmax", "lssar", "sigmoid", "elastic", "lazy")
+"""A variant of each second stage, and of a phi that is no exponential."""
+
+
+def halves():
+    """Yield each variant with float16, in which more can overflow, or else with bfloat16."""
+    for name in SERVED:
+        q = torch.zeros(1, 1, 100, 64, dtype=torch.float16, device=DEVICE)
+        narrow = backend.refuses(specification(name), q) is not None
+        yield from ((name, x) for x in (BOTH if name in IN_BOTH else BOTH[narrow : narrow + 1]))
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +47,7 @@ def check(spec, inputs, dtype, theirs=plain):
     assert all(x <= 2 * y for x, y in zip(ours, others, strict=True)), (ours, others)
 
 
-@DTYPES
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize(("name", "dtype"), halves(), ids=str)
 def test_every_variant(name, dtype):
     spec = specification(name)
     inputs = tensors(100, heads=1, dim=64, dtype=dtype)
@@ -46,7 +56,7 @@ def test_every_variant(name, dtype):
     check(spec, inputs, dtype)
 
 
-@DTYPES
+@pytest.mark.parametrize("dtype", [torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", eager.NAMES)
 def test_what_is_timed_as_eager(name, dtype):
     def timed(q, k, v, spec, parameters):
@@ -63,7 +73,7 @@ def test_what_is_timed_as_eager(name, dtype):
         (63, 50, torch.bfloat16),
         (128, 15, torch.float16),
         (200, 1, torch.float16),
-        (513, 3, torch.bfloat16),
+        (257, 3, torch.bfloat16),
     ],
     ids=str,
 )
@@ -71,9 +81,15 @@ def test_any_length_and_power(length, p, dtype):
     check(get("lssar", p=p), tensors(length, heads=1, dtype=dtype), dtype)
 
 
-@DTYPES
-@pytest.mark.parametrize("dim", [32, 128])
-@pytest.mark.parametrize("name", ["softmax", "lssar", "elastic"])
+@pytest.mark.parametrize(
+    ("name", "dim", "dtype"),
+    [
+        ("softmax", 32, torch.float16), ("softmax", 128, torch.bfloat16),
+        ("lssar", 32, torch.bfloat16), ("lssar", 128, torch.float16),
+        ("elastic", 32, torch.float16), ("elastic", 128, torch.bfloat16),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_head_dims(name, dim, dtype):
     check(specification(name), tensors(63, heads=1, dim=dim, dtype=dtype), dtype)
 

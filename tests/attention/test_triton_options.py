@@ -63,13 +63,14 @@ def test_head_dims(name, dim):
 
 
 @pytest.mark.parametrize(
-    ("name", "tile"), [("lssar", (64, 16)), ("lazy", (16, 64)), ("softmax", (128, 128))]
+    ("name", "tile", "heads", "batch"),
+    [("lssar", (64, 16), 1, 2), ("lazy", (16, 64), 2, 1), ("softmax", (128, 128), 2, 2)],
 )
-def test_other_tiles_and_more_heads_and_sequences(name, tile, monkeypatch):
+def test_other_tiles_and_more_heads_and_sequences(name, tile, heads, batch, monkeypatch):
     if DEVICE == "cuda":
         pytest.skip("a GPU has its own tiles")
     monkeypatch.setattr(tiles, "tile", lambda *_: tiles.Tile(*tile, 4, 1))
-    check(specification(name), tensors(65, 140, heads=2, batch=2))
+    check(specification(name), tensors(65, 140, heads=heads, batch=batch))
 
 
 @pytest.mark.parametrize("name", ["lssar", "lazy", "softmax", "sigmoid"])

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.__main__ import main
+from tests.benchmarks import blank
 
 
 @pytest.fixture
@@ -19,6 +20,12 @@ def refused_run(tmp_path, refusal):
         return line
 
     return refused
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Let figures be blank pictures, where a report is asked for its words."""
+    blank.undrawn(monkeypatch)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.__main__ import main
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("undrawn")]
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 PLACES = sorted(path.parent for path in KEPT.rglob("run.json"))
 assert len(PLACES) > 30

@@ -89,7 +89,7 @@ def test_cells_of_every_preset_are_plain_data_with_addresses_of_their_own(name):
         json.dumps([dict(cell.arguments) for cell in cells])
 
 
-@pytest.mark.parametrize("name", corners(STUDIES, "newton", "mqar", "extrapolation", "law_rates"))
+@pytest.mark.parametrize("name", corners(STUDIES, "mqar", "extrapolation", "law_rates"))
 def test_what_no_study_takes_is_one_line(name, refused_run):
     found = get(name)
     default = found.Settings()
@@ -97,13 +97,6 @@ def test_what_no_study_takes_is_one_line(name, refused_run):
     for setting, flag, message in REFUSED:
         if setting is None or isinstance(getattr(default, setting, None), tuple | str):
             assert message in refused_run(name, *needed, *flag.split())
-
-
-def test_a_folder_of_something_else_is_refused_before_torch_is_imported():
-    commands = [f"run {name} --preset tiny --out tests" for name in ("newton", "mqar", "worlds")]
-    lines = refused_without_torch("benchmarks.__main__", commands)
-    assert len(lines) == len(commands)
-    assert all("tests holds files that are not results; choose another --out" in x for x in lines)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -131,6 +124,7 @@ def test_help_is_fast_for_every_study():
     assert said.stdout.splitlines()[-1] == "[]", "help must not wait for heavy imports"
 
 
+NO_RESULTS = "tests holds files that are not results; choose another --out"
 EARLY = {
     "newton --labels x": "a label budget is a number >= 3 or unlimited, got 'x'",
     "newton --engine opron": "unknown engine 'opron'; did you mean operon",
@@ -140,6 +134,7 @@ EARLY = {
     "newton --preset tiny --attention softmax,sofmax": "unknown attention 'sofmax'",
     "mqar --attention softmax,sofmax": "unknown attention 'sofmax'; did you mean softmax",
     "extrapolation --checkpoints missing.ckpt": "missing.ckpt: no such file",
+    **{f"{x} --preset tiny --out tests": NO_RESULTS for x in ("newton", "mqar", "worlds")},
 }
 """Runs, and what is said of each."""
 

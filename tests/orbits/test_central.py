@@ -57,8 +57,7 @@ def test_orbits_equal_integrated_ones(name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", BOUND)
-@pytest.mark.parametrize("e", [0.0, 0.2, 0.5, 0.8])
-@pytest.mark.parametrize("a", [3.0, 12.0])
+@pytest.mark.parametrize(("a", "e"), [(3.0, 0.8), (12.0, 0.0), (12.0, 0.5)])
 def test_orbits_equal_integrated_ones_for_twenty_years(name, a, e):
     check_against_integration(name, a, e, 20, most_turns=30)
 

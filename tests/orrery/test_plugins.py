@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,19 @@ class Still:
     def predict_next(self, places):
         return places
 """
+LINES = """
+import sys
+from orrery.__main__ import main
+for line in sys.argv[1:]:
+    sys.argv, code = ["orrery", *line.split()], 0
+    try:
+        main()
+    except SystemExit as stopped:
+        code = stopped.code or 0
+    for stream in (sys.stdout, sys.stderr):
+        print(f"\x1e{code}", file=stream, flush=True)
+"""
+"""Runs command lines one after the other; what each has written ends with its exit code."""
 FILES = {"law": LAW, "attention": ATTENTION, "mixer": MIXER, "corpus": CORPUS, "engine": ENGINE}
 
 
@@ -90,16 +104,28 @@ def stranger(tmp_path):
     example = ROOT / "worldmodel" / "examples" / "flat_model.py"
     (tmp_path / "my_model.py").write_text(example.read_text("utf-8"), "utf-8")
 
-    def run(line, code=0):
-        ran = subprocess.run(
-            [sys.executable, "-m", "orrery", *line.split()],
-            cwd=tmp_path, capture_output=True, text=True,
+    def start(*words):
+        return subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
+
+    def run(line, code=0):
+        ran = start("-m", "orrery", *line.split())
         assert ran.returncode == code, ran.stdout + ran.stderr
         return ran.stderr if code else ran.stdout
 
-    run.folder = tmp_path
+    def together(*lines, codes):
+        """Run lines in one process, which imports torch once; return what each has written."""
+        ran, found = start("-c", LINES, *lines), []
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        for stream in (ran.stdout, ran.stderr):
+            texts, ends = zip(*re.findall(r"(?s)(.*?)\x1e(\d+)\n", stream), strict=True)
+            assert tuple(map(int, ends)) == codes, ran.stdout + ran.stderr
+            found.append(texts)
+        return [err if code else out for code, out, err in zip(codes, *found, strict=True)]
+
+    run.folder, run.together = tmp_path, together
     return run
 
 
@@ -129,6 +155,7 @@ def test_a_model_without_a_force_takes_no_exam(stranger):
     assert not (stranger.folder / "examined").exists()
 
 
+@pytest.mark.full
 def test_a_file_that_fails_takes_nothing_else_down(stranger):
     (stranger.folder / "bad.py").write_text("LAW = 1 / 0", "utf-8")
     said = stranger("data ls --plugin bad.py --plugin my_law.py")
@@ -152,10 +179,13 @@ def test_a_file_that_fails_takes_nothing_else_down(stranger):
 @pytest.mark.full
 def test_a_model_from_a_file_is_probed_and_examined(stranger):
     model = "--model my_model.py:FlatModel --executor here"
-    stranger(f"probe {model} --probes rollout --n-sequences 20 --seeds 0 --out probed")
+    stranger.together(
+        f"probe {model} --probes rollout --n-sequences 20 --seeds 0 --out probed",
+        f"bench run exam {model} --preset tiny --out examined",
+        "bench report examined --quiet",
+        codes=(0, 0, 0),
+    )
     assert "flat network" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
-    stranger(f"bench run exam {model} --preset tiny --out examined")
-    stranger("bench report examined --quiet")
     assert "flat network" in (stranger.folder / "examined" / "report.md").read_text("utf-8")
 
 
@@ -164,15 +194,16 @@ def test_a_mixer_that_leaks_the_future_is_refused_before_any_work(stranger):
     leaking = MIXER.replace("state + now", "state + x.mean(1)")
     (stranger.folder / "leaking.py").write_text(leaking, "utf-8")
     plugin = "--plugin leaking.py"
-    for line in (
+    error = (
+        f"error: {stranger.folder / 'leaking.py'}: fading sees the future: outputs change "
+        "with inputs after them\n"
+    )
+    said = stranger.together(
         f"bench run mqar --preset tiny --attention fading {plugin} --out recalled",
         f"train -c pretrain --model.attention fading {plugin}",
-    ):
-        said = stranger(line, 2)
-        assert said == (
-            f"error: {stranger.folder / 'leaking.py'}: fading sees the future: outputs change "
-            "with inputs after them\n"
-        )
+        codes=(2, 2),
+    )
+    assert said == [error] * 2
     assert {path.suffix for path in stranger.folder.iterdir()} <= {".py", ""}
     assert not (stranger.folder / "recalled").exists()
 
@@ -181,12 +212,13 @@ def test_a_mixer_that_leaks_the_future_is_refused_before_any_work(stranger):
 def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
     plugin = "--plugin my_mixer.py"
     recall = "bench run mqar --preset tiny --attention fading --seeds 0 --lrs 0.01"
-    stranger(f"{recall} --workers 1 --out recalled {plugin}")
-    stranger("bench report recalled")
-    assert "fading" in (stranger.folder / "recalled" / "report.md").read_text("utf-8")
     small = "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8"
     steps = "--trainer.max_steps 2 --trainer.val_check_interval 2"
-    said = stranger(f"train -c pretrain --model.attention fading {small} {steps} {plugin}")
+    _, said = stranger.together(
+        f"{recall} --workers 1 --out recalled {plugin}",
+        f"train -c pretrain --model.attention fading {small} {steps} {plugin}",
+        codes=(0, 0),
+    )
     (next_line,) = [line for line in said.splitlines() if line.startswith("next: ")]
     assert next_line.endswith(plugin)
     checkpoint = "runs/pretrain/version_0/checkpoints/last.ckpt"
@@ -194,8 +226,10 @@ def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
     missing = (
         f"error: {checkpoint}: unknown attention 'fading'; it was trained with {plugin}: add that\n"
     )
-    for line in (probe, f"finetune -c force --pretrained {checkpoint}"):
-        assert stranger(line, 2).endswith(missing)
+    lines = ("bench report recalled", probe, f"finetune -c force --pretrained {checkpoint}")
+    _, *said = stranger.together(*lines, codes=(0, 2, 2))
+    assert "fading" in (stranger.folder / "recalled" / "report.md").read_text("utf-8")
+    assert all(each.endswith(missing) for each in said)
     stranger(f"{probe} --out probed {plugin}")
     assert "fading" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
 

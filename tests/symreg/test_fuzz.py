@@ -72,7 +72,7 @@ FORMULAS = TREES.map(write)
 
 
 @pytest.mark.full
-@fuzz(max_examples=1000)
+@fuzz(max_examples=500)
 @given(text=TEXT)
 @example(text="r**" * 1300)
 @example(text="\0")
@@ -86,7 +86,7 @@ def test_any_text_is_a_formula_or_one_short_line(text):
 
 
 @pytest.mark.full
-@fuzz(max_examples=300)
+@fuzz(max_examples=150)
 @given(text=FORMULAS)
 def test_a_formula_of_the_grammar_is_read_or_refused_for_its_values(text):
     try:
@@ -170,7 +170,7 @@ def test_arithmetic_is_that_of_float64_to_the_last_bit(tree):
 
 
 @pytest.mark.full
-@fuzz(max_examples=100)
+@fuzz(max_examples=40)
 @given(text=st.one_of(FORMULAS, TEXT), law=st.sampled_from(laws.names()))
 @example(text="39.4784176044*m1*m2/r**2", law="newton")
 @example(text="39.4784176044*m1*m2/r**2 + 5", law="newton")

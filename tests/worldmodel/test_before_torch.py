@@ -186,7 +186,10 @@ LOGGERS["AbsentLogger"] = ("absent_package",)
 """
 
 
-@pytest.mark.parametrize("refusals", [MISSING, WRONG], ids=["missing", "wrong"])
+@pytest.mark.parametrize(
+    "refusals",
+    [pytest.param(MISSING, id="missing"), pytest.param(WRONG, id="wrong", marks=pytest.mark.full)],
+)
 def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path, refusals):
     saved = "model:\n  init_args:\n    pretrained: gone.ckpt\n"
     (tmp_path / "saved.yaml").write_text(saved, "utf-8")

@@ -9,6 +9,7 @@ import torch
 
 from orbits import protocols
 from orbits.runs import artefact
+from tests.tiers import corners
 from worldmodel import from_checkpoint
 from worldmodel.cli import main
 from worldmodel.probes.checkpoint import Checkpoint
@@ -171,7 +172,7 @@ def test_a_shift_that_cannot_be_is_one_line(tmp_path, refusal, command, config, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("command", ["validate", "test", "predict"])
+@pytest.mark.parametrize("command", corners(["validate", "test", "predict"], "predict"))
 def test_a_model_that_was_not_trained_is_not_asked(tmp_path, refused, command):
     said = refused(command, "force.yaml", tmp_path / "out")
     assert f"{command} needs a trained model: set ckpt_path" in said
@@ -222,13 +223,18 @@ def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
     ("argument", "choice"),
     [
         ("--model.attention=lsar", "did you mean lssar or lssa?"),
-        ("--data.protocol=kepler", "choose from identifiable, free_step, neutral_step, paper"),
         ("--data.population=none", "typing.Literal['pretrain', 'force']. Got value: none"),
         ("--model.nheads=3", "unknown key 'nheads'; choose from attention"),
-        ("--data.batchsize=3", "unknown key 'batchsize'; choose from batch_size"),
-        ("--steps=3", "unknown key 'steps'; choose from ckpt_path, config, data"),
-        ("--model.attention_args.q=3", "lssar has no q; it takes p"),
-        ("--data.n_val=0", "n_val must be at least 1"),
+        *(
+            pytest.param(*each, marks=pytest.mark.full)
+            for each in (
+                ("--data.protocol=kepler", "choose from identifiable, free_step, neutral_step"),
+                ("--data.batchsize=3", "unknown key 'batchsize'; choose from batch_size"),
+                ("--steps=3", "unknown key 'steps'; choose from ckpt_path, config, data"),
+                ("--model.attention_args.q=3", "lssar has no q; it takes p"),
+                ("--data.n_val=0", "n_val must be at least 1"),
+            )
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, refused, argument, choice):
@@ -251,7 +257,7 @@ def test_another_variant_than_the_pretrained_one_is_refused(pretrained, tmp_path
     ("change", "named"),
     [
         ("--data.protocol_args={n_points: 20}", "protocol_args="),
-        ("--data.protocol=fixed", "protocol='identifiable'"),
+        pytest.param("--data.protocol=fixed", "protocol='identifiable'", marks=pytest.mark.full),
     ],
 )
 def test_a_checkpoint_of_another_world_than_the_data_is_refused(
@@ -279,9 +285,14 @@ def test_a_checkpoint_that_names_no_class_is_taken_by_the_class_of_the_config(tm
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--trainer.max_steps=-5", "error: `max_steps` must be a non-negative integer or -1"),
         ("--trainer.most=3", "unknown key 'trainer.most'; choose from accelerator"),
-        ("--model.layers=3", "unknown key 'layers'; choose from attention"),
+        *(
+            pytest.param(*each, marks=pytest.mark.full)
+            for each in (
+                ("--trainer.max_steps=-5", "error: `max_steps` must be a non-negative integer or"),
+                ("--model.layers=3", "unknown key 'layers'; choose from attention"),
+            )
+        ),
     ],
 )
 def test_no_key_is_abbreviated(tmp_path, refused, argument, message):
@@ -305,6 +316,7 @@ def test_a_density_with_noise_and_a_window_is_trained_and_taken_up_again(tmp_pat
     assert "--model.window=3" in from_checkpoint.fine_tuning([f"--pretrained={path}"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flag", "words"),
     [

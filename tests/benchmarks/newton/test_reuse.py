@@ -29,13 +29,14 @@ TINY = {
     "attention": ("softmax",),
     "baselines": (),
     "shifts": ("planet_lighter",),
+    "n_test": 30,
     "pretrain_steps": 20,
     "finetune_steps": 10,
 }
 FLAGS = (
     *("run", "newton", "--preset", "tiny", "--executor", "here", "--engine", "powerlaw"),
     *("--attention", "softmax", "--baselines", "", "--shifts", "planet_lighter"),
-    *("--pretrain-steps", "20", "--finetune-steps", "10"),
+    *("--n-test", "30", "--pretrain-steps", "20", "--finetune-steps", "10"),
 )
 ELSEWHERE = ("--law", "power_1_5", "--elsewhere", "newton", "--shifts", "")
 pytestmark = pytest.mark.full

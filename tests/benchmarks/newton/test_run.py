@@ -26,6 +26,8 @@ SHIFTS = ("planet_lighter",)
 TINY = ("run", "newton", "--preset", "tiny", "--attention", "softmax")
 TINY += ("--engine", "powerlaw", "--shifts", *SHIFTS, "--n-test", "40")
 """Of one variant; a search takes seconds a row, and the closed form goes the same way."""
+SHORT = ("--pretrain-steps", "4", "--finetune-steps", "4", "--no-scratch")
+"""Trainings of which no number is asked, but that they are there and are no good."""
 RESUME = Existing(resume=True)
 
 
@@ -64,6 +66,19 @@ def tiny(tmp_path_factory):
 def copy(tiny, tmp_path):
     """Return a copy of the first run, for another run to start from."""
     return shutil.copytree(tiny, tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    out = tmp_path_factory.mktemp("short") / "out"
+    run(out, *SHORT)
+    return out
+
+
+@pytest.fixture
+def short_copy(short, tmp_path):
+    """Return a copy of a run of hardly trained models, to be shown in another way."""
+    return shutil.copytree(short, tmp_path / "out")
 
 
 @pytest.mark.heavy
@@ -175,9 +190,11 @@ def test_a_report_needs_a_finished_run(tmp_path, refusal, content):
 
 
 @pytest.mark.full
-def test_a_world_with_models_from_elsewhere(copy, capsys):
-    run(copy, "--law", "power_1_5", "--elsewhere", "newton", "--resume")
-    text, table, shown = report(copy, capsys)
+@pytest.mark.usefixtures("undrawn")
+def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
+    out = tmp_path / "out"
+    run(out, "--law", "power_1_5", "--elsewhere", "newton", *SHORT, "--n-test", "20")
+    text, table, shown = report(out, capsys)
     assert "softmax, pretrained on newton, unlimited labels (one training)" in text
     assert "softmax, trained on newton, 0 labels (one training)" in text
     assert "Rows trained on newton: their heads learnt from unlimited labels there" in text
@@ -189,10 +206,11 @@ def test_a_world_with_models_from_elsewhere(copy, capsys):
 
 
 @pytest.mark.full
-def test_models_of_a_world_where_the_force_knows_the_planet_alone(copy, capsys):
-    run(copy, "--elsewhere", "m1_over_r2", "--resume")
-    results = finished(copy)
-    text, table, _ = report(copy, capsys)
+@pytest.mark.usefixtures("undrawn")
+def test_models_of_a_world_where_the_force_knows_the_planet_alone(short_copy, capsys):
+    run(short_copy, "--elsewhere", "m1_over_r2", *SHORT, "--resume")
+    results = finished(short_copy)
+    text, table, _ = report(short_copy, capsys)
     assert "softmax, pretrained on m1_over_r2, unlimited labels (one training)" in text
     assert "softmax, trained on m1_over_r2, 0 labels (one training)" in text
     assert "m1_over_r2 observer" not in table, "motion gives it no mass"
@@ -203,10 +221,12 @@ def test_models_of_a_world_where_the_force_knows_the_planet_alone(copy, capsys):
 
 
 @pytest.mark.full
-def test_a_world_where_masses_do_not_show_says_so(copy, capsys):
-    run(copy, "--law", "m1_over_r2", "--resume")
-    results = finished(copy)
-    assert "Under m1_over_r2 paths show m1 / m2 and neither mass" in report(copy, capsys)[0]
+@pytest.mark.usefixtures("undrawn")
+def test_a_world_where_masses_do_not_show_says_so(tmp_path, capsys):
+    out = tmp_path / "out"
+    run(out, "--law", "m1_over_r2", *SHORT, "--n-test", "20")
+    results = finished(out)
+    assert "Under m1_over_r2 paths show m1 / m2 and neither mass" in report(out, capsys)[0]
     forces, searches = by_row(results, "forces"), by_row(results, "search")
     ceiling = forces["ceiling", "control"]
     masses = [ceiling.value(f"exponent_{x}") for x in ("m1", "m2")]
@@ -218,12 +238,13 @@ def test_a_world_where_masses_do_not_show_says_so(copy, capsys):
 
 
 @pytest.mark.full
-def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(copy, capsys):
-    run(copy, "--label-leak", "2", "--labels", "30", "--resume")
-    results, manifest = folder.load(copy)
+@pytest.mark.usefixtures("undrawn")
+def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(short_copy, capsys):
+    run(short_copy, *SHORT, "--label-leak", "2", "--labels", "30", "--resume")
+    results, manifest = folder.load(short_copy)
     assert all(result.ok for result in results)
     assert manifest["config"]["label_leak"] == 2
-    text, table, shown = report(copy, capsys)
+    text, table, shown = report(short_copy, capsys)
     for view in (text, table, shown):
         assert "2 labels of every scored sequence were learnt from" in view
         assert "softmax, leaked labels, pretrained, 30 labels (one training)" in view
@@ -233,21 +254,23 @@ def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(copy, capsys):
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(("law", "compared"), [("harmonic", True), ("yukawa", False)])
 def test_a_report_names_the_law_and_compares_constants_only_of_power_laws(
-    copy, capsys, law, compared
+    short_copy, capsys, law, compared
 ):
-    results, _ = folder.load(copy)
-    folder.claim(copy, STUDY.config(settings("tiny", law=law), "tiny"), RESUME)
+    results, _ = folder.load(short_copy)
+    folder.claim(short_copy, STUDY.config(settings("tiny", law=law), "tiny"), RESUME)
     cases = [dataclasses.replace(result.case, law=law) for result in results]
     folder.save(
-        copy, [dataclasses.replace(x, case=case) for x, case in zip(results, cases, strict=True)]
+        short_copy,
+        [dataclasses.replace(x, case=case) for x, case in zip(results, cases, strict=True)],
     )
-    for path in copy.glob(f"{CELLS}/*/predictions.npz"):  # the true force is that of the law
+    for path in short_copy.glob(f"{CELLS}/*/predictions.npz"):  # the true force is that of the law
         arrays, record = artefact.load_arrays(path)
         arrays["force"] = laws.get(law).magnitude(arrays["r"], arrays["m1"], arrays["m2"])
         artefact.save_arrays(path, arrays, record)
-    text, _, shown = report(copy, capsys)
+    text, _, shown = report(short_copy, capsys)
     assert f"{law}, protocol identifiable" in text
     assert ("% from the law's" in text) == compared
     assert f"True law: {law}, F = " in shown
@@ -255,9 +278,10 @@ def test_a_report_names_the_law_and_compares_constants_only_of_power_laws(
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("kind", ["world model", "forces", "search"])
-def test_a_failed_cell_stays_in_the_report(copy, kind, capsys):
-    results, _ = folder.load(copy)
+def test_a_failed_cell_stays_in_the_report(short_copy, kind, capsys):
+    results, _ = folder.load(short_copy)
     place = next(i for i, result in enumerate(results) if result.case.kind == kind)
     results[place] = dataclasses.replace(
         results[place],
@@ -267,8 +291,8 @@ def test_a_failed_cell_stays_in_the_report(copy, kind, capsys):
         details={},
         files={},
     )
-    folder.save(copy, results)
-    views = report(copy, capsys)
+    folder.save(short_copy, results)
+    views = report(short_copy, capsys)
     assert all("no such orbit" in view for view in views)
     if kind == "search":
         assert "| 0/1 all failed [0.00, 0.79], 1 failed |" in views[1]

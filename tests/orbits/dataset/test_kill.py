@@ -111,8 +111,8 @@ def test_killed_three_times(tmp_path, whole):
 
 
 @pytest.mark.full
-def test_killed_forty_times_with_two_workers(tmp_path, whole):
-    killed_again_and_again(tmp_path, whole, 40, "--workers", "2")
+def test_killed_ten_times_with_two_workers(tmp_path, whole):
+    killed_again_and_again(tmp_path, whole, 10, "--workers", "2")
 
 
 def test_a_disk_that_fills_up(tmp_path):

@@ -1,4 +1,5 @@
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -23,9 +24,15 @@ def make(folder, **changes):
     return folder
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("original") / "data")
+
+
 @pytest.fixture
-def made(tmp_path):
-    return make(tmp_path / "data")
+def made(original, tmp_path):
+    """Return a copy of a dataset, to read and to damage."""
+    return shutil.copytree(original, tmp_path / "data")
 
 
 def files(folder):

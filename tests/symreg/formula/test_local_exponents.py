@@ -59,8 +59,10 @@ def test_columns_may_come_in_any_order():
     ],
 )
 def test_every_law_is_itself_and_no_other_but_those_alike(name, limits):
-    X = points(*limits)
-    for other in laws.names():
+    """Each two laws are told apart one way round, and every law knows itself."""
+    X, names = points(*limits), laws.names()
+    place = names.index(name)
+    for other in (names[place:] + names[:place])[: len(names) // 2 + 1]:
         text = str(symbolic.of_law(laws.get(other)))
         y = laws.get(other).magnitude(*X.T)
         result = score(text, name, X=X, y=y)

@@ -8,6 +8,7 @@ import torch
 import yaml
 
 from benchmarks.__main__ import main as benchmarks
+from tests.tiers import corners
 from tests.worldmodel.test_cli import CONFIGS, TINY
 from worldmodel import __main__ as worldmodel
 from worldmodel.cli import main as lightning_cli
@@ -36,12 +37,10 @@ ATTACKS = {
 
 
 EVERYWHERE = ("deep inside", "its class, an import with an effect")
-"""Attacks that the quick tier tries on every command; the others meet the same check."""
+"""Attacks on every command, an argument and a class; the others meet the same two checks.
 
-
-def attacks():
-    """Return all attacks; those that the quick tier leaves out are marked."""
-    return [pytest.param(x, marks=() if x in EVERYWHERE else pytest.mark.full) for x in ATTACKS]
+All of them are tried on the reader that the commands share.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +102,17 @@ def test_a_checkpoint_with_a_class_is_refused(trained, tmp_path, monkeypatch, at
     assert not (tmp_path / MARK).exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("attack", attacks())
+@pytest.mark.parametrize(
+    ("command", "attack"),
+    corners(
+        [
+            *((command, attack) for command in COMMANDS for attack in EVERYWHERE),
+            *((command, x) for command in ("probe", "fit") for x in ATTACKS if x not in EVERYWHERE),
+        ],
+        *((command, EVERYWHERE[0]) for command in COMMANDS),
+        ("fit", EVERYWHERE[1]),
+    ),
+)
 def test_an_orbit_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, command, attack):
     monkeypatch.chdir(tmp_path)
     evil = forged(trained["orbits"], tmp_path / "evil.ckpt", ATTACKS[attack])
@@ -114,7 +122,7 @@ def test_an_orbit_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys
     assert not (tmp_path / MARK).exists()
 
 
-@pytest.mark.parametrize("attack", attacks())
+@pytest.mark.parametrize("attack", corners(EVERYWHERE, EVERYWHERE[0]))
 def test_a_text_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
     monkeypatch.chdir(tmp_path)
     evil = forged(trained["text"], tmp_path / "evil.ckpt", ATTACKS[attack])
@@ -136,7 +144,7 @@ def _benchmarks(arguments, monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("attack", attacks())
+@pytest.mark.parametrize("attack", EVERYWHERE)
 def test_a_backbone_or_a_force_model_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
     monkeypatch.chdir(tmp_path)
     config = str(trained["force config"])

@@ -44,9 +44,12 @@ def once(monkeypatch, kind, method, number, at_step):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize(
-    ("method", "at_step", "saved_step"), [("training_step", 2, 3), ("validation_step", 4, 4)]
+    ("number", "code", "method", "at_step", "saved_step"),
+    [
+        (signal.SIGTERM, 143, "training_step", 2, 3),
+        (signal.SIGINT, 130, "validation_step", 4, 4),
+    ],
 )
 def test_a_stopped_training_goes_on_as_if_nothing_had_happened(
     tmp_path, monkeypatch, capsys, number, code, method, at_step, saved_step

@@ -89,7 +89,7 @@ def test_percentiles_of_a_hierarchical_bootstrap_are_too_narrow(n):
         *(
             pytest.param(n, spread, shared, 2500, marks=pytest.mark.full)
             for n in (3, 5)
-            for spread in SPREADS
+            for spread in (SPREADS[0], SPREADS[2])
             for shared in (0, 1)
         ),
     ],
@@ -166,13 +166,15 @@ def points(rng, n_groups=200, length=4):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("place", "truth"), [(0, -1.8), (1, 0.7), (2, 7)])
-def test_exponents_and_the_constant(place, truth):
-    def interval(rng):
-        fit = power_law(*points(rng), n_boot=200)
-        return (*fit.exponents, fit.constant)[place]
+def test_exponents_and_the_constant():
+    @functools.cache  # one fit has all three
+    def fitted(draw):
+        fit = power_law(*points(np.random.default_rng([7, draw])), n_boot=200)
+        return (*fit.exponents, fit.constant)
 
-    assert 92 < coverage(interval, truth, 500) < 98
+    for place, truth in enumerate((-1.8, 0.7, 7)):
+        found = [fitted(draw)[place] for draw in range(500)]
+        assert 92 < 100 * np.mean([low <= truth <= high for _, low, high in found]) < 98
 
 
 @pytest.mark.full
