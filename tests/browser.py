@@ -20,6 +20,7 @@ FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--hide-scrollbars",  # as on a telephone, where they take no room
     "--allow-file-access-from-files",
     "--virtual-time-budget=5000",
     "--enable-logging=stderr",
