@@ -27,7 +27,7 @@ from worldmodel.probes.looks import bars
 CAPTION = (
     "Exponent of r along continued orbits by the law of the prompt, a colour for each world of the "
     "training: means over trainings with 95% intervals, or over sequences where there is one "
-    "training. Dashed: a table of that world's training orbits. Black: the truth in bins. A "
+    "training. Dashed: a table of that world's training orbits. Dotted: the truth in bins. A "
     "horizontal line is one law for all prompts. On the right: orbits of the training's own law "
     "outside the training box. What lies beyond the panel is at its edge."
 )

@@ -21,8 +21,8 @@ from orbits.runs.statistics import Interval
 CAPTIONS = {
     "exam": "Errors of ln F in units of the orbit fit's (the causal ceiling), in the training box "
     "and as the geometric mean over the shifts, with 95% intervals; 1 is as well as the "
-    "observations allow. A row for each model, a mark for each of its arms; controls in grey. Dashed: the "
-    "best baseline without attention.",
+    "observations allow. A row for each model, a mark for each of its arms; controls in grey. "
+    "Dashed: the best baseline without attention.",
     "exam_shifts": "The same in each shift. What lies beyond a panel is at its edge.",
 }
 MOST_DRAWN, DRAWN_CONTROLS = 12, 2
@@ -62,7 +62,7 @@ def pictures(exam: Exam, figures: Path) -> list[Picture]:
         return []
     summary: dict[str, Callable[[ExamRow], Interval | None]] = {
         "in the training box": lambda row: row.box,
-        f"outside it: mean of {len(exam.shifts)} shifts": lambda row: row.score,
+        f"outside it\n(mean of {len(exam.shifts)} shifts)": lambda row: row.score,
     }
     single = {name.replace("_", "\n"): _of(name) for name in exam.shifts}
     reference = exam.plain[0] if exam.plain else None
@@ -201,5 +201,5 @@ def _ends(line: Line, value_of: Callable[[ExamRow], Interval | None]) -> Iterato
 
 
 def _ticks(few: bool) -> list[float]:
-    steps = (1, 2, 5) if few else (1,)
+    steps = (1, 3) if few else (1,)
     return [step * 10.0**power for power in range(-3, 5) for step in steps]

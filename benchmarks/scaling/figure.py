@@ -18,7 +18,7 @@ from orbits.runs.study import Study
 
 CAPTION = (
     "Share of the kick that is missed one step ahead, against the FLOPs of the training; each "
-    "point is a training of its own, lines join means over seeds. Black: power law through the "
+    "point is a training of its own, lines join means over seeds. Thin: power law through the "
     "best of widths, dotted in its colour where there is one width. Grey: what needs no training."
 )
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 STYLE = Path(__file__).with_name("orrery.mplstyle")
 DPI = 110
 WIDTH = 5.6
-"""Inches of a figure whose letters of 8 points have 11 pixels in half of a desk's window, and 7 on a
-telephone of 390 pixels."""
+"""Inches of a figure whose letters of 8 points half of a desk's window shows with 11 pixels, and a
+telephone of 390 pixels with 7."""
 BOLD_LETTERS = 10.5
 """Letters of a headline in an inch."""
 
