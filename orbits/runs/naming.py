@@ -48,6 +48,8 @@ ARMS = {
     "untrained + ridge": "random weights, ridge head",
 }
 """Arms in words, by the name that results have."""
+ARM = re.compile(r"(?<=, )(?:pretrained|scratch|untrained)\b(?! \+)")
+"""An arm behind a name, in a sentence."""
 ELSEWHERE = re.compile(r"^(?P<arm>pretrained|trained) on (?P<law>\w+)$")
 """An arm of models that were trained under another law."""
 POWER = re.compile(r"\bpower_(\d+)_(\d+)\b")
@@ -117,6 +119,7 @@ def heading(text: str) -> str:
 def in_prose(text: str) -> str:
     """Return a sentence with names of attentions as readers know them: ``LSSAR (p = 15)``."""
     text = SAID.sub(lambda found: f"{_name(found)} (p = {found['p']})", text)
+    text = ARM.sub(lambda found: ARMS[found[0]], text)
     return RAW.sub(lambda found: _spaced(found[0]), ALONE.sub(_name, text))
 
 

@@ -60,5 +60,6 @@ def test_a_sentence_names_models_and_keeps_words_and_commands():
     assert said == "LSSAR (p = 15)'s loss is 2.1, LSSA and Lazy have 2.0; 3 zeros, linear in d."
     for same in ("--attention=lssar", "--n_test 3", "newton/lssar_1.py", "softmax and sigmoid"):
         assert in_prose(same) == same
+    assert in_prose("lazy, untrained 1") == "Lazy, random weights 1"
     said = in_prose("Trained under power_2_5, in star_heavier: no difference for zeros, zeros_sm.")
     assert said == "Trained under r^-2.5, in star heavier: no difference for ZeroS, ZeroS-SM."
