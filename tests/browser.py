@@ -64,8 +64,8 @@ def ask(page, script, width=1280, height=800, dark=False):
 
 TOO_WIDE = (
     "return [page.documentElement.scrollWidth, [...page.body.querySelectorAll('*')]"
-    ".filter((x) => !x.closest('.scroll'))"
+    ".filter((x) => !x.closest('.scroll, .drawing'))"
     ".filter((x) => x.getBoundingClientRect().right > inner.innerWidth)"
     ".map((x) => x.tagName)]"
 )
-"""Asks for the width of a page, and for what is wider than its window but for tables."""
+"""Asks for the width of a page, and for what is wider than its window but for tables and figures, which scroll."""

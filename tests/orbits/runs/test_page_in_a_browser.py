@@ -136,7 +136,7 @@ def test_names_stay_when_other_columns_scroll(ask):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_but_tables_is_wider_than_the_window(ask, width):
+def test_nothing_but_what_scrolls_is_wider_than_the_window(ask, width):
     wide = ask(browser.TOO_WIDE, width)
     assert wide[0] <= width
     assert wide[1] == []
