@@ -68,4 +68,4 @@ TOO_WIDE = (
     ".filter((x) => x.getBoundingClientRect().right > inner.innerWidth)"
     ".map((x) => x.tagName)]"
 )
-"""Asks for the width of a page, and for what is wider than its window but for tables and figures, which scroll."""
+"""Asks for the width of a page, and for what is wider than its window and does not scroll."""
