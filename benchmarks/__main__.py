@@ -5,6 +5,9 @@ The second word of ``run`` chooses the one module that is imported; ``ls`` reads
 
 from __future__ import annotations
 
+from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from here on)
+
+# isort: split
 import argparse
 import importlib
 import sys

@@ -16,6 +16,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from orbits.runs.naming import in_box
+from orbits.runs.table import escape
+
 KEPT = Path(__file__).parent / "results"
 MARKER = re.compile(r"<!-- table: (?P<body>[\s\S]+?) -->\n(?P<table>\n(?:\|.*\n)*)?")
 TABLE = re.compile(r"(?:^\|.*\n)+", re.M)
@@ -69,6 +72,12 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
 
 
+def _named(head: str, cell: str) -> str:
+    """Return a cell as a page shows it, with the names of models as readers know them."""
+    shown = in_box(head, plain(cell))
+    return cell if shown == plain(cell) else escape(shown)
+
+
 def _position(heads: list[str], name: str, title: str) -> int:
     names = [plain(head) for head in heads]
     if names.count(name) != 1:
@@ -91,7 +100,7 @@ def _table(run: str, title: str, kept: Path) -> list[list[str]]:
 
 
 def rows(excerpt: Excerpt, kept: Path = KEPT) -> list[list[str]]:
-    """Return the heads and the rows of an excerpt, as the reports write them, no row twice."""
+    """Return the heads and the rows of an excerpt, as their pages show them, no row twice."""
     taken: list[list[str]] = []
     unmet = {(name, value) for name, values in excerpt.where for value in values}
     for run, title in excerpt.tables:
@@ -103,7 +112,7 @@ def rows(excerpt: Excerpt, kept: Path = KEPT) -> list[list[str]]:
             taken.append([shown for _, shown in columns])
         for row in body:
             unmet -= {(name, plain(row[place])) for name, place, _ in asked}
-            line = [row[place] for place in places]
+            line = [_named(plain(heads[place]), row[place]) for place in places]
             if line not in taken and all(plain(row[at]) in values for _, at, values in asked):
                 taken.append(line)
     if unmet:

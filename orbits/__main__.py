@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from here on)
+
+# isort: split
 import argparse
 from collections.abc import Sequence
 

@@ -6,6 +6,9 @@ as its ``python -m`` form and takes the same flags.
 
 from __future__ import annotations
 
+from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from here on)
+
+# isort: split
 import importlib
 from collections.abc import Sequence
 

@@ -5,6 +5,9 @@ The first word chooses what is imported; help needs none of it.
 
 from __future__ import annotations
 
+from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from here on)
+
+# isort: split
 import argparse
 import importlib
 from collections.abc import Sequence

@@ -20,6 +20,7 @@ FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--hide-scrollbars",  # as on a telephone, where they take no room
     "--allow-file-access-from-files",
     "--virtual-time-budget=5000",
     "--enable-logging=stderr",
@@ -63,8 +64,8 @@ def ask(page, script, width=1280, height=800, dark=False):
 
 TOO_WIDE = (
     "return [page.documentElement.scrollWidth, [...page.body.querySelectorAll('*')]"
-    ".filter((x) => !x.closest('.scroll'))"
+    ".filter((x) => !x.closest('.scroll, .drawing'))"
     ".filter((x) => x.getBoundingClientRect().right > inner.innerWidth)"
     ".map((x) => x.tagName)]"
 )
-"""Asks for the width of a page, and for what is wider than its window but for tables."""
+"""Asks for the width of a page, and for what is wider than its window and does not scroll."""

@@ -4,6 +4,9 @@ The first word chooses what is imported. Help needs no torch, and files and name
 there are refused before it is loaded.
 """
 
+from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from here on)
+
+# isort: split
 import argparse
 import hashlib
 import importlib
@@ -76,6 +79,7 @@ CHECKED = (
     "model.class_path",
     "model.pretrained",
     "model.attention",
+    "model.head_dim",
     "data.path",
     "data.class_path",
     LOGGER,
@@ -200,6 +204,8 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         if any("attention_args." in word for word in arguments):
             checks.check_attention(values["model.attention"], arguments)
     checks.check(arguments, classes)
+    if "model.head_dim" in values:
+        checks.check_heads(values.get("model.attention", "softmax"), str(values["model.head_dim"]))
     _check_logger(str(values.get(LOGGER, "")))
     if any(map(_needs_no_model, arguments)):
         return

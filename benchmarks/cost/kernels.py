@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from benchmarks.cost import comparison
 from orbits.runs.deferred import deferred
 from orbits.runs.executors import Execution
-from orbits.runs.figure import canvas, legend, save_figure
+from orbits.runs.figure import WIDTH, canvas, legend, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import look
+from orbits.runs.palette import looks
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.study import Study
@@ -152,14 +152,15 @@ class Kernels(Study):
         if not panels:
             return ()
         names = sorted({name for lines in panels.values() for name in lines})
-        with canvas(1 + 4 * len(panels), 4.4, ncols=len(panels), squeeze=False) as (figure, grid):
-            for axis, (dim, lines) in zip(grid[0], sorted(panels.items()), strict=True):
+        style, shape = looks(names), {"nrows": len(panels), "squeeze": False, "sharex": True}
+        with canvas(WIDTH, 1.2 + 2.6 * len(panels), **shape) as (figure, grid):
+            for (axis,), (dim, lines) in zip(grid, sorted(panels.items()), strict=True):
                 for name, points in sorted(lines.items()):
-                    axis.plot(*zip(*sorted(points.items()), strict=True), label=name,
-                              **look(names.index(name)))  # fmt: skip
+                    axis.plot(*zip(*sorted(points.items()), strict=True), label=name, **style[name])
                 axis.axhline(1, color="0.6", linewidth=1)
-                axis.set(xscale="log", yscale="log", xlabel="sequence length")
-                axis.set(title=f"head dim {dim}", ylabel=f"forward + backward, times {floor}")
+                axis.set(xscale="log", yscale="log", ylabel=f"time over {floor}'s")
+                axis.set_title(f"forward and backward, heads of {dim} channels", loc="left")
+            grid[-1][0].set_xlabel("sequence length")
             legend(figure)
             path = save_figure(figure, out / "training.png")
         return [Picture(f"Time of forward and backward by that of {floor} for softmax.", [path])]

@@ -21,6 +21,7 @@ from benchmarks.training_options import Training
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
+from orbits.runs.naming import in_prose
 from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result, grouped
@@ -198,8 +199,9 @@ class Forecasting(PaperStudy):
             values = by_variant(found, "mse")
             level = values.pop(LAW, {}).get(None)
             path = figure_path(out, f"mse_{Path(series).stem}_{horizon}")
-            bars(values, path, "mean squared error", level, "the law without noise")
-            caption = f"Forecasts of {series}, {horizon} steps ahead."
+            caption = in_prose(f"Forecasts of {series}, {horizon} steps ahead.")
+            title = caption.rstrip(".")
+            bars(values, path, "mean squared error", level, "the law without noise", title=title)
             pictures.append(Picture(caption, [path]))
         return pictures
 

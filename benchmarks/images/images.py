@@ -164,8 +164,9 @@ class ImageStudy(PaperStudy):
             values = by_variant(found, "top1")
             level = values.pop(CEILING, {}).get(None)
             path = figure_path(out, f"top1_{task}")
-            bars(values, path, "right answers, %", level, CEILING)
-            pictures.append(Picture(f"{task}: {tasks.get(task).about}.", [path]))
+            title = f"{task}: {tasks.get(task).about}".replace("_", " ")
+            bars(values, path, "right answers, %", level, CEILING, title=title)
+            pictures.append(Picture(f"{title}.", [path]))
         return pictures
 
 

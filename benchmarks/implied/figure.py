@@ -27,7 +27,7 @@ from worldmodel.probes.looks import bars
 CAPTION = (
     "Exponent of r along continued orbits by the law of the prompt, a colour for each world of the "
     "training: means over trainings with 95% intervals, or over sequences where there is one "
-    "training. Dashed: a table of that world's training orbits. Black: the truth in bins. A "
+    "training. Dashed: a table of that world's training orbits. Dotted: the truth in bins. A "
     "horizontal line is one law for all prompts. On the right: orbits of the training's own law "
     "outside the training box. What lies beyond the panel is at its edge."
 )
@@ -53,12 +53,16 @@ def _matrix(named: dict[str, list[Row]], found: Sequence[Row], path: Path) -> Pa
     outer = [place for place in places(found) if place[1] is not None]
     widths = [max(2, len(inside)), len(outer)] if outer else [1]
     shape = {"nrows": len(named), "ncols": len(widths), "width_ratios": widths, "squeeze": False}
+    height = min(2.9, max(1.1, 5.6 / len(named)))
     truth = one(found, IN_BINS)
-    with canvas(WIDTH, 1.2 + 2.9 * len(named), sharey=True, **shape) as (figure, axes):
+    with canvas(WIDTH, 1.2 + height * len(named), sharex="col", sharey=True, **shape) as (
+        figure,
+        axes,
+    ):
         headline(figure, TITLE)
         for row, (name, mine) in zip(axes, named.items(), strict=True):
             style = _styles(mine)
-            row[0].set_ylabel(f"{display(name)}: exponent of r")
+            row[0].set_title(display(name), loc="left")
             row[0].set_ylim(LOWEST - 0.1, HIGHEST + 0.1)
             row[0].set_xlim(-0.3, len(inside) - 0.7)
             for axis, where in zip(row, (inside, outer), strict=False):
@@ -71,9 +75,10 @@ def _matrix(named: dict[str, list[Row]], found: Sequence[Row], path: Path) -> Pa
             lines = [(x, f"trained in {x.trained_in}", style[x.trained_in]["color"]) for x in mine]
             lines += [(truth, "truth", TRUTH)] if truth else []
             label_ends(row[0], [end for line in lines if (end := _end(*line, inside))])
+        figure.supylabel("exponent of r")
         axes[-1][0].set_xlabel("law of the prompts")
         if outer:
-            axes[-1][1].set_xlabel("own law, outside\nthe training box")
+            axes[-1][1].set_xlabel("own law,\noutside\nthe box")
         figure.legend(handles=_handles(found), loc="outside lower center", ncols=3)
         return save_figure(figure, path)
 

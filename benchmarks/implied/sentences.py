@@ -68,36 +68,26 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         fmean(s) for w in tables if (t := table_of(found, w)) and (s := t.follows(bins(found)))
     ]
     said += f"; a table of training orbits {_ends(pasted)}." if pasted else "."
-    alike: dict[str, dict[str, int]] = {}
-    for name, mine in named.items():
-        if outer := _kept(mine, found):
-            alike.setdefault(outer[0], {})[name] = outer[1]
-    counts = [
-        f"{_who([*off])} {'keep their' if len(off) > 1 else 'keeps its'} world's law in {kept}, "
-        f"shown to be off in {_ends([*off.values()], 'd')}"
-        for kept, off in alike.items()
-    ]
-    return [said + f" Outside the training box {'; '.join(counts)}." * bool(counts)]
+    return [said + _kept([x for mine in named.values() for x in mine], found)]
 
 
-def _who(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} models"
+def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:
+    """Say how many models keep their law where no training orbit lay, and how many tables.
 
-
-def _kept(mine: Sequence[Row], found: Sequence[Row]) -> tuple[str, int] | None:
-    """Return in how many worlds models keep their law where no training orbit lay, and tables.
-
-    And in how many the interval leaves the truth out: a mean of few trainings may be off by chance.
+    And of how many the interval leaves the truth out: a mean of few trainings may be off by chance.
     """
     outer = [(x, place) for x in mine for place in x.found if place[1] and place[0] == x.world]
     if not outer:
-        return None
+        return ""
     kept = [keeps(found, row, place) for row, place in outer].count(True)
-    tables = [(t, place) for row, place in outer if (t := table_of(found, row.world))]
-    pasted = [keeps(found, table, place) for table, place in tables].count(True)
     off = [is_off(found, row, place) for row, place in outer].count(True)
-    beside = f" (the table in {pasted})" * bool(tables)
-    return f"{kept} of {len(outer)} worlds{beside}", off
+    tables = {place: t for row, place in outer if (t := table_of(found, row.world))}
+    pasted = [keeps(found, table, place) for place, table in tables.items()].count(True)
+    beside = f" (tables of training orbits: {pasted} of {len(tables)})" * bool(tables)
+    return (
+        f" Outside the training box {kept} of {len(outer)} world models keep the law of their "
+        f"world{beside}; {off} are shown to miss it."
+    )
 
 
 def _ends(values: Sequence[float], form: str = "z.2f") -> str:

@@ -48,7 +48,7 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
         return []
     bins = next((each for each in found if each.name == IN_BINS), None)
     shape = {"nrows": 2, "ncols": len(lines), "squeeze": False, "sharey": "row"}
-    with canvas(max(WIDTH, 1.6 + 3.2 * len(lines)), 6.2, **shape) as (figure, axes):
+    with canvas(WIDTH, 6.2, **shape) as (figure, axes):
         headline(figure, TITLE)
         for column, (knob, line) in enumerate(lines.items()):
             above, below = axes[0][column], axes[1][column]
@@ -113,7 +113,7 @@ def _draw(
 def _label(axis: Any, line: Mapping[object, Carried], knob: str) -> None:
     if knob == "window":
         axis.set_xticks(range(len(line)), ["all" if x == ALL else str(x) for x in line])
-        axis.set_xlabel("window of each block, rows")
+        axis.set_xlabel("window of each\nblock, rows")
     else:
         axis.set_xticks(range(len(line)), [f"{x:g}" for x in line])
-        axis.set_xlabel("noise on the context, AU")
+        axis.set_xlabel("noise on the\ncontext, AU")

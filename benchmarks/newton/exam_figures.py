@@ -21,13 +21,16 @@ from orbits.runs.statistics import Interval
 CAPTIONS = {
     "exam": "Errors of ln F in units of the orbit fit's (the causal ceiling), in the training box "
     "and as the geometric mean over the shifts, with 95% intervals; 1 is as well as the "
-    "observations allow. A row for each model, its arms as two marks; controls in grey.",
+    "observations allow. A row for each model, a mark for each of its arms; controls in grey. "
+    "Dashed: the best baseline without attention.",
     "exam_shifts": "The same in each shift. What lies beyond a panel is at its edge.",
 }
 MOST_DRAWN, DRAWN_CONTROLS = 12, 2
 """Lines of models in the figure, and of controls of each kind."""
 LEFT_OUT = " Of {} models the {} that err least outside; all are in the table."
 SCRATCH = "scratch"
+HALVES = {"pretrained on ": "left", "trained on ": "bottom"}
+"""Filled half of the marks of arms that were trained under another law."""
 FARTHEST = 4.0
 """Factor beyond the models' errors up to which a panel shows those of controls."""
 
@@ -59,7 +62,7 @@ def pictures(exam: Exam, figures: Path) -> list[Picture]:
         return []
     summary: dict[str, Callable[[ExamRow], Interval | None]] = {
         "in the training box": lambda row: row.box,
-        f"outside it: mean of {len(exam.shifts)} shifts": lambda row: row.score,
+        f"outside it\n(mean of {len(exam.shifts)} shifts)": lambda row: row.score,
     }
     single = {name.replace("_", "\n"): _of(name) for name in exam.shifts}
     reference = exam.plain[0] if exam.plain else None
@@ -130,17 +133,16 @@ def _draw(
             label_level(axis, 1.0, "orbit fit" if few else "", lw=1.2, ls="-")
             beside = reference and value_of(reference)
             if reference and beside:
-                text = f"{display(reference.variant)},\nno attention" if few else ""
+                text = "best without\nattention" if few else ""
                 label_level(axis, beside.value, text, CONTROL, ls="--")
-            axis.tick_params(axis="y", length=0)
+            axis.tick_params(axis="y", length=0, pad=6)  # marks at the edge
             axis.tick_params(axis="x", labelsize=8 if few else 7)
         axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
         axes[0][0].set_ylim(len(lines) - 0.4, -0.6)
         figure.supxlabel("error of ln F over an orbit fit's error (1: what the observations allow)")
         arms = {row.arm: None for line in lines[:first] for row in line.rows}
         marks = [
-            Line2D([], [], color=CONTROL, marker="o", mfc=_fill(x), ls="", label=arm(x))
-            for x in arms
+            Line2D([], [], marker="o", ls="", label=arm(x), **_filled(x, CONTROL)) for x in arms
         ]
         if not few:
             marks.append(Line2D([], [], color=TRUTH, lw=1.2, label="orbit fit"))
@@ -168,13 +170,15 @@ def _marks(
             axis.plot(edge, height, mark, color=colour, ms=5, clip_on=False)
             continue
         axis.hlines(height, value.low, value.high, color=colour, lw=1.6)
-        fill = colour if row.arm != SCRATCH else "white"
-        mark = line.style["marker"]
-        axis.plot(value.value, height, mark, color=colour, mfc=fill, ms=5, zorder=3)
+        mark, look = line.style["marker"], _filled(row.arm, colour)
+        axis.plot(value.value, height, mark, ms=5, zorder=3, **look)
 
 
-def _fill(name: str) -> str:
-    return "white" if name == SCRATCH else CONTROL
+def _filled(name: str, colour: str) -> dict[str, Any]:
+    """Return the look of an arm's marks: whole, hollow, or half where it has seen another law."""
+    half = next((half for start, half in HALVES.items() if name.startswith(start)), "full")
+    fill = "white" if name == SCRATCH else colour
+    return {"color": colour, "mfc": fill, "markerfacecoloralt": "white", "fillstyle": half}
 
 
 def _limits(
@@ -197,5 +201,5 @@ def _ends(line: Line, value_of: Callable[[ExamRow], Interval | None]) -> Iterato
 
 
 def _ticks(few: bool) -> list[float]:
-    steps = (1, 2, 5) if few else (1,)
+    steps = (1, 3) if few else (1,)
     return [step * 10.0**power for power in range(-3, 5) for step in steps]

@@ -99,7 +99,7 @@ def verdict(table: Sequence[Row], exam: Exam, law: str) -> list[str]:
     found += f"{_shown(models[0].score)} times as much as an orbit fit"
     for plain in exam.plain[:1]:
         assert plain.score is not None
-        found += f"; {plain.variant}, without attention, {_shown(plain.score)} times"
+        found += f"; a baseline without attention, {plain.variant}, {_shown(plain.score)} times"
         found += f" ({_beside(models[0].score, plain.score)})"
     return [f"{found}.", f"{inside}; there they are no evidence of a law."]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.scaling.curves import controls, frontier, points
 from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
@@ -17,8 +18,8 @@ from orbits.runs.study import Study
 
 CAPTION = (
     "Share of the kick that is missed one step ahead, against the FLOPs of the training; each "
-    "point is a training of its own, lines join means over seeds. Black: power law through the "
-    "best of widths. Grey: what needs no training."
+    "point is a training of its own, lines join means over seeds. Thin: power law through the "
+    "best of widths, dotted in its colour where there is one width. Grey: what needs no training."
 )
 
 TITLE = "Does more compute bring a world model nearer to the law's kick?"
@@ -29,9 +30,9 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
     found = points(results)
     if not found:
         return []
+    keys = list(dict.fromkeys((p.variant, p.heads, p.sequences) for p in found))
     series = {
-        _named(*key): [p for p in found if (p.variant, p.heads, p.sequences) == key]
-        for key in dict.fromkeys((p.variant, p.heads, p.sequences) for p in found)
+        _named(*key): [p for p in found if (p.variant, p.heads, p.sequences) == key] for key in keys
     }
     style, ends = looks(list(series)), []
     flops = [p.metrics["flops"] for p in found]
@@ -51,6 +52,10 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
             if each.at(1.0) is not None:
                 over = np.array([min(flops), max(flops)])
                 line = [value.value for x in over if (value := each.at(x)) is not None]
+                alone = [style[_named(*key)]["color"] for key in keys if key[0] == variant]
+                if len(alone) == 1:
+                    axis.plot(over, line, color=alone[0], lw=0.9, ls=":")
+                    continue
                 axis.plot(over, line, color=TRUTH, lw=0.8)
                 ends.append(End(f"{variant}, best of widths", max(flops), line[-1], TRUTH))
         for number, (name, result) in enumerate(controls(results).items()):
@@ -59,6 +64,8 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
             ends.append(End(name, max(flops), level, CONTROL))
         axis.set_xscale("log")
         axis.set_yscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlabel("FLOPs of the training")
         axis.set_ylabel("share of the kick that is missed (0: none)")
         axis.grid(axis="y")

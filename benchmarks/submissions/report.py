@@ -92,7 +92,7 @@ def verdict(exam: Exam) -> list[str]:
     )
     for plain in exam.plain[:1]:
         assert plain.score is not None
-        said += f"; {plain.variant}, without attention: {_words(plain.score)} times"
+        said += f"; a baseline without attention, {plain.variant}: {_words(plain.score)} times"
         said += f", {_beside(best.score, plain.score)}"
     for table in exam.tables[:1]:
         said += f". A look-up table that is told the true state: {_words(table.score)} times"

@@ -18,10 +18,10 @@ from orbits.runs.study import Study
 CAPTION = (
     "Above: exponent of the distance that continuations obey, by that of the prompt's world, after "
     "the longest prompt; a flat line imposes one law. Below: S by the steps of the prompt. Means "
-    "over trainings; black: true orbits in bins; grey: controls and the ceiling. Dotted: laws "
-    "held out."
+    "over trainings; without marks: true orbits in bins; grey: controls and the ceiling. Vertical: "
+    "laws held out."
 )
-TITLE = "Do continuations follow the law of their prompt? Black: what they should do"
+TITLE = "Do continuations follow the law of their prompt, as true orbits do?"
 
 
 def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]:

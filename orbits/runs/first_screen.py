@@ -7,18 +7,14 @@ once, and every other part below them. What does not fit of the table is below t
 from __future__ import annotations
 
 import dataclasses
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbits.runs.deferred import deferred
 from orbits.runs.naming import OF_MODELS, heading, in_box
-from orbits.runs.report import Picture, Report, Section
+from orbits.runs.report import Picture, Report, Section, size
 from orbits.runs.table import NOTHING, Table
-
-opened = deferred("PIL.Image:open")
 
 BESIDE = (730, 900)
 """Largest width and height of a figure beside a table, in its own pixels. A window of 1280 pixels
@@ -28,6 +24,7 @@ MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""
 MOST_ROWS = 12
 """Rows of two lines that a window of 800 pixels holds beside a verdict."""
+LEFT_OUT = "The other columns are below."
 MOST_SENTENCES = 6
 """Sentences that a terminal shows of a report."""
 
@@ -151,7 +148,7 @@ def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
         if (name := table.columns[place].heading)
     ]
     said = [f"In every row here: {', '.join(everywhere)}."] if everywhere else []
-    said += ["The other columns are below."] if len(chosen) < len(kept) else []
+    said += [LEFT_OUT] if len(chosen) < len(kept) else []
     return dataclasses.replace(
         table,
         columns=[table.columns[place] for place in chosen],
@@ -167,9 +164,12 @@ def _has_number(table: Table) -> bool:
 def _without(section: Section, table: Table | None, picture: Picture | None) -> Section | None:
     """Return the rest of a section below the first screen; None if nothing is left.
 
-    A table of which it shows some columns stays, and is folded if it shows some rows of it.
+    A table of which it shows some columns stays, and is folded if it shows some rows of it; not
+    one whose other columns say the same in every row, which its caption says.
     """
-    fits = table is None or (len(table.rows) <= MOST_ROWS and len(table.columns) <= MOST_COLUMNS)
+    fits = table is None or (
+        len(table.rows) <= MOST_ROWS and LEFT_OUT not in narrowed(table).caption
+    )
     left = dataclasses.replace(
         section,
         tables=[
@@ -186,8 +186,4 @@ def _without(section: Section, table: Table | None, picture: Picture | None) -> 
 
 def _fits_beside(image: Path | bytes) -> bool:
     """Tell whether an image is small enough for half of a window; what cannot be read is."""
-    try:
-        with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
-            return picture.width <= BESIDE[0] and picture.height <= BESIDE[1]
-    except (OSError, ValueError):
-        return True
+    return all(own <= most for own, most in zip(size(image), BESIDE, strict=True))

@@ -48,6 +48,12 @@ ARMS = {
     "untrained + ridge": "random weights, ridge head",
 }
 """Arms in words, by the name that results have."""
+ARM = re.compile(r"(?<=, )(?:pretrained|scratch|untrained)\b(?! \+)")
+"""An arm behind a name, in a sentence."""
+ELSEWHERE = re.compile(r"^(?P<arm>pretrained|trained) on (?P<law>\w+)$")
+"""An arm of models that were trained under another law."""
+POWER = re.compile(r"\bpower_(\d+)_(\d+)\b")
+"""A law that is a power of the distance."""
 LABEL = re.compile(r"(?P<name>[a-z]\w*)(?: p=(?P<p>\S+?))?(?=$|,)")
 """The label of a model at the beginning of a text: ``lssar p=15``."""
 INSIDE = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>[^\s,]+)")
@@ -58,12 +64,15 @@ UNTOLD = ("control", "None labels", "seed None")
 OF_MODELS = frozenset({"arm", "attention", "model", "row less column", "trained", "variant", "who"})
 """Headings of columns that name models and their trainings."""
 SAID = re.compile(r"\b(?P<name>[a-z]\w*) p=(?P<p>\d+(?:\.\d+)?)")
-ENGLISH = ("elastic", "linear", "zeros")
+ENGLISH = ("elastic", "linear")
 """Names of attentions that are words of their own in a sentence."""
 ALONE = re.compile(
-    rf"(?<![\w/=.-])(?P<name>{'|'.join(sorted({*NAMES} - {*ENGLISH}, key=len, reverse=True))})"
+    r"(?<![\w/=.-])(?<!\d )"
+    rf"(?P<name>{'|'.join(sorted({*NAMES} - {*ENGLISH}, key=len, reverse=True))})"
     r"(?![\w/=-]|\.\w)"
 )
+RAW = re.compile(r"(?<![\w/=.-])[a-z]\w*_\w+(?![\w/=(-]|\.\w)")
+"""A name as files and flags spell it, in a sentence; not a flag, a path or a call."""
 SQUARED = re.compile(r"\br2\b")
 """The share of variance explained, as code spells it."""
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
@@ -85,7 +94,7 @@ def display(label: str) -> str:
         label = _shown(head) + label[head.end() :]
     label = INSIDE.sub(_shown, label)
     first, *others = label.split(", ")
-    return ", ".join([first, *(ARMS.get(part, part) for part in others)])
+    return ", ".join([first, *map(arm, others)])
 
 
 def in_box(heading: str, text: str) -> str:
@@ -98,7 +107,7 @@ def in_box(heading: str, text: str) -> str:
     if heading == "pair":
         return in_prose(text)
     if heading not in OF_MODELS:
-        return text
+        return _spaced(text) if RAW.fullmatch(text) else text
     return ", ".join(map(_part, text.split(", ")))
 
 
@@ -110,19 +119,33 @@ def heading(text: str) -> str:
 def in_prose(text: str) -> str:
     """Return a sentence with names of attentions as readers know them: ``LSSAR (p = 15)``."""
     text = SAID.sub(lambda found: f"{_name(found)} (p = {found['p']})", text)
-    return ALONE.sub(_name, text)
+    text = ARM.sub(lambda found: ARMS[found[0]], text)
+    return RAW.sub(lambda found: _spaced(found[0]), ALONE.sub(_name, text))
 
 
 def arm(name: str) -> str:
     """Return the name of an arm as a reader knows it."""
+    if elsewhere := ELSEWHERE.match(name):
+        return f"{ARMS.get(elsewhere['arm'], elsewhere['arm'])} on {law(elsewhere['law'])}"
     return ARMS.get(name, name)
+
+
+def law(name: str) -> str:
+    """Return the name of a law as a reader knows it: ``Newton's law``, ``r^-1.5``."""
+    return "Newton's law" if name == "newton" else _spaced(name)
+
+
+def _spaced(name: str) -> str:
+    first, _, rest = POWER.sub(r"r^-\1.\2", name).partition("_")
+    known = first if first in ENGLISH else NAMES.get(first, first)
+    return f"{known} {rest.replace('_', ' ')}" if rest else first
 
 
 def _part(text: str) -> str:
     label = LABEL.fullmatch(text)
-    if label and (label["p"] or label["name"] in NAMES):
+    if label and (label["p"] or label["name"] in NAMES or "_" in label["name"]):
         return _shown(label)
-    return ARMS.get(text, text)
+    return arm(text)
 
 
 def _shown(label: re.Match[str]) -> str:
@@ -130,4 +153,4 @@ def _shown(label: re.Match[str]) -> str:
 
 
 def _name(label: re.Match[str]) -> str:
-    return NAMES.get(label["name"], label["name"].replace("_", " "))
+    return NAMES.get(label["name"]) or _spaced(label["name"])

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import io
 import urllib.parse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orbits.runs import download, untrusted
+from orbits.runs.deferred import deferred
 from orbits.runs.folder import PAGE
 from orbits.runs.statistics import CONVENTION
 from orbits.runs.table import Table, escape
+
+opened = deferred("PIL.Image:open")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class Picture:
         files = [x for x in self.images if isinstance(x, Path) and place in x.parents]
         paths = (urllib.parse.quote(file.relative_to(place).as_posix()) for file in files)
         return [f"![{escape(self.caption)}]({path})" for path in paths]
+
+    @property
+    def widths(self) -> list[int]:
+        """Widths of the images in pixels; 0 where it cannot be read."""
+        return [size(image)[0] for image in self.images]
 
     @property
     def drawings(self) -> list[str]:
@@ -154,6 +163,15 @@ class Report:
         parts += ["", "Cells without a result", *map(shown, failures)] if failures else []
         parts += ["", "Columns", *map(shown, self.notes)] if self.notes else []
         return "\n".join(parts) + "\n"
+
+
+def size(image: Path | bytes) -> tuple[int, int]:
+    """Return width and height of an image in pixels; zeros for what cannot be read."""
+    try:
+        with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
+            return int(picture.width), int(picture.height)
+    except (OSError, ValueError):
+        return 0, 0
 
 
 def _data_url(image: bytes) -> str:

@@ -36,10 +36,10 @@ def taken(body, kept):
     return excerpts.rows(excerpts.parsed(body), kept)
 
 
-def test_a_table_is_taken_as_it_is(kept):
+def test_a_table_is_taken_with_the_names_that_its_page_shows(kept):
     assert taken("run/part: Runs, of one _ kind", kept) == [
         ["name", "R2 of ln F", "note"],
-        ["a\\_b", "0.5", "x \\| y"],
+        ["a b", "0.5", "x \\| y"],
         ["c", "0.7", "`z`"],
     ]
 
@@ -50,7 +50,7 @@ def test_columns_and_rows_of_several_tables_are_taken(kept):
     with pytest.raises(ValueError, match="'y' in a marker: write columns"):
         taken(body, kept)
     body = body.replace(" | where: note = x | y", "")
-    assert taken(body, kept) == [["R²", "name"], ["0.5", "a\\_b"], ["0.9", "d"]]
+    assert taken(body, kept) == [["R²", "name"], ["0.5", "a b"], ["0.9", "d"]]
     assert taken(f"{body} | where: note = w", kept) == [["R²", "name"], ["0.9", "d"]]
     twice = body.replace("Controls", "Runs, of one _ kind + Controls")
     assert taken(twice, kept) == taken(body, kept), "no row twice"

@@ -157,6 +157,9 @@ WRONG = [
     ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
     ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),
     ("fit -c pretrain --model.lr=fast", "model.lr must be a finite number, got 'fast'"),
+    ("fit -c pretrain --model.lr=-1", "model.lr must be at least 0 and finite, got -1"),
+    ("fit -c pretrain --model.min_lr_ratio=2", "model.min_lr_ratio must be in [0, 1], got 2"),
+    ("fit -c pretrain --model.head_dim=7", "model.head_dim must be even for RoPE, got 7"),
     ("fit --model TextModel --data=TextData --model.tied=maybe", "model.tied must be true or f"),
     (
         "fit -c pretrain --model.init_args.optimizer=adam",

@@ -47,6 +47,7 @@ OF_ANY_CLASS = (ARGUMENTS, "class_path", "dict_kwargs", "help")
 check_value = deferred("worldmodel.keys.values:check")
 check_override = deferred("worldmodel.keys.values:check_override")
 check_attention = deferred("worldmodel.keys.values:check_attention")
+check_heads = deferred("worldmodel.keys.values:check_heads")
 is_override = deferred("worldmodel.keys.values:is_override")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Optional, Union
@@ -83,6 +84,21 @@ def check_attention(name: str, arguments: Sequence[str]) -> None:
             if text is not None:
                 given[each] = jsonargparse.get_loader("yaml")(text)
     catalogue.get(name, **given)
+
+
+def check_heads(name: str, text: str) -> None:
+    """Refuse an odd number of channels per head of a variant that turns them in pairs (RoPE).
+
+    Args:
+        name: The attention; mixers and layers wait for torch.
+        text: Channels per head, as they were typed.
+
+    Raises:
+        ValueError: The number is odd.
+    """
+    turns = name in catalogue.names() and catalogue.get(name).bias != "alibi"
+    if turns and text.isdecimal() and int(text) % 2:
+        raise ValueError(f"model.head_dim must be even for RoPE, got {text}")
 
 
 def type_text(group: str, key: Key) -> str:
@@ -183,6 +199,14 @@ def _size(what: str, text: str) -> None:
         check_size(what, number)
 
 
+def _between(what: str, text: str, most: float = math.inf) -> None:
+    """Refuse a number below 0 or above the largest."""
+    number = jsonargparse.get_loader("yaml")(text)
+    if isinstance(number, int | float) and not (0 <= number <= most and number < math.inf):
+        upto = "at least 0 and finite" if most == math.inf else f"in [0, {most:g}]"
+        raise ValueError(f"{what} must be {upto}, got {text}")
+
+
 def _overrides(_: str, text: str) -> None:
     content = yaml.safe_load(text)
     for name, value in content.items() if isinstance(content, dict) else ():
@@ -197,6 +221,10 @@ NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
     ("model", "n_layer"): _size,
     ("model", "n_head"): _size,
     ("model", "head_dim"): _size,
+    ("model", "lr"): _between,
+    ("model", "weight_decay"): _between,
+    ("model", "warmup_steps"): _between,
+    ("model", "min_lr_ratio"): functools.partial(_between, most=1),
     ("trainer", "max_steps"): _size,
     ("trainer", "accelerator"): _accelerator,
     ("trainer", "devices"): functools.partial(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from orbits.runs import naming
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Comparison, compare
 from orbits.runs.verdict import Seeds, shown
@@ -159,8 +160,8 @@ def _implied(results: Sequence[Result]) -> list[str]:
         tables = _over_prompts([x for x in here if x.case.variant == TABLE])
         if models:
             said.append(
-                f"Trained under {law}, models continue orbits of every law that prompts them by "
-                f"powers of r of {_range(models)}{_pasted(models, tables)}."
+                f"Trained under {naming.law(law)}, models continue orbits of every law that "
+                f"prompts them by powers of r of {_range(models)}{_pasted(models, tables)}."
             )
     return said
 

@@ -35,7 +35,7 @@ def leaderboard(tmp_path_factory):
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["index", "newton-exam", "coverage", "glossary"])
-def test_nothing_but_tables_is_wider_than_the_window(leaderboard, name, width):
+def test_nothing_but_what_scrolls_is_wider_than_the_window(leaderboard, name, width):
     scrolled, wide = browser.ask(leaderboard.with_name(f"{name}.html"), browser.TOO_WIDE, width)
     assert scrolled <= width
     assert wide == []

@@ -1,5 +1,6 @@
 """What a command line says of a word that it does not know."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -74,3 +75,18 @@ def test_an_exit_stays_as_it_is():
     with pytest.raises(SystemExit) as ended, one_line_errors():
         sys.exit(3)
     assert ended.value.code == 3
+
+
+@pytest.mark.parametrize("package", ["orrery", "orbits", "worldmodel", "symreg", "benchmarks"])
+def test_ctrl_c_during_imports_is_one_line(package):
+    code = f"""
+import runpy, sys
+class Press:
+    def find_spec(self, name, *_):
+        if name == "orbits.runs.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Press())
+runpy.run_module({package!r}, run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")

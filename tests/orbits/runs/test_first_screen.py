@@ -43,6 +43,15 @@ def test_what_stands_above_is_not_repeated_below():
     assert (only.verdict, only.sections) == ("", [])
 
 
+def test_a_table_that_its_caption_completes_stands_once():
+    columns = [Column(name) for name in ("who", *"abcdefg")]
+    body = [[Value(who, kind="name"), Value("1", kind="name"), *[number(2.0)] * 6] for who in "xy"]
+    first = first_screen(Report("R", sections=[Section("T", [Table("T", columns, body)])]))
+    assert "In every row here: a 1" in first.table.caption
+    assert len(first.whole.columns) == 8
+    assert not first.sections
+
+
 def test_a_wide_table_is_narrowed_above_and_whole_below():
     wide = table(12, title="")
     first = first_screen(Report("?", sections=[Section("S", [wide])]))

@@ -31,13 +31,19 @@ def test_a_label_is_shown_as_a_reader_knows_it(label, name):
 def test_arms_have_names():
     assert arm("untrained") == "random weights"
     assert arm("force head") == "force head"
+    assert arm("pretrained on newton") == "pre-trained on Newton's law"
+    assert arm("trained on power_1_5") == "trained on r^-1.5"
 
 
 def test_a_table_names_models_where_its_column_does():
     assert in_box("model", "lssar p=15") == "LSSAR, p = 15"
     assert in_box("trained", "pretrained, 5") == "pre-trained, 5"
     assert in_box("who", "lssar p=15, first stage first") == "LSSAR, p = 15, first stage first"
-    assert in_box("who", "power_1_5") == "power_1_5"
+    assert in_box("who", "power_1_5") == "r^-1.5"
+    assert in_box("variant", "sliding_window") == "sliding window"
+    assert in_box("variant", "zeros_no_gate") == "ZeroS no gate"
+    assert in_box("problem", "in_context_recall") == "in context recall"
+    assert in_box("what", "a call of f_x(1), or --n_test 3") == "a call of f_x(1), or --n_test 3"
     assert in_box("exam", "lazy") == "lazy"
     assert in_box("pair", "lssar p=15 - softmax") == "LSSAR (p = 15) - softmax"
     assert in_box("row less column", "lssar p=15") == "LSSAR, p = 15"
@@ -52,5 +58,8 @@ def test_headings_of_columns_that_are_models_name_them():
 def test_a_sentence_names_models_and_keeps_words_and_commands():
     said = in_prose("lssar p=15's loss is 2.1, lssa and lazy have 2.0; 3 zeros, linear in d.")
     assert said == "LSSAR (p = 15)'s loss is 2.1, LSSA and Lazy have 2.0; 3 zeros, linear in d."
-    for same in ("--attention=lssar", "lssar_table_1", "newton/lssar.py", "softmax and sigmoid"):
+    for same in ("--attention=lssar", "--n_test 3", "newton/lssar_1.py", "softmax and sigmoid"):
         assert in_prose(same) == same
+    assert in_prose("lazy, untrained 1") == "Lazy, random weights 1"
+    said = in_prose("Trained under power_2_5, in star_heavier: no difference for zeros, zeros_sm.")
+    assert said == "Trained under r^-2.5, in star heavier: no difference for ZeroS, ZeroS-SM."

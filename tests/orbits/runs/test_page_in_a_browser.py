@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from orbits.runs import page
+from orbits.runs.figure import DPI, WIDTH
 from orbits.runs.page import Picture, Report, Section
 from orbits.runs.result import Quantity
 from orbits.runs.table import Column, Table, Value, interval
@@ -39,6 +40,13 @@ REPORT = Report(
         Section("Folded", [WIDE], folded=True),
     ],
 )
+
+
+def _with_figure(size):
+    file = io.BytesIO()
+    Image.new("RGB", size).save(file, "PNG")
+    headline = Section("Headline", [HEADLINE], pictures=[Picture("A figure.", [file.getvalue()])])
+    return dataclasses.replace(REPORT, sections=[headline])
 
 
 @pytest.fixture
@@ -87,11 +95,7 @@ def test_a_tall_figure_is_made_to_fit(ask):
     ("size", "beside"), [((726, 500), True), ((726, 880), True), ((990, 500), False)], ids=str
 )
 def test_letters_of_eight_points_have_ten_pixels(size, beside, tmp_path):
-    file = io.BytesIO()
-    Image.new("RGB", size).save(file, "PNG")
-    headline = Section("Headline", [HEADLINE], pictures=[Picture("A figure.", [file.getvalue()])])
-    report = dataclasses.replace(REPORT, sections=[headline])
-    page.write(report, [], {"config": {}}, tmp_path)
+    page.write(_with_figure(size), [], {"config": {}}, tmp_path)
     scale, top, table = browser.ask(
         tmp_path / "report.html",
         "const image = page.querySelector('.first img'), box = image.getBoundingClientRect();"
@@ -102,16 +106,20 @@ def test_letters_of_eight_points_have_ten_pixels(size, beside, tmp_path):
     assert (top < table) == beside
 
 
-def test_a_wide_figure_fits_a_telephone(ask):
-    drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='1800' height='500'/>"
-    image, whole = ask(
-        'const image = page.querySelector("figure img");'
-        f'image.src = "data:image/svg+xml,{drawing}";'
-        "image.style.width = '1800px';"  # which it takes once it is loaded
-        "return [image.getBoundingClientRect().width, image.parentElement.scrollWidth]",
+@pytest.mark.parametrize("width", [int(WIDTH * DPI), 902, 1800])
+def test_letters_of_eight_points_have_seven_pixels_on_a_telephone(width, tmp_path):
+    page.write(_with_figure((width, 500)), [], {"config": {}}, tmp_path)
+    shown, whole, frame, scrolled = browser.ask(
+        tmp_path / "report.html",
+        "const image = page.querySelector('.first img');"
+        "return [image.getBoundingClientRect().width, image.parentElement.scrollWidth,"
+        " image.parentElement.clientWidth, page.documentElement.scrollWidth]",
         width=390,
     )
-    assert image <= whole <= 390
+    assert 8 * DPI / 72 * shown / width >= 7
+    assert shown == pytest.approx(whole, abs=1)
+    assert scrolled <= 390
+    assert (whole <= frame) == (width == int(WIDTH * DPI))  # the usual one needs no scrolling
 
 
 def test_names_stay_when_other_columns_scroll(ask):
@@ -128,7 +136,7 @@ def test_names_stay_when_other_columns_scroll(ask):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_but_tables_is_wider_than_the_window(ask, width):
+def test_nothing_but_what_scrolls_is_wider_than_the_window(ask, width):
     wide = ask(browser.TOO_WIDE, width)
     assert wide[0] <= width
     assert wide[1] == []

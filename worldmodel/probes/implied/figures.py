@@ -34,11 +34,11 @@ CAPTIONS = {
     ),
     "implied_law_film": (
         "The first prompt of each world in motion: as its world goes on, and as a model of each "
-        "world does, by its own predictions. Pale: the true path. A film for each law of the "
+        "world does, by its own predictions. Faint: the true path. A film for each law of the "
         "prompts."
     ),
     "implied_law_orbits": (
-        "The same prompts (grey), as their world goes on (black) and as models go on that were "
+        "The same prompts (grey), as their world goes on (thin) and as models go on that were "
         "trained in other worlds (colours); AU, planets alone. A row for each law of the prompts."
     ),
 }

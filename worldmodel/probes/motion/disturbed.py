@@ -151,10 +151,14 @@ def _sentence(name: str, world: str, mine: Sequence[Result], results: Sequence[R
         if same:
             beside.append(f"{who} {same[0].metrics[metric].value:.3f}")
     return (
-        f"{name} (trained in {trained}), prompted with orbits of {world}, "
-        f"{words.format(_shown(asked, metric))}, with those of {PLAIN} {_shown(plain, metric)} "
+        f"{name} (trained on {_orbits(trained)}), prompted with {_orbits(world)}, "
+        f"{words.format(_shown(asked, metric))}, with {_orbits(PLAIN)} {_shown(plain, metric)} "
         f"({'; '.join(beside)})."
     )
+
+
+def _orbits(world: str) -> str:
+    return "undisturbed orbits" if world == PLAIN else f"orbits of {world}"
 
 
 def _shown(results: Sequence[Result], metric: str) -> str:
