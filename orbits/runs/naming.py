@@ -126,12 +126,11 @@ def in_prose(text: str) -> str:
 def arm(name: str) -> str:
     """Return the name of an arm as a reader knows it."""
     if elsewhere := ELSEWHERE.match(name):
-        return f"{ARMS.get(elsewhere['arm'], elsewhere['arm'])} on {law(elsewhere['law'])}"
+        return f"{ARMS.get(elsewhere['arm'], elsewhere['arm'])} on {_law(elsewhere['law'])}"
     return ARMS.get(name, name)
 
 
-def law(name: str) -> str:
-    """Return the name of a law as a reader knows it: ``Newton's law``, ``r^-1.5``."""
+def _law(name: str) -> str:
     return "Newton's law" if name == "newton" else _spaced(name)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from orbits.runs import naming
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Comparison, compare
 from orbits.runs.verdict import Seeds, shown
 from worldmodel.controls.names import TABLE
+from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.looks import own_setting, trained_on
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 
@@ -160,8 +160,8 @@ def _implied(results: Sequence[Result]) -> list[str]:
         tables = _over_prompts([x for x in here if x.case.variant == TABLE])
         if models:
             said.append(
-                f"Trained under {naming.law(law)}, models continue orbits of every law that "
-                f"prompts them by powers of r of {_range(models)}{_pasted(models, tables)}."
+                f"Trained in the world of {in_words(law)}, models continue orbits of every law "
+                f"that prompts them by powers of r of {_range(models)}{_pasted(models, tables)}."
             )
     return said
 
