@@ -85,8 +85,8 @@ def _kept(mine: Sequence[Row], found: Sequence[Row]) -> str:
     pasted = [keeps(found, table, place) for place, table in tables.items()].count(True)
     beside = f" (tables of training orbits: {pasted} of {len(tables)})" * bool(tables)
     return (
-        f" Outside the training box {kept} of {len(outer)} world models keep the law of their "
-        f"world{beside}; {off} are shown to miss it."
+        f" Outside the training box {kept} of {len(outer)} world models keep their law{beside}; "
+        f"shown to miss it: {off}."
     )
 
 

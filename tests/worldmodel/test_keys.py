@@ -52,7 +52,12 @@ def test_a_correct_value_is_not_refused(word):
 
 FINE_IN_A_FILE = [
     *("trainer: {max_steps: null}", "seed_everything: null", "seed_everything: false"),
-    *("model: {n_layer: null}", 'model: {n_layer: "2"}', "model: {lr: .inf}", "model: {lr: 6e-3}"),
+    *(
+        "model: {n_layer: null}",
+        'model: {n_layer: "2"}',
+        "trainer: {gradient_clip_val: .inf}",
+        "model: {lr: 6e-3}",
+    ),
     *("trainer: {precision: 32}", "trainer: {devices: [0]}", "trainer: {logger: false}"),
     *("data: {protocol_args: null}", "model: null", "model: TextModel", "ckpt_path: null"),
     *("trainer: {val_check_interval: 10:00:00:00}", "optimizer: {class_path: torch.optim.Adam}"),

@@ -76,8 +76,8 @@ def test_a_verdict_comes_before_the_matrix_the_table_and_what_lies_outside(resul
     assert verdict == (
         "Models continue orbits by one power of the distance, whatever law rules the prompt; of a "
         "change of that law they follow: softmax 0.10; a table of training orbits 0.00. Outside "
-        "the training box 1 of 3 world models keep the law of their world (tables of training "
-        "orbits: 2 of 3); 2 are shown to miss it."
+        "the training box 1 of 3 world models keep their law (tables of training orbits: 2 of 3); "
+        "shown to miss it: 2."
     )
     share = 0.1 * 1.0 / 0.96  # over the prompts of powers, of which the truth in bins spans 0.96
     assert first.startswith(

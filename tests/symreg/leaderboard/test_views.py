@@ -77,8 +77,9 @@ def test_rows_whose_points_leave_the_verdict_open_say_so(tmp_path):
     one, other = forces("a", alike=["power_2_5", "mond"]), forces("b")
     sentence = "on these points the verdict cannot tell newton from mond, power_2_5."
     text, markdown, page = views([one, other], tmp_path)
-    for view in (text, markdown.replace("\\", ""), page):
+    for view in (text, markdown.replace("\\", "")):
         assert f"a, pretrained, 300 labels: {sentence}" in view
+    assert f"a, pre-trained, 300 labels: {sentence.replace('power_2_5', 'r^-2.5')}" in page
     assert f"Every row: {sentence}" in views([one], tmp_path)[0]
     assert "cannot tell newton" not in views([other], tmp_path)[0]
 
