@@ -1,5 +1,6 @@
 """The kept reports are what their results say, as the code is now."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -20,3 +21,10 @@ def test_a_kept_report_is_made_again_from_its_results(place, tmp_path):
     (again / "report.md").unlink()
     main(["report", str(again)])
     assert (again / "report.md").read_text() == (place / "report.md").read_text()
+
+
+def test_no_kept_run_names_a_folder_of_the_machine_that_made_it():
+    for place in PLACES:
+        argv = json.loads((place / "run.json").read_text())["manifest"]["argv"]
+        named = [path for word in argv for path in word.split(",") if path.startswith(("/", "~"))]
+        assert not named, place
