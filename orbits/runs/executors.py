@@ -30,6 +30,10 @@ SLURM_JOBS = 64
 """Jobs at once."""
 SLURM_BATCH = 50
 """Pieces of work per job: a search takes seconds, and a job should take minutes."""
+WATCH_SECONDS = 1.0
+"""Time between two looks at a cluster's number of workers."""
+FORGET_LOST = {"distributed.deploy.lost-worker-timeout": "2s"}
+"""How long Dask holds the place of a worker that is lost."""
 POLL_SECONDS = 0.5
 
 
@@ -219,6 +223,7 @@ class _Dask(_Translated):
 
     def __init__(self, execution: Execution, jobs: Path) -> None:
         try:
+            import dask
             from distributed import Client, KilledWorker, LocalCluster
         except ImportError:
             raise ValueError("Dask is not installed; pip install -e '.[cluster]'") from None
@@ -226,6 +231,7 @@ class _Dask(_Translated):
         self.stack = contextlib.ExitStack()
         address: Any = execution.scheduler
         if address is None:
+            self.stack.enter_context(dask.config.set(FORGET_LOST))
             address = self.stack.enter_context(
                 LocalCluster(
                     n_workers=execution.slots,
@@ -234,8 +240,25 @@ class _Dask(_Translated):
                     silence_logs=logging.CRITICAL,
                 )
             )
+            self._replace(address, execution.slots)
         self.client = self.stack.enter_context(Client(address, timeout=10))
         self.remote: set[Any] = set()  # Dask drops the work of a future that nobody holds
+
+    def _replace(self, cluster: Any, workers: int) -> None:
+        """Keep the number of workers: Dask replaces none that died while it was starting.
+
+        Work that kills its worker can reach one before its start is over, and where all are gone
+        what waits would wait for ever.
+        """
+        closed = threading.Event()
+
+        def watch() -> None:
+            while not closed.wait(WATCH_SECONDS):
+                cluster.scale(workers)
+
+        self.cluster = cluster
+        self.stack.callback(closed.set)  # before the cluster is closed
+        threading.Thread(target=watch, daemon=True).start()
 
     def send(self, function: Callable[..., Any], *args: Any) -> Future:
         # Not Dask's own executor: its future never ends where a result is lost with its worker and

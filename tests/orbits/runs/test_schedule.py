@@ -66,6 +66,20 @@ def test_a_cell_that_kills_its_worker_fails_and_the_others_go_on(tmp_path, name)
     assert status(run(wanted, out, execution(name), cells.prepare)) == ["ok"] * 6
 
 
+@pytest.mark.full
+def test_workers_of_dask_that_died_while_they_started_are_replaced(tmp_path):
+    with execution("dask").start(tmp_path) as executor:
+        doomed = [executor.submit(os._exit, 3) for _ in range(8)]  # as soon as a worker is there
+        waiting = executor.submit(len, "four")
+        for future in doomed:
+            with pytest.raises(WorkerLost):
+                future.result(timeout=240)
+        try:
+            assert waiting.result(timeout=240) == 4
+        except WorkerLost:  # it was beside the others; a schedule sends it again
+            assert executor.submit(len, "four").result(timeout=240) == 4
+
+
 @pytest.mark.parametrize("name", ["here", "processes"])
 def test_a_worker_that_cannot_start_is_no_failed_cell(tmp_path, name):
     with pytest.raises(ImportError, match="no such library"):
