@@ -69,16 +69,10 @@ class ExamStudy(TrainingStudy):
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:
-        """Refuse models and names that cannot be, before torch is imported.
+        """Refuse names that cannot be before torch is imported, and then models.
 
         Who names no model is told that an example is examined.
         """
-        if settings.model == (EXAMPLE,):
-            print(f"examined   {EXAMPLE}, an example; --model path/to/file.py:Class takes yours")
-        for each in subjects(settings):
-            model = tried(Source(each.path, each.model or ""))
-            if not can(model, "force"):
-                raise ValueError(f"{each.path}: {model.own_name} has no force; add the method")
         if settings.law is not None:
             laws.get(settings.law)
         for name in settings.baselines:
@@ -86,6 +80,12 @@ class ExamStudy(TrainingStudy):
         for name in settings.shifts:
             if name != "all":
                 shifts.get(name, settings.shift_file)
+        if settings.model == (EXAMPLE,):
+            print(f"examined   {EXAMPLE}, an example; --model path/to/file.py:Class takes yours")
+        for each in subjects(settings):
+            model = tried(Source(each.path, each.model or ""))
+            if not can(model, "force"):
+                raise ValueError(f"{each.path}: {model.own_name} has no force; add the method")
 
     def config(self, settings: ExamSettings, preset: str) -> dict[str, Any]:
         """Return the data that determine the results; models count by bytes, not paths."""

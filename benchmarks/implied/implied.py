@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from benchmarks.newton.recipe import RecipeStudy
+from orbits import laws
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
@@ -74,6 +75,12 @@ class ImpliedStudy(RecipeStudy):
     figures = deferred("benchmarks.implied.figure:figures")
     sentences = deferred("benchmarks.implied.sentences:sentences")
     all_at_once = deferred("benchmarks.implied.pairs:all_at_once")
+
+    def check_changes(self, settings: Implied, changes: Mapping[str, Any]) -> None:
+        """Refuse unknown laws before torch is imported."""
+        for law in (*settings.worlds, *settings.prompts):
+            laws.get(law)
+        super().check_changes(settings, changes)
 
 
 STUDY = ImpliedStudy()

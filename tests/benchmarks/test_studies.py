@@ -133,6 +133,7 @@ EARLY = {
     "newton --baselines knn": "unknown baseline 'knn'",
     "newton --preset tiny --attention softmax,sofmax": "unknown attention 'sofmax'",
     "mqar --attention softmax,sofmax": "unknown attention 'sofmax'; did you mean softmax",
+    "implied --worlds newton,newtn": "unknown law 'newtn'; did you mean newton?",
     "extrapolation --checkpoints missing.ckpt": "missing.ckpt: no such file",
     **{f"{x} --preset tiny --out tests": NO_RESULTS for x in ("newton", "mqar", "worlds")},
 }
