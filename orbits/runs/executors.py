@@ -33,7 +33,7 @@ SLURM_BATCH = 50
 WATCH_SECONDS = 1.0
 """Time between two looks at a cluster's number of workers."""
 FORGET_LOST = {"distributed.deploy.lost-worker-timeout": "2s"}
-"""How long Dask holds the place of a worker that is lost."""
+"""Time for which Dask holds the place of a worker that is lost."""
 POLL_SECONDS = 0.5
 
 
