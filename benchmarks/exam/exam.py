@@ -69,7 +69,7 @@ class ExamStudy(TrainingStudy):
     cells = deferred("benchmarks.exam.cells:cells")
 
     def check(self, settings: ExamSettings) -> None:
-        """Refuse names that cannot be before torch is imported, and then models.
+        """Refuse names that cannot be, and then models, before any work.
 
         Who names no model is told that an example is examined.
         """

@@ -256,7 +256,6 @@ class _Dask(_Translated):
             while not closed.wait(WATCH_SECONDS):
                 cluster.scale(workers)
 
-        self.cluster = cluster
         self.stack.callback(closed.set)  # before the cluster is closed
         threading.Thread(target=watch, daemon=True).start()
 

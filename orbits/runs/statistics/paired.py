@@ -92,7 +92,8 @@ def all_at_once(rows: Sequence[Seeds]) -> float | None:
     with few seeds. It sees what no pair shows after correction, and does not say which rows differ.
     Of four to twelve normal rows with equal means and three to five seeds, one with ten times the
     others' spread makes it claim a difference in 6 to 7% of simulations; the spread of means
-    themselves would in 17 to 22%, and finds differences hardly more often.
+    themselves would in 17 to 22%, and finds a real one in 62% where ranks do in 55% (half of six
+    rows apart by 1.3 standard deviations, five seeds).
 
     Args:
         rows: The values of each row by the seed of its training.

@@ -246,9 +246,9 @@ def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(short_copy, capsy
     assert all(result.ok for result in results)
     assert manifest["config"]["label_leak"] == 2
     text, table, shown = report(short_copy, capsys)
-    for view in (text, table, shown):
+    for view, arm in ((text, "pretrained"), (table, "pretrained"), (shown, "pre-trained")):
         assert "2 labels of every scored sequence were learnt from" in view
-        assert re.search("softmax, leaked labels, pre-?trained, 30 labels .one training.", view)
+        assert f"softmax, leaked labels, {arm}, 30 labels (one training)" in view
         assert not re.search("softmax, pre-?trained", view)
     assert "## newton, protocol identifiable, 2 leaked labels per test sequence" in table
     assert "## newton, protocol identifiable\n" not in table
