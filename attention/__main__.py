@@ -74,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     aot.add_argument("--jobs", type=int, default=2, help="processes")
 
     tune = commands.add_parser("tune", help="measure tile sizes on this GPU and rewrite the table")
-    tune.add_argument("--only", default="16bit", help="entries whose name contains this")
+    tune.add_argument(
+        "--only", nargs="+", default=["16bit"], help="entries whose name contains one of these"
+    )
     tune.add_argument("--minutes", type=float, default=8.0, help="start no entry after this")
     tune.add_argument("--tries", type=int, default=4, help="candidates timed per entry")
     tune.add_argument("--jobs", type=int, default=16, help="processes that compile")

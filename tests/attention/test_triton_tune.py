@@ -51,8 +51,11 @@ def test_candidates_are_built_for_the_gpu_at_hand(monkeypatch):
 
     monkeypatch.setattr(tune, "ProcessPoolExecutor", Here)
     monkeypatch.setattr(aot, "build", build)
-    found = tune.sound(("dq", "none", 64, 16), 89, 1)
+    entries = [("dq", "none", 64, 16), ("dkdv", "none", 64, 16)]
+    within_limits = tune.sound(entries, 89, 1)
     assert set(built) == {89}
-    assert found
-    assert all(tile.keys <= 32 for tile in found)  # what fits 99 KiB
-    assert [tile.rows for tile in found] == sorted(tile.rows for tile in found)
+    assert list(within_limits) == entries
+    for found in within_limits.values():
+        assert found
+        assert all(tile.keys <= 32 for tile in found)  # what fits 99 KiB
+        assert [tile.rows for tile in found] == sorted(tile.rows for tile in found)

@@ -14,6 +14,7 @@ import math
 import multiprocessing
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -27,6 +28,8 @@ from attention.triton.tools import aot
 
 TABLE = Path(tiles.__file__).with_name("tiles.json")
 SHAPE = (4, 12, 4096)  # B, H, L
+Entry = tuple[str, str, int, int]
+"""Kernel, family, head dim and bits of an element."""
 NAMES = {"none": "lssa", "reweight": "lssar", "elastic": "elastic", "biased": "lazy"}
 
 
@@ -41,27 +44,34 @@ def candidates(kernel: str) -> list[tiles.Tile]:
     ]
 
 
-def sound(entry: tuple[str, str, int, int], arch: int, jobs: int) -> list[tiles.Tile]:
-    """Return the candidates of an entry that build within the limits, fewest issues first.
+def sound(entries: Sequence[Entry], arch: int, jobs: int) -> dict[Entry, list[tiles.Tile]]:
+    """Return the candidates of each entry that build within the limits, fewest issues first.
 
-    They are built for the compute capability ``arch`` and held to its shared memory.
+    They are built for the compute capability ``arch`` and held to its shared memory. All are built
+    before any is timed, as a pass that runs beside compilers waits for its launches.
     """
-    options = candidates(entry[0])
+    tried = [(entry, tile, arch) for entry in entries for tile in candidates(entry[0])]
     # Fresh processes: CUDA is in use in this one.
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        reports = list(pool.map(_built, [entry] * len(options), options, [arch] * len(options)))
-    within_limits = [report for report in reports if report is not None and not report.faults()]
-    return [report.tile for report in sorted(within_limits, key=lambda report: report.issues)]
+        reports = list(pool.map(_built, *zip(*tried, strict=True)))
+    found: dict[Entry, list[aot.Report]] = {entry: [] for entry in entries}
+    for (entry, _, _), report in zip(tried, reports, strict=True):
+        if report is not None and not report.faults():
+            found[entry].append(report)
+    return {
+        entry: [report.tile for report in sorted(within, key=lambda report: report.issues)]
+        for entry, within in found.items()
+    }
 
 
-def _built(entry: tuple[str, str, int, int], tile: tiles.Tile, arch: int) -> aot.Report | None:
+def _built(entry: Entry, tile: tiles.Tile, arch: int) -> aot.Report | None:
     try:
         return aot.build(*entry, tile=tile, arch=arch)
     except Exception:  # the compiler refuses some tiles, each in its own way
         return None
 
 
-def seconds(entry: tuple[str, str, int, int], tile: tiles.Tile) -> float:
+def seconds(entry: Entry, tile: tiles.Tile) -> float:
     """Return the median time of the pass that an entry belongs to, with this tile in it."""
     kernel, family, head_dim, bits = entry
     spec = get(NAMES[family])
@@ -88,7 +98,7 @@ def seconds(entry: tuple[str, str, int, int], tile: tiles.Tile) -> float:
         )
 
 
-def _seconds_or_never(entry: tuple[str, str, int, int], tile: tiles.Tile) -> float:
+def _seconds_or_never(entry: Entry, tile: tiles.Tile) -> float:
     try:
         return seconds(entry, tile)
     except Exception as error:  # what a GPU cannot run is no candidate
@@ -112,12 +122,14 @@ def run(options: argparse.Namespace) -> None:
     table = {name: [x.rows, x.keys, x.warps, x.stages] for name, x in tiles.table_of(near).items()}
     # The head dims of common models first.
     entries = sorted(aot.shipped(), key=lambda entry: (64, 128, 32, 256).index(entry[2]))
-    for entry in entries:
+    chosen = [x for x in entries if any(part in tiles.key(*x) for part in options.only)]
+    within_limits = sound(chosen, arch, options.jobs)
+    for entry in chosen:
+        if time.monotonic() > deadline:
+            break
         name = tiles.key(*entry)
-        if options.only not in name or time.monotonic() > deadline:
-            continue
         now = tiles.Tile(*table[name])
-        tried = list(dict.fromkeys([now, *sound(entry, arch, options.jobs)[: options.tries]]))
+        tried = list(dict.fromkeys([now, *within_limits[entry][: options.tries]]))
         times = {tile: _seconds_or_never(entry, tile) for tile in tried}
         best = min(times, key=times.__getitem__)
         table[name] = [best.rows, best.keys, best.warps, best.stages]
