@@ -4,7 +4,8 @@ fla-core is optional: :func:`refusal` says why it does not serve a call, and eve
 without it. DeltaNet runs in Gated DeltaNet's kernel with no decay, since its own (0.6.0) refuses
 float32, in which states are kept here. RWKV-7's warns that float32 fails on some GPUs, so that
 mixer stays with PyTorch. On an H200 with Triton 3.6 the kernels of one decay a head refused their
-backward pass, see :func:`head_refusal`; no other kernel was run on a GPU by us.
+backward pass, see :func:`head_refusal`; that of one decay a channel had not ended its first step
+after 400 s, in which it tunes itself. No other kernel was run on a GPU by us.
 """
 
 from __future__ import annotations

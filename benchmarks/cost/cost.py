@@ -29,7 +29,7 @@ from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Table, by_seed, seed_table
-from orbits.runs.verdict import against, beside
+from orbits.runs.verdict import against, beside, span
 
 TABLES = {
     "lssar_table_a7": ("lssar-a7", {"train": "train", "evaluation": "eval"}, 1e3, 2**-20),
@@ -128,7 +128,7 @@ class CostStudy(PaperStudy):
                     f"A training step at size {setting}, in units of eager softmax's in the same "
                     f"round, on one machine: {compared}."
                 )
-        return said
+        return said or _one_round(results)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return results at the setting of a published table, in its units."""
@@ -162,6 +162,22 @@ class CostStudy(PaperStudy):
             caption = f"Latency by that of eager softmax, {mode}, setting {setting}."
             pictures.append(Picture(caption, [path]))
         return pictures
+
+
+def _one_round(results: Sequence[Result]) -> list[str]:
+    """Say how long training steps take where a single round allows no comparison."""
+    places: dict[object, dict[str, dict[str, float]]] = {}
+    for result in _ratios(results, "sdpa"):
+        backend, case = result.case.get("backend"), result.case
+        if case.get("mode") == "train" and backend != "sdpa":
+            forms = places.setdefault(case.get("setting"), {})
+            forms.setdefault(backend, {})[case.variant] = result.metrics["latency"].value
+    return [
+        f"A training step at size {setting}, in units of fused softmax's (SDPA), one round: "
+        + "; ".join(f"{FORMS[x]}: {span(found, rows='variants')}" for x, found in forms.items())
+        + "."
+        for setting, forms in places.items()
+    ]
 
 
 def _named(variant: str, backend: str) -> str:

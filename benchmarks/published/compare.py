@@ -100,7 +100,7 @@ def verdict(
         return not_run("no run of ours")
     if not same_scale:
         if row == table.baseline:
-            return not_run("absolute values are not comparable at this scale")
+            return not_run("absolute values of another size or machine are not compared")
         difference = table.difference(row, column)
         if difference is None:
             return not_run(f"the paper prints no number of the baseline {table.baseline}")

@@ -290,7 +290,7 @@ def mean_over_seeds(
     mean = fmean(found)
     each = ", ".join(format(value, f"z{form}") for value in found)
     return Value(
-        format(mean, f"z{form}"), "(one training)" if len(found) == 1 else f"({each})", order=mean
+        format(mean, f"z{form}"), "(one seed)" if len(found) == 1 else f"({each})", order=mean
     )
 
 

@@ -51,6 +51,10 @@ def test_tables_show_ratios_to_plain_softmax_in_the_same_round(timed, tmp_path):
     assert ["small", "train", "own", "zeros", "0.500", "1.000"] in rows
     assert ["small", "train", "eager", "softmax", "2.000", "1.000"] in rows
     assert ["small", "evaluation", "own", "zeros", "0.500", ""] in rows, "no memory, no ratio"
+    assert STUDY.sentences(results) == [
+        "A training step at size small, in units of fused softmax's (SDPA), one round: plain "
+        "PyTorch: softmax 2.00; its own form: zeros 0.50."
+    ]
     assert STUDY.ours(results, "zeros_table_7") == {}, "a small block is not GPT-2"
 
 

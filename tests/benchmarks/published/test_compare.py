@@ -202,7 +202,7 @@ def test_what_was_not_run(table, ours, reason):
 def test_the_baseline_is_not_compared_at_another_scale(table):
     judged = compare.verdict(table, "softmax", "loss@1x", runs(softmax=SOFTMAX))
     assert judged.outcome == "not run"
-    assert judged.reason == "absolute values are not comparable at this scale"
+    assert judged.reason == "absolute values of another size or machine are not compared"
 
 
 def test_a_number_whose_baseline_is_not_printed_has_no_difference(table):

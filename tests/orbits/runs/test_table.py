@@ -21,7 +21,7 @@ def test_seeds_are_averaged_with_an_interval_and_few_are_counted():
     assert [value.text for value in first] == ["a", "8", "2.000"]
     assert first[2].detail == "[-0.484, 4.484]"  # Student's t with two degrees of freedom
     assert [value.text for value in second] == ["b", "", "4.000"]
-    assert second[2].detail == "(one training)"
+    assert second[2].detail == "(one seed)"
 
 
 def test_two_results_of_one_seed_are_refused():
