@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from benchmarks.newton.recipe import RecipeStudy
 from orbits import laws
@@ -76,11 +76,11 @@ class ImpliedStudy(RecipeStudy):
     sentences = deferred("benchmarks.implied.sentences:sentences")
     all_at_once = deferred("benchmarks.implied.pairs:all_at_once")
 
-    def check_changes(self, settings: Implied, changes: Mapping[str, Any]) -> None:
-        """Refuse unknown laws before torch is imported."""
+    def check(self, settings: Implied) -> None:
+        """Refuse unknown laws, before torch is imported, and missing devices."""
         for law in (*settings.worlds, *settings.prompts):
             laws.get(law)
-        super().check_changes(settings, changes)
+        super().check(settings)
 
 
 STUDY = ImpliedStudy()

@@ -115,8 +115,6 @@ def parse_study(
     existing = Existing(**pick[Existing])
     folder.check(out, config, existing)  # before what may import torch
     study.check_changes(settings, study.changes(config))
-    if execution.workers is None and execution.executor == "processes":
-        execution = dataclasses.replace(execution, workers=study.workers(settings))
     return Chosen(
         settings=settings,
         preset=preset.name,

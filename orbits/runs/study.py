@@ -263,6 +263,8 @@ def run(
     config = study.config(settings, preset)
     folder.check(out, config, existing)  # before the study's own check, which may import torch
     study.check(settings)
+    if execution.workers is None and execution.executor == "processes":
+        execution = dataclasses.replace(execution, workers=study.workers(settings))
     cells = checked_cells(study, settings, out, existing, sources)
     with locks.lock(out):
         plan = reuse.plan(cells, sources, out, study.restore, fresh=existing.overwrite)

@@ -134,6 +134,9 @@ EARLY = {
     "newton --preset tiny --attention softmax,sofmax": "unknown attention 'sofmax'",
     "mqar --attention softmax,sofmax": "unknown attention 'sofmax'; did you mean softmax",
     "implied --worlds newton,newtn": "unknown law 'newtn'; did you mean newton?",
+    "exam --law newtn": "unknown law 'newtn'; did you mean newton?",
+    "exam --shifts closr": "unknown shift 'closr'; did you mean closer?",
+    "forecasting --data nothere": "--data nothere: no such folder",
     "extrapolation --checkpoints missing.ckpt": "missing.ckpt: no such file",
     **{f"{x} --preset tiny --out tests": NO_RESULTS for x in ("newton", "mqar", "worlds")},
 }
