@@ -17,7 +17,7 @@ from types import ModuleType
 
 from benchmarks import excerpts
 from benchmarks.attention_names import check_attention
-from orbits.runs import flags, folder, locks, output, presets, studies, study
+from orbits.runs import artefact, flags, folder, locks, output, presets, studies, study
 from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
@@ -214,7 +214,7 @@ def _coverage(options: argparse.Namespace) -> None:
 
 def _excerpts(options: argparse.Namespace) -> None:
     text = excerpts.filled(options.document.read_text(encoding="utf-8"))
-    options.document.write_text(text, encoding="utf-8")
+    artefact.write_bytes(options.document, text.encode())
     print(f"written    {options.document}")
 
 

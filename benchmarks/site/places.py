@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,14 @@ def check(out: Path, places: Sequence[Path]) -> None:
 
     Raises:
         FileExistsError: ``out`` is a file, or holds files and is no site.
+        PermissionError: ``out`` cannot be written.
         ValueError: There are no results below a place.
     """
     if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(f"{out} {_holding(out)}; choose another folder")
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"{there} cannot be written to; choose another folder")
     for place in places:
         runs_below(place)
 

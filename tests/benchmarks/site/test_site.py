@@ -1,5 +1,6 @@
 """The site: every results folder has a card and a page, submissions stand in the right table."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -54,6 +55,12 @@ def test_other_files_are_left_alone(tmp_path, refusal):
     made = ["site", str(tmp_path), "--only", str(KEPT / "search_speed")]
     assert "other files" in refusal(main, made)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_place_that_cannot_be_written_is_refused(tmp_path, refusal, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    said = refusal(main, ["site", str(tmp_path / "a" / "b")])
+    assert f"{tmp_path} cannot be written to; choose another folder" in said
 
 
 REFUSED = [
