@@ -73,6 +73,8 @@ ALONE = re.compile(
 )
 RAW = re.compile(r"(?<![\w/=.-])[a-z]\w*_\w+(?![\w/=(-]|\.\w)")
 """A name as files and flags spell it, in a sentence; not a flag, a path or a call."""
+WORD = re.compile(r"^[a-z]{3,}(?![\w^/(])")
+"""A word that begins a sentence; not a symbol, a power or a call."""
 SQUARED = re.compile(r"\br2\b")
 """The share of variance explained, as code spells it."""
 ERRORS = re.compile(r"^(.+) with the errors of (.+)$")
@@ -121,6 +123,11 @@ def in_prose(text: str) -> str:
     text = SAID.sub(lambda found: f"{_name(found)} (p = {found['p']})", text)
     text = ARM.sub(lambda found: ARMS[found[0]], text)
     return RAW.sub(lambda found: _spaced(found[0]), ALONE.sub(_name, text))
+
+
+def sentence(text: str) -> str:
+    """Return a whole sentence as a page shows it: as :func:`in_prose`, its first word capital."""
+    return WORD.sub(lambda found: found[0].capitalize(), in_prose(text), count=1)
 
 
 def arm(name: str) -> str:

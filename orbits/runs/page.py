@@ -113,6 +113,7 @@ def environment(templates: Path = TEMPLATES) -> jinja2.Environment:
     # They are files of this package, so they are not escaped.
     environment.globals["script"] = Markup(script)
     environment.filters["prose"] = naming.in_prose
+    environment.filters["sentence"] = naming.sentence
     environment.filters["heading"] = naming.heading
     environment.globals["in_box"] = naming.in_box
     environment.globals["csv_url"] = download.csv_url

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orbits.runs.naming import arm, display, heading, in_box, in_prose
+from orbits.runs.naming import arm, display, heading, in_box, in_prose, sentence
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,13 @@ def test_headings_of_columns_that_are_models_name_them():
     assert heading("lssar p=15") == "LSSAR (p = 15)"
     assert heading("gated_deltanet") == "gated DeltaNet"
     assert heading("r2_angular_momentum") == "R² angular momentum"
+
+
+def test_a_whole_sentence_begins_with_a_capital_letter():
+    assert sentence("softmax goes on by r^-2.") == "Softmax goes on by r^-2."
+    assert sentence("radial_velocity, 12 steps") == "Radial velocity, 12 steps"
+    for same in ("r^-2 goes on", "k-NN is ahead", "m1/r2 is one", "exp(x) grows", "12 steps", ""):
+        assert sentence(same) == same
 
 
 def test_a_sentence_names_models_and_keeps_words_and_commands():
