@@ -89,7 +89,8 @@ def claim(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
         shutil.rmtree(out / CELLS, ignore_errors=True)
     for stale in (LINES, f"{LINES}.json", MARKDOWN, PAGE):
         (out / stale).unlink(missing_ok=True)
-    record = {"schema": SCHEMA, "config": dict(config), "manifest": manifest(config, seed=None)}
+    about = manifest(config, seed=None, device=None)
+    record = {"schema": SCHEMA, "config": dict(config), "manifest": about}
     artefact.save_record(out / CLAIM, record)
 
 

@@ -22,7 +22,7 @@ def manifest(
     config: Mapping[str, Any],
     *,
     seed: int | None,
-    device: str = "cpu",
+    device: str | None = "cpu",
     inputs: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe how a result came to be, as plain JSON data.
@@ -30,7 +30,8 @@ def manifest(
     Args:
         config: The resolved configuration that determines the result.
         seed: The seed of this result, or None where nothing is random.
-        device: The device that computed it, for example ``cpu`` or ``cuda: NVIDIA H200``.
+        device: The device that computed it, for example ``cpu`` or ``cuda: NVIDIA H200``; None of
+            a run, whose results each have their own.
         inputs: The sha256 of each file that was read, by role.
 
     Returns:

@@ -124,6 +124,9 @@ def test_a_run_is_recorded_reported_and_continued(out, capsys):
     words, code = study.summary(results, out)
     assert words == f"6 cells, 0 failed: {out / 'results.jsonl'}"
     assert code == 0
+    run = folder.load(out)[1]
+    assert run["device"] is None, "each result has its own"
+    assert {result.manifest["device"] for result in results} == {"cpu"}
 
 
 def test_timed_cells_run_one_after_the_other(tmp_path, monkeypatch):
