@@ -220,6 +220,7 @@ REFUSED = (
     ("export data data.h5", "argument OUT: write --out data.h5"),
     ("plot OUT", "out holds no finished dataset"),
     ("plot MADE --out FULL", "full is a folder; name a picture with --out"),
+    ("plot MADE --out a.docx", "a.docx: pictures are written as png, svg, pdf"),
     ("plot MADE --spl val --out OUT", "unrecognized arguments: --spl val; did you mean --split?"),
     ("plot MADE --split dev --out OUT", "made has no split 'dev'; choose from train, val, test"),
     ("plot MADE --n 0 --out OUT", "--n must be at least 1, got 0"),
