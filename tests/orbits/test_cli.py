@@ -8,8 +8,10 @@ import pytest
 
 from orbits import laws, protocols, shifts, solar_system
 from orbits.__main__ import main
-from orbits.dataset import OrbitDataset, read_index, write
+from orbits.dataset import OrbitDataset, plots, read_index, write
 from orbits.runs import artefact
+from orbits.runs.figure import WIDTH, save_figure
+from tests.letters import smallest
 from tests.tiers import corners
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +139,13 @@ def test_export_replaces_no_file(made, tmp_path, refusal):
 
 @pytest.mark.full
 @pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))
-def test_plot_writes_a_picture(made, tmp_path, population, capsys):
+def test_plot_writes_a_picture(made, tmp_path, population, capsys, monkeypatch):
+    def saved(figure, out):
+        assert smallest(figure) >= 8, "points, in a figure that a telephone shows whole"
+        assert figure.get_figwidth() <= WIDTH
+        return save_figure(figure, out)
+
+    monkeypatch.setattr(plots, "save_figure", saved)
     data = made
     if population == "pretrain":
         data = tmp_path / "pretrain"
