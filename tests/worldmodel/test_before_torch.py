@@ -165,6 +165,14 @@ WRONG = [
         "fit -c pretrain --model.attention=lssar --model.attention_args.p=abc",
         "p of lssar must be a positive number, got 'abc'",
     ),
+    (
+        "fit -c pretrain --model.attention=lssar --model.attention_args.n_kv_heads 2",
+        "lssar has no n_kv_heads; did you mean n_kv_head?",
+    ),
+    (
+        "fit -c pretrain --model.attention gla --model.init_args.attention_args.p=2",
+        "gla has no p; it takes ",
+    ),
     ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
     ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
     ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),
