@@ -80,7 +80,7 @@ def check(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
 
 
 def check_writable(out: Path) -> None:
-    """Refuse a folder that cannot be written, or be made where it is not there.
+    """Refuse a file or folder that cannot be written, or be made where it is not there.
 
     Raises:
         PermissionError: It is one.
