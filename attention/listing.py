@@ -138,6 +138,19 @@ def check_name(name: str, others: Sequence[str] = ()) -> None:
         raise ValueError(left_out.get(name) or unknown(name, choices, left_out.values()))
 
 
+def takes(name: str) -> tuple[str, ...]:
+    """Return the names of the arguments that a known attention takes, beside sizes and layers."""
+    if name not in catalogue.names():
+        mixers, _ = _mixers()
+        return (*next(x["arguments"] for x in mixers if x["name"] == name), "chunk")
+    tree = _parsed(Path(__file__).with_name("layer.py").read_text("utf-8"))
+    (module,) = (x for x in tree.body if isinstance(x, ast.ClassDef) and x.name == "Attention")
+    functions = {x.name: x.args for x in module.body if isinstance(x, ast.FunctionDef)}
+    given = functions["__init__"]
+    of_module = [each.arg for each in given.args[-len(given.defaults) :]]  # with a default
+    return (*catalogue.get(name).arguments, *of_module)
+
+
 def unknown(name: str, choices: Sequence[str], left_out: Iterable[str] = ()) -> str:
     """Return the error about a name that is not one of the choices: near ones, or else all.
 

@@ -16,6 +16,7 @@ from orbits.dataset.read import AGAIN
 from orbits.runs import artefact, output
 from orbits.runs.cli import called
 from orbits.runs.executors import Execution
+from orbits.runs.figure import check_picture
 from orbits.runs.manifest import manifest
 from orbits.solar_system import single_sequence, two_body
 
@@ -95,8 +96,7 @@ def plot(options: argparse.Namespace) -> None:
     name = options.split or _first_split(options.path)
     split = dataset.OrbitDataset(options.path, name)
     out = Path(options.out or Path(options.path) / f"{name}.png")
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder; name a picture with --out")
+    check_picture(out)
     from orbits.dataset.plots import plot_dataset  # matplotlib, once there is something to draw
 
     print(f"written    {plot_dataset(split, out, options.n)}")

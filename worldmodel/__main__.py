@@ -20,9 +20,11 @@ from typing import Any
 from attention.listing import check_name
 from orbits.runs.choices import unknown
 from orbits.runs.cli import OneLineParser, called, next_line, one_line_errors, taken
+from orbits.runs.figure import check_picture
 from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
+from worldmodel.models.exported import check_export
 from worldmodel.probes import names
 
 USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
@@ -192,7 +194,8 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         checkpoints += ["pretrained", "model.pretrained"]
     for key in checkpoints:
         if key in values and values[key] not in KEYWORDS and "://" not in values[key]:
-            _check_model(values[key])
+            # An exported model holds no state of a training, and not all of its settings.
+            (check_file if key == "ckpt_path" else _check_model)(values[key])
     text = values.get("data.path", "")
     if text and ":" not in text and not Path(text).exists():
         kind = str(values.get("data.class_path", "OrbitData")).rpartition(".")[2]
@@ -204,6 +207,10 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         if any("attention_args." in word for word in arguments):
             checks.check_attention(values["model.attention"], arguments)
     checks.check(arguments, classes)
+    model = signatures.class_of("model", classes["model"])
+    if command == "finetune" and model not in (None, "ForceModel"):
+        hint = f"take -c force, or {called('worldmodel fit')} to pre-train"
+        raise ValueError(f"finetune trains a ForceModel, got {model}; {hint}")
     if "model.head_dim" in values:
         checks.check_heads(values.get("model.attention", "softmax"), str(values["model.head_dim"]))
     _check_logger(str(values.get(LOGGER, "")))
@@ -277,9 +284,8 @@ def _check_logger(kind: str) -> None:
 
 
 def _check_model(path: str) -> None:
-    """Refuse a path that is neither a checkpoint nor the folder of an exported model."""
-    if not (Path(path) / CONFIG).is_file():
-        check_file(path)
+    """Refuse a path that is neither a checkpoint nor the folder of an exported model, whole."""
+    (check_export if (Path(path) / CONFIG).is_file() else check_file)(path)
 
 
 def _needs_no_model(word: str) -> bool:
@@ -314,6 +320,7 @@ def attention_maps(arguments: Sequence[str]) -> None:
     with one_line_errors(resumes=False):
         _check_model(options.checkpoint)
         out = Path(options.out or from_checkpoint.output_of(options.checkpoint, _picture(options)))
+        check_picture(out)
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")
         options.out = out

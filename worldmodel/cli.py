@@ -345,6 +345,10 @@ def _compare(configured: Any, restored: Any, path: str, resumes: bool) -> None:
 def _fail(message: str, code: int = 2) -> NoReturn:
     # jsonargparse wraps what a constructor raised in a report on every member of a union.
     causes = re.findall(r"^\s+- (?!Expected a )(.*:\n.*|.*)$", message, flags=re.MULTILINE)
+    if causes and all(cause.startswith("Does not validate against any") for cause in causes):
+        key, value = (re.search(x, message) for x in (r'key "([\w.]+)"', "Given value: (.*)$"))
+        if key and value:
+            causes = [f"{key[1]} does not take {value[1]!r}; name a class as package.module.Class"]
     line = " ".join((causes[0] if causes else message).split())
     print(f"error: {line}", file=sys.stderr)
     sys.exit(code)

@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from attention import metrics
+from attention import label, metrics
 from attention.layer import Attention, with_weights
 from orbits.runs.cli import called
-from orbits.runs.figure import save_figure
+from orbits.runs.figure import headline, panels, save_figure
+from orbits.runs.naming import display
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.backbone import Block
 from worldmodel.models.base import GPTModel
@@ -75,7 +72,8 @@ def attention_maps(
     if not -depth <= layer < depth:
         raise ValueError(f"layer must be in [{-depth}, {depth}), got {layer}")
     weights = layer_weights(model, layer, sequence, text)
-    title = f"{_mixer(model, layer).extra_repr()}, block {layer % depth + 1} of {depth}"
+    name = label(model.hparams["attention"], **(model.hparams["attention_args"] or {}))
+    title = f"{display(name)}, block {layer % depth + 1} of {depth}"
     if isinstance(model, TextModel):
         tokens = _tokens(model, text)
         figure = draw(weights, f"{title}, {len(tokens)} tokens", "token", _labels(model, tokens))
@@ -152,40 +150,30 @@ def draw(
         labels: What is written at each position, T strings; None for numbers.
     """
     heads, length = weights.shape[:2]
-    columns = min(4, heads)
-    rows = -(-heads // columns)
     # Inches: room for the labels, or two dots for each position up to a few hundred.
-    side = max(2.7, 0.13 * length if labels else min(6, 0.02 * length))
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(side * columns, (side + 0.2) * rows),
-        squeeze=False,
-        layout="constrained",
-    )
+    side = max(2.7, 0.17 * length + 0.6 if labels else min(6, 0.02 * length))
     sinks, entropies = metrics.sink_ratio(weights), metrics.row_entropy(weights)
     low = -CLAMP if bool((weights < 0).any()) else 0.0
-    for axis in axes.flat[heads:]:
-        axis.set_visible(False)
-    for head, axis in zip(range(heads), axes.flat, strict=False):
-        image = axis.imshow(
-            weights[head].float().numpy(),
-            vmin=low,
-            vmax=CLAMP,
-            cmap="viridis" if low == 0 else "RdBu_r",
-        )
-        axis.set_title(
-            f"head {head + 1}: sink {sinks[head]:.2f}, entropy {entropies[head]:.2f}", fontsize=8
-        )
-        axis.tick_params(labelsize=6)
-        if labels:
-            rotation = 90 if max(map(len, labels)) > 2 else 0
-            axis.set_xticks(range(length), labels, rotation=rotation, parse_math=False)
-            axis.set_yticks(range(length), labels, parse_math=False)
-    figure.colorbar(image, ax=axes, shrink=0.7)
-    figure.suptitle(title, fontsize=10)
-    figure.supxlabel(f"key {position}", fontsize=8)
-    figure.supylabel(f"query {position}", fontsize=8)
+    with panels(heads, 2, side, side + 0.3) as (figure, axes):
+        for head, axis in enumerate(axes):
+            image = axis.imshow(
+                weights[head].float().numpy(),
+                vmin=low,
+                vmax=CLAMP,
+                cmap="viridis" if low == 0 else "RdBu_r",
+            )
+            axis.set_title(
+                f"head {head + 1}: sink {sinks[head]:.2f}, entropy {entropies[head]:.2f}",
+                fontsize=8,
+            )
+            if labels:
+                rotation = 90 if max(map(len, labels)) > 2 else 0
+                axis.set_xticks(range(length), labels, rotation=rotation, parse_math=False)
+                axis.set_yticks(range(length), labels, parse_math=False)
+        figure.colorbar(image, ax=axes, shrink=0.7, label="weight")
+        headline(figure, title)
+        figure.supxlabel(f"key {position}")
+        figure.supylabel(f"query {position}")
     return figure
 
 

@@ -24,7 +24,8 @@ from benchmarks.training import CHECKPOINT
 from orbits.runs.cell import Adopted, Cell
 from orbits.runs.reuse import Kept
 from worldmodel.models.base import EARLIER, GPTModel
-from worldmodel.models.export import read_config, read_export, write_checkpoint
+from worldmodel.models.export import read_export, write_checkpoint
+from worldmodel.models.exported import read_config
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.restored import restored
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,9 +22,7 @@ def check(out: Path, places: Sequence[Path]) -> None:
     """
     if out.exists() and not (out / CLAIM).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(f"{out} {_holding(out)}; choose another folder")
-    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
-    if not os.access(there, os.W_OK):
-        raise PermissionError(f"{there} cannot be written to; choose another folder")
+    folder.check_writable(out)
     for place in places:
         runs_below(place)
 

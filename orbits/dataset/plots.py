@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from orbits import laws, motion
 from orbits.dataset.read import OrbitDataset
 from orbits.observation import DT_ROW, STAR
-from orbits.runs.figure import save_figure
+from orbits.runs.figure import WIDTH, canvas, headline, legend, save_figure
+from orbits.runs.palette import COLOURS, TRUTH
 
 _ROWS_SHOWN = 2**20
-_COLUMNS = 6
-_STAR_COLOUR, _HISTOGRAM_COLOUR = "black", "#3b6ea5"
+_MOST, _COLUMNS = 6, 3
 
 Panel = tuple[npt.NDArray, str]
 """Values of a histogram and its scale: linear, log, or count for whole numbers."""
@@ -31,26 +28,32 @@ def plot_dataset(dataset: OrbitDataset, out: str | Path, n_orbits: int = 6) -> P
     With labels these are distance, force, masses and, under Newton's law, the orbital elements;
     without, the number of planets, the time step and where bodies are seen.
     """
-    drawn = min(n_orbits, len(dataset), _COLUMNS)
+    drawn = min(n_orbits, len(dataset), _MOST)
     panels = _panels(dataset)
-    columns = max(drawn, len(panels))
-    figure, axes = plt.subplots(2, columns, figsize=(2.6 * columns, 5.4), layout="constrained")
-    for axis in axes.flat:
-        axis.set_visible(False)
-    for k in range(drawn):
-        _draw_orbit(axes[0, k], dataset, k)
-    for axis, (label, panel) in zip(axes[1], panels.items(), strict=False):
-        _draw_histogram(axis, label, *panel)
-    config = dataset.record["config"]
-    figure.suptitle(
-        f"{config['protocol']['name']}, {config['protocol']['law']}, {config['population']} "
-        f"{dataset.split}: {len(dataset)} sequences",
-        fontsize=10,
-    )
-    return save_figure(figure, out, dpi=120)
+    down = [-(-number // _COLUMNS) for number in (drawn, len(panels))]
+    shape = {"nrows": sum(down), "ncols": _COLUMNS, "squeeze": False}
+    with canvas(WIDTH, 1.9 * sum(down) + 0.5, **shape) as (figure, axes):
+        for axis in axes.flat:
+            axis.set_visible(False)
+        orbits, histograms = axes[: down[0]], axes[down[0] :]
+        for k in range(drawn):
+            _draw_orbit(orbits.flat[k], dataset, k)
+        for axis, (label, panel) in zip(histograms.flat, panels.items(), strict=False):
+            _draw_histogram(axis, label, *panel)
+        for name, left in (("y (AU)", orbits[:, 0]), ("count", histograms[:, 0])):
+            for axis in left:
+                axis.set_ylabel(name)
+        legend(figure)
+        config = dataset.record["config"]
+        headline(
+            figure,
+            f"{config['protocol']['name']}, {config['protocol']['law']}, {config['population']} "
+            f"{dataset.split}: {len(dataset)} sequences",
+        )
+        return save_figure(figure, out)
 
 
-def _draw_orbit(axis: plt.Axes, dataset: OrbitDataset, index: int) -> None:
+def _draw_orbit(axis: Axes, dataset: OrbitDataset, index: int) -> None:
     axis.set_visible(True)
     sequence = dataset[index]
     points = dataset.layout.decode(sequence["tokens"][1:])
@@ -63,20 +66,22 @@ def _draw_orbit(axis: plt.Axes, dataset: OrbitDataset, index: int) -> None:
             ".-",
             lw=0.4,
             ms=5 if star else 2,
-            color=_STAR_COLOUR if star else None,
+            color=TRUTH if star else None,
+            label="star" if star else f"planet {number}" if body.max() > 1 else "planet",
         )
     axis.set_aspect("equal", adjustable="datalim")
-    axis.set_title(f"sequence {index}, dt {sequence['dt']:.3g} yr", fontsize=8)
-    axis.set_xlabel("AU", fontsize=7)
-    axis.tick_params(labelsize=6)
+    axis.set_title(f"orbit {index}, dt {sequence['dt']:.3g} yr", fontsize=8)
+    axis.set_xlabel("x (AU)")
 
 
-def _draw_histogram(axis: plt.Axes, label: str, values: npt.NDArray, scale: str) -> None:
+def _draw_histogram(axis: Axes, label: str, values: npt.NDArray, scale: str) -> None:
     axis.set_visible(True)
     if scale == "count":
         numbers, times = np.unique(values, return_counts=True)
-        axis.bar(range(len(numbers)), times, color=_HISTOGRAM_COLOUR)
-        axis.set_xticks(range(len(numbers)), [f"{number:.3g}" for number in numbers])
+        axis.bar(range(len(numbers)), times, color=COLOURS[0])
+        names = [f"{number:.3g}" for number in numbers]
+        slanted = 30 if max(map(len, names)) > 3 else 0
+        axis.set_xticks(range(len(numbers)), names, rotation=slanted)
     else:
         low, high = np.percentile(values, [0.1, 99.9])
         if scale == "log":
@@ -88,9 +93,8 @@ def _draw_histogram(axis: plt.Axes, label: str, values: npt.NDArray, scale: str)
                 axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         else:
             bins = np.linspace(low, max(high, low + 1e-6), 40)
-        axis.hist(values, bins=bins.tolist(), color=_HISTOGRAM_COLOUR)
-    axis.set_xlabel(label, fontsize=8)
-    axis.tick_params(labelsize=6)
+        axis.hist(values, bins=bins.tolist(), color=COLOURS[0])
+    axis.set_xlabel(label.replace(" (", "\n("))  # a unit in a line of its own
 
 
 def _panels(dataset: OrbitDataset) -> dict[str, Panel]:
@@ -102,7 +106,7 @@ def _panels(dataset: OrbitDataset) -> dict[str, Panel]:
         return {
             "planets": (batch["body"].max(axis=1), "count"),
             "time step (years)": (batch["dt"], "count"),
-            "distance from the origin (AU)": (np.hypot(x, y), "linear"),
+            "distance to origin (AU)": (np.hypot(x, y), "linear"),
         }
     planet = batch["body"] > STAR
     state, force = batch["state"][planet], batch["force"][planet]

@@ -24,6 +24,8 @@ DPI = 110
 WIDTH = 5.6
 """Inches of a figure whose letters of 8 points half of a desk's window shows with 11 pixels, and a
 telephone of 390 pixels with 7."""
+FORMATS = ("png", "svg", "pdf", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
+"""Endings of pictures that are written."""
 BOLD_LETTERS = 10.5
 """Letters of a headline in an inch."""
 
@@ -37,6 +39,18 @@ def figure_path(out: Path, name: str) -> Path:
         'figures/task.png'
     """
     return out / f"{re.sub(r'[^A-Za-z0-9_-]+', '_', name).strip('_')[:100] or 'figure'}.png"
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture to be written that is a folder, or says by its ending that it is none.
+
+    Raises:
+        ValueError: It is one.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a picture with --out")
+    if path.suffix[1:].lower() not in ("", *FORMATS):
+        raise ValueError(f"{path}: pictures are written as {', '.join(FORMATS)}")
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:

@@ -114,6 +114,8 @@ def parse_study(
     out = Path(given.out) if given.out else study.out(settings, preset.name)
     existing = Existing(**pick[Existing])
     folder.check(out, config, existing)  # before what may import torch
+    if not given.dry_run:
+        folder.check_writable(out)
     study.check_changes(settings, study.changes(config))
     return Chosen(
         settings=settings,

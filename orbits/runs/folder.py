@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -76,6 +77,17 @@ def check(out: Path, config: Mapping[str, Any], existing: Existing) -> None:
             f"{out} holds other settings (different: {changed}); use --resume to continue "
             "with these, --overwrite to start again, or another --out"
         )
+
+
+def check_writable(out: Path) -> None:
+    """Refuse a file or folder that cannot be written, or be made where it is not there.
+
+    Raises:
+        PermissionError: It is one.
+    """
+    there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"{there} cannot be written to; choose another folder")
 
 
 def claim(out: Path, config: Mapping[str, Any], existing: Existing) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from orbits.runs import artefact, output
+from orbits.runs import artefact, folder, output
 from orbits.runs.cli import called
 from orbits.runs.manifest import manifest
 from symreg import engines, predictions
@@ -23,6 +23,8 @@ def main(options: argparse.Namespace) -> None:
         raise ValueError(f"--seed must not be negative, got {options.seed}")
     if options.out is not None and options.out.exists() and not options.overwrite:
         raise ValueError(f"{options.out} exists; give another --out or --overwrite")
+    if options.out is not None:
+        folder.check_writable(options.out)  # the search takes longer
     engine, why = engines.resolve(options.engine)
     config = search_config(options.law, engine.name, arguments, options.points, options.rule)
     data = predictions.read(options.predictions, options.law)

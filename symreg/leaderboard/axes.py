@@ -82,8 +82,11 @@ def label_rows(axes: Sequence[Axes], rows: Sequence[Row]) -> None:
 
 
 def legend(figure: Figure, handles: Sequence[Any]) -> None:
-    """Put one legend above all panels."""
-    kwargs: dict[str, Any] = {"ncols": len(handles), "frameon": False, "fontsize": 7}
+    """Put one legend above all panels, in as many columns as names leave room for."""
+    letters = 16 * figure.get_figwidth()  # of a line
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    columns = min(len(handles), max(1, int(letters / (longest + 8))))
+    kwargs: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 8}
     kwargs["loc"] = "outside upper right" if figure.get_layout_engine() else "upper right"
     figure.legend(handles=handles, **kwargs)
 
@@ -108,7 +111,7 @@ def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool 
                 ha="left" if arrow == "<" else "right",
                 va="center",
                 color=colour,
-                fontsize=6.5,
+                fontsize=8,
             )
 
 

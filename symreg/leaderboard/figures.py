@@ -89,7 +89,8 @@ def spread(rows: Sequence[Row]) -> bytes | None:
     rows = [row for row in rows if row.laws]
     if not rows:
         return None
-    height = 0.9 + 0.32 * len(rows)
+    most = max(len(row.laws) for row in rows)
+    height = 1.1 + max(0.32, 0.17 * most) * len(rows)
     with canvas(WIDTH, height, ncols=2, sharey=True, width_ratios=(1, 1.5)) as (figure, axes):
         left, right = axes
         left.axvline(0, color=TRUTH, lw=1)
@@ -100,8 +101,8 @@ def spread(rows: Sequence[Row]) -> bytes | None:
             _bars(right, place, row)
         left.set_xlabel("exponent minus the law's")
         right.set_xlabel("share of searches by verdict", loc="left")
-        right.set_xlim(0, 1.5)
-        right.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
+        right.set_xlim(0, 2)  # the room of the texts beside the bars
+        right.set_xticks([0, 0.5, 1.0])
         right.spines["bottom"].set_bounds(0, 1)
         right.grid(False)
         label_rows((left, right), rows)
@@ -138,7 +139,7 @@ def fronts(rows: Sequence[Row]) -> bytes | None:
                 _front(axis, search, colours[str(search.case.get("engine"))])
             axis.set_yscale("log")
             axis.minorticks_off()
-            axis.set_title(_two_lines(label(row)), fontsize=7)
+            axis.set_title(_two_lines(label(row)), fontsize=8)
         for axis in axes[len(panels) :]:
             axis.set_visible(False)
         figure.supxlabel("complexity", fontsize=8)
@@ -197,8 +198,7 @@ def _forest(
             axis.fill_betweenx((place - 0.5, place + 0.5), *near, color=PALE, alpha=0.35, lw=0)
         if value is not None:
             interval(axis, place, value, colour(row), told=True)
-    axis.tick_params(axis="x", labelsize=7.5)
-    axis.locator_params(axis="x", nbins=4)
+        axis.locator_params(axis="x", nbins=4)
 
 
 def _scale(rows: Sequence[Row]) -> Sequence[Row]:
@@ -230,7 +230,7 @@ def _bars(axis: Axes, place: int, row: Row) -> None:
             start += share
         shapes = "1 shape" if entry.shapes == 1 else f"{entry.shapes} shapes"
         text = f"{printable(entry.engine, 24)}: {shapes} in {entry.total}"
-        axis.text(1.02, height, text, fontsize=6, va="center")
+        axis.text(1.03, height, text, fontsize=8, va="center")
 
 
 def _outcomes(entry: LawRate) -> Mapping[str, int]:
@@ -260,5 +260,5 @@ def _mark(colour: str, text: str) -> Line2D:
 
 def _two_lines(text: str) -> str:
     """Break a long title before its number of seeds, or else after a comma."""
-    cut = max(text.rfind(" (", 0, 36), text.rfind(", ", 0, 36) + 1) if len(text) > 34 else 0
+    cut = max(text.rfind(" (", 0, 31), text.rfind(", ", 0, 31) + 1) if len(text) > 29 else 0
     return f"{text[:cut]}\n{text[cut + 1 :]}" if cut > 0 else text

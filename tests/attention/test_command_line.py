@@ -6,8 +6,9 @@ import sys
 import pytest
 
 import attention
+from attention import api
 from attention.__main__ import main
-from attention.listing import COLUMNS, MIXERS, unknown
+from attention.listing import COLUMNS, MIXERS, takes, unknown
 
 
 def test_every_variant_is_listed_with_its_properties(capsys, added):
@@ -107,3 +108,9 @@ def test_a_terminal_gets_names_arguments_and_a_sentence_in_its_width(monkeypatch
 def test_a_command_is_named_as_it_was_typed(started, typed, monkeypatch):
     monkeypatch.setattr(sys, "argv", [started])
     assert f"`{typed} ls` lists all" in unknown("softmx", ["softmax"])
+
+
+def test_arguments_are_known_without_torch():
+    assert {name: takes(name) for name in api.names("all")} == {
+        name: api._takes(name) for name in api.names("all")
+    }

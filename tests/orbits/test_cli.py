@@ -8,8 +8,10 @@ import pytest
 
 from orbits import laws, protocols, shifts, solar_system
 from orbits.__main__ import main
-from orbits.dataset import OrbitDataset, read_index, write
+from orbits.dataset import OrbitDataset, plots, read_index, write
 from orbits.runs import artefact
+from orbits.runs.figure import WIDTH, save_figure
+from tests.letters import smallest
 from tests.tiers import corners
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +139,13 @@ def test_export_replaces_no_file(made, tmp_path, refusal):
 
 @pytest.mark.full
 @pytest.mark.parametrize("population", corners(protocols.POPULATIONS, "pretrain"))
-def test_plot_writes_a_picture(made, tmp_path, population, capsys):
+def test_plot_writes_a_picture(made, tmp_path, population, capsys, monkeypatch):
+    def saved(figure, out):
+        assert smallest(figure) >= 8, "points, in a figure that a telephone shows whole"
+        assert figure.get_figwidth() <= WIDTH
+        return save_figure(figure, out)
+
+    monkeypatch.setattr(plots, "save_figure", saved)
     data = made
     if population == "pretrain":
         data = tmp_path / "pretrain"
@@ -220,6 +228,7 @@ REFUSED = (
     ("export data data.h5", "argument OUT: write --out data.h5"),
     ("plot OUT", "out holds no finished dataset"),
     ("plot MADE --out FULL", "full is a folder; name a picture with --out"),
+    ("plot MADE --out a.docx", "a.docx: pictures are written as png, svg, pdf"),
     ("plot MADE --spl val --out OUT", "unrecognized arguments: --spl val; did you mean --split?"),
     ("plot MADE --split dev --out OUT", "made has no split 'dev'; choose from train, val, test"),
     ("plot MADE --n 0 --out OUT", "--n must be at least 1, got 0"),

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -65,6 +66,14 @@ def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, refusal):
     assert out.read_text() == "precious"
     main([*call, "--overwrite"])
     assert artefact.load_record(out)["rule"] == "knee"
+
+
+def test_a_record_that_cannot_be_written_is_refused_before_the_search(
+    tmp_path, predictions_file, refusal, monkeypatch
+):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    call = ["fit", str(predictions_file), "--out", str(tmp_path / "new" / "front.json")]
+    assert f"{tmp_path} cannot be written to; choose another folder" in refusal(main, call)
 
 
 def test_score_answers_of_the_formula_and_of_the_predictions(tmp_path, predictions_file, capsys):

@@ -1,11 +1,13 @@
 """What the command line answers and refuses before torch is imported."""
 
+import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from tests.early import refused_without_torch
+from tests.early import ROOT, refused_without_torch
 from worldmodel.keys import checks
 
 
@@ -31,6 +33,8 @@ finally:
     assert "usage: python -m worldmodel" in result.stdout
 
 
+WHOLE = "benchmarks/results/newton-exam/models/softmax-head-3"
+"""The folder of an exported model."""
 MISSING = [
     ("fit --ckpt_path missing", "missing: no such file"),
     ("fit -c missing.yaml", "missing.yaml: no such file"),
@@ -76,6 +80,14 @@ MISSING = [
     ("predict --out x.csv", "x.csv: predictions are written as .npz"),
     ("attention-maps missing", "missing: no such file"),
     ("attention-maps README.md", "README.md: not a checkpoint of a world model"),
+    (f"attention-maps {WHOLE} --out x.docx", "x.docx: pictures are written as png, svg, pdf,"),
+    (f"predict {WHOLE}", f"{WHOLE}: the folder of an exported model; name the file of a checkp"),
+    ("predict DIR", "DIR: a folder; name the file of a checkpoint, such as last.ckpt"),
+    (f"fit -c pretrain --ckpt_path={WHOLE}", f"{WHOLE}: the folder of an exported model; name "),
+    (f"probe {WHOLE}/model.safetensors", f"{WHOLE}/model.safetensors: weights alone; name the "),
+    ("probe DIR/cut", "DIR/cut/model.safetensors: damaged, its sha256 is not that of config.json"),
+    ("finetune -c force --pretrained DIR/cut", "DIR/cut/model.safetensors: damaged, its sha256"),
+    ("finetune -c pretrain", "finetune trains a ForceModel, got NextTokenModel; take -c force, or"),
     ("probe missing", "missing: no such file"),
     ("probe lssar:0=missing", "missing: no such file"),
     ("probe README.md --probes linaer", "unknown probe 'linaer'; did you mean linear?"),
@@ -153,6 +165,14 @@ WRONG = [
         "fit -c pretrain --model.attention=lssar --model.attention_args.p=abc",
         "p of lssar must be a positive number, got 'abc'",
     ),
+    (
+        "fit -c pretrain --model.attention=lssar --model.attention_args.n_kv_heads 2",
+        "lssar has no n_kv_heads; did you mean n_kv_head?",
+    ),
+    (
+        "fit -c pretrain --model.attention gla --model.init_args.attention_args.p=2",
+        "gla has no p; it takes ",
+    ),
     ("fit -c pretrain --data.seq_len=3", "unknown key 'data.seq_len'; choose from batch_size, c"),
     ("fit -c pretrain --model.n_train=3", "unknown key 'model.n_train'; did you mean --data.n_t"),
     ("fit -c pretrain --model.n_layer=1.5", "model.n_layer must be a whole number, got '1.5'"),
@@ -199,6 +219,8 @@ def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path
     shift = "data: {protocol_args: {shift: clozer}}"
     (tmp_path / "shift.yaml").write_text(shift, "utf-8")
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
+    shutil.copytree(ROOT / WHOLE, tmp_path / "cut")
+    os.truncate(tmp_path / "cut" / "model.safetensors", 20_000)
     for number, text in enumerate(IN_A_FILE):
         (tmp_path / f"{number}.yaml").write_text(text, "utf-8")
     commands = [command.replace("DIR", str(tmp_path)) for command, _ in refusals]

@@ -233,6 +233,7 @@ def test_the_last_checkpoint_is_of_the_last_step(tmp_path):
                 ("--steps=3", "unknown key 'steps'; choose from ckpt_path, config, data"),
                 ("--model.attention_args.q=3", "lssar has no q; it takes p"),
                 ("--data.n_val=0", "n_val must be at least 1"),
+                ("--trainer.callbacks=Foo", "trainer.callbacks does not take 'Foo'; name a class"),
             )
         ),
     ],

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from attention import metrics
+from orbits.runs.figure import WIDTH
+from tests.letters import smallest
 from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
-from worldmodel.maps import attention_maps, layer_weights
+from worldmodel.maps import attention_maps, draw, layer_weights
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.text import TokenModel
 
@@ -43,7 +45,15 @@ def test_the_command_draws_a_picture_and_never_overwrites(
     monkeypatch.setattr("sys.argv", command)
     main()
     assert out.read_bytes().startswith(b"\x89PNG")
+    assert ">LSSA, block 2 of 2<" in out.with_suffix(".svg").read_text("utf-8")
     assert "maps.png exists" in refusal(main)
+
+
+@pytest.mark.parametrize("words", [None, ["of", "a", "word"] * 8])
+def test_letters_can_be_read_on_a_telephone(words):
+    figure = draw(torch.ones(3, 24, 24) / 24, "LSSA, block 1 of 2", "token", words)
+    assert smallest(figure) >= 8
+    assert words or figure.get_figwidth() <= WIDTH
 
 
 @pytest.mark.parametrize(("layer", "sequence"), [(2, 0), (-3, 0), (0, -1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Optional, Union
@@ -13,6 +14,7 @@ import jsonargparse
 import yaml
 
 from attention import catalogue
+from attention.listing import takes
 from attention.scalars import check_size
 from orbits import laws, protocols, shifts
 from orbits.runs.choices import TYPES, check_choice, near, unknown
@@ -34,6 +36,8 @@ ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps", "tpu")
 """Names of Lightning; a package may bring its own."""
 BY_NAME: Mapping[str, Callable[[str], object]] = {"law": laws.get, "shift": shifts.get}
 """Overrides of a protocol that a name may stand for, and what refuses a name that there is not."""
+OF_ATTENTION = re.compile(rf"--model\.(?:{ARGUMENTS}\.)?attention_args\.(\w+)")
+"""The flag of an argument of the attention."""
 NEAR = 0.75
 """Least similarity, as difflib has it, of a misspelt accelerator and the one that was meant."""
 
@@ -66,15 +70,24 @@ def check(group: str, name: str, key: Key, text: str) -> None:
 
 
 def check_attention(name: str, arguments: Sequence[str]) -> None:
-    """Refuse values of a variant's own arguments; those of mixers and layers wait for torch.
+    """Refuse arguments that an attention does not take, and values of a variant's own.
+
+    Values of mixers and layers wait for torch.
 
     Args:
         name: The attention.
         arguments: The command line.
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: There is no such argument, or it is out of its range.
     """
+    taken = takes(name)
+    for word in arguments:
+        found = OF_ATTENTION.fullmatch(word.partition("=")[0])
+        if found and found[1] not in taken:
+            meant = near(found[1], taken)
+            hint = f"did you mean {meant[0]}?" if meant else f"it takes {', '.join(taken)}"
+            raise ValueError(f"{name} has no {found[1]}; {hint}")
     if name not in catalogue.names():
         return
     given = {}

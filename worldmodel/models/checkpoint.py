@@ -49,6 +49,8 @@ DEEPEST = 20
 """Most levels of nested hyper-parameters; a list in itself has no end."""
 CONFIG = "config.json"
 """File that marks the folder of an exported model."""
+WEIGHTS = "model.safetensors"
+"""File of its weights."""
 TOKENIZERS = ("bytes", "gpt2")
 """Tokenisers that have a name; any other is in the checkpoint, as the JSON that describes it."""
 NAMED = re.compile(r"(?P<label>.+?):(?P<seed>\d+)=(?P<path>.+)")
@@ -79,6 +81,12 @@ def check_file(path: str | Path) -> None:
     """Refuse a missing file, or one that is no archive, without reading all of it."""
     if not Path(path).exists():
         raise FileNotFoundError(f"{path}: no such file")
+    if Path(path).is_dir():
+        is_one = (Path(path) / CONFIG).is_file()
+        kind = "the folder of an exported model" if is_one else "a folder"
+        raise ValueError(f"{path}: {kind}; name the file of a checkpoint, such as last.ckpt")
+    if Path(path).name == WEIGHTS:
+        raise ValueError(f"{path}: weights alone; name the folder, which has {CONFIG} beside them")
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path}: not a checkpoint of a world model")
 

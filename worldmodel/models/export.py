@@ -26,13 +26,14 @@ from worldmodel.models.checkpoint import (
     MAKER,
     OWN_CLASS,
     PLUGINS,
+    WEIGHTS,
     check_plain,
     read_checkpoint,
     tell_changed,
 )
+from worldmodel.models.exported import SCHEMA, check_export, settings_digest
 
-WEIGHTS, CARD = "model.safetensors", "README.md"
-SCHEMA = 2
+CARD = "README.md"
 HEADER = "---\nlibrary_name: orrery\n---\n\n"
 """Header of a card, for model hubs."""
 
@@ -124,7 +125,7 @@ def _contents(
     config = {
         "schema": SCHEMA,
         "settings": settings,
-        "settings_sha256": _settings_digest(settings),
+        "settings_sha256": settings_digest(settings),
         "sha256": hashlib.sha256(saved).hexdigest(),
         "provenance": provenance,
         **({PLUGINS: files} if (files := plugins.addresses()) else {}),
@@ -139,46 +140,6 @@ def _contents(
         CARD: card.encode(),
         CONFIG: json.dumps(config, indent=1).encode() + b"\n",
     }
-
-
-def _settings_digest(settings: Mapping[str, Any]) -> str:
-    """Return the sha256 of settings, in whatever order they are written."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-
-
-def read_config(folder: str | Path) -> dict[str, Any]:
-    """Return the settings, the checksums and the provenance of an exported model.
-
-    Weights fit many settings: those of LSSAR with one exponent load under another. So settings are
-    checked too; older exports hold no checksum of them.
-
-    Raises:
-        FileNotFoundError: There are none.
-        ValueError: They are damaged or changed, of another schema or no plain data.
-    """
-    path = Path(folder) / CONFIG
-    try:
-        config = json.loads(path.read_bytes())
-        schema = config["schema"]
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{folder}: no {CONFIG} in it; not an exported model") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise ValueError(f"{path}: not the settings of an exported model") from None
-    if schema != SCHEMA:
-        raise ValueError(f"{path}: schema must be {SCHEMA}, got {schema!r:.40}; export it again")
-    for name, kind in (("settings", dict), ("sha256", str), ("provenance", dict)):
-        if not isinstance(config.get(name), kind):
-            raise ValueError(f"{path}: not the settings of an exported model: no {name}")
-    if "attention" not in config["settings"]:  # else the model would be softmax, unasked
-        raise ValueError(f"{path}: its settings name no attention")
-    check_plain(path, {"hyper_parameters": config["settings"]})
-    stated = config.get("settings_sha256")
-    if stated is not None and stated != _settings_digest(config["settings"]):
-        raise ValueError(
-            f"{path}: its settings are not those that the weights were trained with (their sha256 "
-            "is not settings_sha256); take another copy"
-        )
-    return dict(config)
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
@@ -201,17 +162,9 @@ def read_export(folder: str | Path) -> dict[str, Any]:
         ValueError: A file is damaged, or the settings are no plain data of this schema.
     """
     folder = Path(folder)
-    config = read_config(folder)
+    config = check_export(folder)
     try:
-        saved = (folder / WEIGHTS).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{folder}: no {WEIGHTS} in it; not an exported model") from None
-    if hashlib.sha256(saved).hexdigest() != config["sha256"]:
-        raise ValueError(
-            f"{folder / WEIGHTS}: damaged, its sha256 is not that of {CONFIG}; take another copy"
-        )
-    try:
-        weights = load(saved)
+        weights = load((folder / WEIGHTS).read_bytes())
     except SafetensorError as error:
         raise ValueError(f"{folder / WEIGHTS}: {error}") from None
     for name, values in weights.items():

@@ -23,6 +23,7 @@ from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
 from worldmodel.models.checkpoint import NAMED, check_file, named_checkpoint
+from worldmodel.models.exported import check_export
 from worldmodel.outside import Source, source, tried
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
@@ -97,8 +98,8 @@ class Probing(Study):
             found = subject(text)
             if found.model is not None:
                 tried(Source(found.path, found.model))
-            elif found.path.is_file():
-                check_file(found.path)
+            else:
+                (check_export if found.path.is_dir() else check_file)(found.path)
         if settings.law is not None:
             laws.get(settings.law)
 

@@ -11,7 +11,9 @@ from benchmarks.training_options import Training
 from orbits.runs import folder
 from symreg.exponents import prediction_metrics
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.export import CONFIG, read_config, read_export
+from worldmodel.models.checkpoint import CONFIG
+from worldmodel.models.export import read_export
+from worldmodel.models.exported import read_config
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 

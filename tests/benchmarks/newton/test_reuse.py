@@ -21,8 +21,7 @@ from orbits.runs import folder, reuse
 from orbits.runs.cell import CELLS, ORIGIN, RECORD
 from orbits.runs.study import all_cells
 from tests.benchmarks.newton.small import settings
-from worldmodel.models.checkpoint import read_checkpoint
-from worldmodel.models.export import CONFIG, WEIGHTS
+from worldmodel.models.checkpoint import CONFIG, WEIGHTS, read_checkpoint
 
 TINY = {
     "engine": ("powerlaw",),

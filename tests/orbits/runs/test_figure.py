@@ -8,9 +8,11 @@ import pytest
 from matplotlib.text import Text
 
 from orbits.runs.figure import (
+    FORMATS,
     End,
     as_written,
     canvas,
+    check_picture,
     figure_path,
     figure_png,
     headline,
@@ -171,3 +173,11 @@ def test_a_figure_lies_in_its_folder_whatever_its_name(name, tmp_path):
     assert path.parent == tmp_path
     assert path.suffix == ".png"
     path.write_bytes(b"")
+
+
+def test_every_ending_of_a_picture_can_be_drawn():
+    with canvas() as (figure, _):
+        assert {*FORMATS} <= {*figure.canvas.get_supported_filetypes()}
+    check_picture(Path("none.PNG"))
+    with pytest.raises(ValueError, match=r"a\.docx: pictures are written as png, svg"):
+        check_picture(Path("a.docx"))

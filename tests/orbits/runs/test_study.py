@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import sys
 
@@ -40,6 +41,14 @@ def test_presets_extend_one_another_and_flags_change_them(tmp_path, monkeypatch)
     assert (tiny.preset, tiny.dry_run, tiny.execution.workers) == ("tiny", True, 2)
     assert [str(path) for path in (tiny.out, *tiny.sources)] == ["runs/tossing-tiny", "a", "b"]
     assert STUDY.settings("tiny") == parse("--preset", "tiny").settings
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_cell_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    words = ["--out", str(tmp_path / "a" / "b")]
+    with pytest.raises(PermissionError, match=f"{tmp_path} cannot be written to; choose another"):
+        parse(*words)
+    assert parse(*words, "--dry-run").dry_run, "which writes nothing"
 
 
 def test_a_preset_may_say_how_many_cells_are_computed_at_once():

@@ -6,6 +6,7 @@ import pytest
 
 from orbits.runs.figure import canvas
 from symreg.leaderboard import axes, figures
+from tests.letters import smallest
 from tests.symreg.leaderboard.written import failed, forces, search, table
 
 
@@ -32,6 +33,12 @@ def test_figures_are_the_same_for_the_same_results_and_show_what_changed():
     results[1] = dataclasses.replace(results[1], details=details)
     changed = drawn(results)
     assert all(changed[name] != first[name] for name in first)
+
+
+def test_letters_can_be_read_on_a_telephone(monkeypatch):
+    monkeypatch.setattr(figures, "figure_png", smallest)
+    results = [forces(), forces("far", r=1e6), search(), search(engine="operon_vafa@0.6.2")]
+    assert all(size >= 8 for size in drawn(results).values())
 
 
 @pytest.mark.full

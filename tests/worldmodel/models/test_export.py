@@ -13,8 +13,8 @@ from orbits.runs import plugins
 from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
 from worldmodel.data.orbits import OrbitData
-from worldmodel.models.checkpoint import check_resumable, read_checkpoint
-from worldmodel.models.export import CARD, CONFIG, WEIGHTS, export, read_model, write_checkpoint
+from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_resumable, read_checkpoint
+from worldmodel.models.export import CARD, export, read_model, write_checkpoint
 from worldmodel.models.load import load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel

@@ -270,8 +270,8 @@ def test_force_heads_are_told_apart_by_their_labels(tmp_path, counting):
 def test_a_damaged_checkpoint_is_named(checkpoint, tmp_path):
     cut = tmp_path / "cut.ckpt"
     cut.write_bytes(checkpoint.read_bytes()[:-2000])
-    for path in (cut, tmp_path):
-        with pytest.raises(ValueError, match=f"{path}: not a checkpoint of a world model"):
+    for path, said in ((cut, "not a checkpoint of a world model"), (tmp_path, "a folder; name")):
+        with pytest.raises(ValueError, match=f"{path}: {said}"):
             read_checkpoint(path)
 
 
