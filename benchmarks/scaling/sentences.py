@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from statistics import fmean
 
 from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier, plan, points
@@ -23,6 +23,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     for variant, each in frontier(found, MISSED).items():
         said += _compute(variant, each, found, results)
     said += [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
+    said += [_data(key, each, found) for key, each in fits(found, "sequences", MISSED).items()]
     return [*said, *_law(found)]
 
 
@@ -53,6 +54,28 @@ def _steps(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
         f"missed falls from {ends[0]:.3f} after {first:,} steps to {ends[1]:.3f} after {last:,}, "
         f"as steps^n with n = {_shown(each.exponents)}{_bend(each)}."
     )
+
+
+def _data(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
+    variant, steps, heads = key
+    missed: dict[float, list[float]] = {}
+    for point in found:
+        if (point.variant, point.steps, point.heads) == key:
+            missed.setdefault(_sequences(point), []).append(point.metrics[MISSED])
+    new = missed.pop(math.inf, [])
+    first, last = min(missed), max(missed)
+    instead = f"; with new ones at every step it is {fmean(new):.3f}" if new else ""
+    return (
+        f"{variant}, {heads} head{'s' * (heads != 1)} wide, {steps:,} steps: the share of the kick "
+        f"that is missed falls from {fmean(missed[first]):.3f} with {first:,} different sequences "
+        f"to {fmean(missed[last]):.3f} with {last:,}, as sequences^n with n = "
+        f"{_shown(each.exponents)}{_bend(each)}{instead}."
+    )
+
+
+def _sequences(point: Point) -> float:
+    """Return the number of different sequences of a training; infinite where all are new."""
+    return point.sequences or math.inf
 
 
 def _trained(point: Point) -> str:
@@ -104,18 +127,29 @@ def _compute(
 def _law(found: Sequence[Point]) -> Iterator[str]:
     """Say whether the law of continuations comes nearer with training, inside and outside."""
     for variant in dict.fromkeys(point.variant for point in found):
-        own = [point for point in found if point.variant == variant]
-        spent, parts = sorted(point.metrics["flops"] for point in own), []
-        for flops in dict.fromkeys((spent[0], spent[-1])):
+        ends: dict[tuple[float, float], list[Point]] = {}
+        for point in found:
+            if point.variant == variant:
+                ends.setdefault((point.metrics["flops"], _sequences(point)), []).append(point)
+        parts = []
+        for spent in dict.fromkeys((min(ends), max(ends))):
             inside, outside = (
-                fmean(point.metrics[name] for point in own if point.metrics["flops"] == flops)
+                fmean(point.metrics[name] for point in ends[spent])
                 for name in ("exponent_within", "exponent_closer")
             )
-            parts.append(f"r^{inside:.2f} and r^{outside:.2f} with {flops:.1g} FLOPs")
+            parts.append(f"r^{inside:.2f} and r^{outside:.2f} with {_spent(spent, ends)}")
         yield (
             f"{variant} continues orbits like those of its training, and closer ones, by "
             f"{', by '.join(parts)}."
         )
+
+
+def _spent(one: tuple[float, float], ends: Collection[tuple[float, float]]) -> str:
+    """Return what distinguishes an end of a curve: its compute, or at the same compute its data."""
+    flops, sequences = one
+    if len({x for x, _ in ends}) > 1 or len(ends) == 1:
+        return f"{flops:.1g} FLOPs"
+    return "new sequences at every step" if math.isinf(sequences) else f"{sequences:,} sequences"
 
 
 def _shown(values: Sequence[float]) -> str:

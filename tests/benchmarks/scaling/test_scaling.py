@@ -88,10 +88,10 @@ def test_data_that_never_end_have_no_place_on_a_data_axis():
     np.testing.assert_allclose(each.exponents, -1)
 
 
-def record(variant, arm, missed, flops, seed=None, steps=0, heads=0):
+def record(variant, arm, missed, flops, seed=None, steps=0, heads=0, sequences=0):
     case = Case(
         "scaling", curves.CURVE, variant, arm, seed,
-        setting={"steps": steps, "heads": heads, "sequences": 0},
+        setting={"steps": steps, "heads": heads, "sequences": sequences},
     )  # fmt: skip
     metrics = {"missed": Metric(missed), "flops": Metric(flops)}
     return Result(case, "ok", metrics=metrics)
@@ -115,6 +115,23 @@ def test_the_verdict_and_its_rows_are_of_compute():
     assert STUDY.sentences(trained)[0].startswith("More compute, at the best width for each")
     table = STUDY.tables(trained)[0]
     assert {table.rows[place][3].text for place in table.front} == {"compute"}
+
+
+def test_trainings_of_equal_compute_are_told_apart_by_their_data():
+    trained = []
+    for seed in range(3):
+        ends = (10, 1.0, 0.0), (100, 0.1, -1.0), (1000, 0.01, -2.0), (0, 0.005, -2.5)
+        for n, missed, exponent in ends:
+            one = record("softmax", "pretraining", missed, 1e9, seed, 50, 2, n)
+            one.metrics.update(
+                dict.fromkeys(("exponent_within", "exponent_closer"), Metric(exponent))
+            )
+            trained.append(one)
+    verdict, law = STUDY.sentences(trained)
+    assert "from 1.000 with 10 different sequences to 0.010 with 1,000, as sequences^n" in verdict
+    assert "n = -1.00 [-1.00, -1.00]" in verdict
+    assert verdict.endswith("; with new ones at every step it is 0.005.")
+    assert "by r^0.00 and r^0.00 with 10 sequences, by r^-2.50 and r^-2.50 with new" in law
 
 
 def test_attentions_are_compared_where_each_has_most_steps():
