@@ -19,10 +19,6 @@ except ImportError:  # triton exists for Linux only
     ops = None  # type: ignore[assignment]
 
 
-# The compiler takes two CPU seconds to import, and is told of what only a GPU is asked for.
-_same = torch.compiler.assume_constant_result if torch.backends.cuda.is_built() else lambda f: f
-
-
 def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     """Return why the kernels cannot serve a call, or None; without v, values are shaped as q."""
     if ops is None:
@@ -36,7 +32,7 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     return plan.refuses(spec, q, n_keys) or (_lacks(q.device.index) if q.is_cuda else None)
 
 
-@_same
+@torch.compiler.assume_constant_result
 def _lacks(device: int) -> str | None:
     """Return a GPU's fault, or None: no matter for a graph, which would look inside a cache."""
     return _missing(device)
