@@ -248,8 +248,9 @@ def test_a_run_with_leaked_labels_says_so_wherever_it_is_shown(short_copy, capsy
     text, table, shown = report(short_copy, capsys)
     for view, arm in ((text, "pretrained"), (table, "pretrained"), (shown, "pre-trained")):
         assert "2 labels of every scored sequence were learnt from" in view
-        assert f"softmax, leaked labels, {arm}, 30 labels (one training)" in view
-        assert not re.search("softmax, pre-?trained", view)
+        said = rf"[sS]oftmax, leaked labels, {arm}, 30 labels \(one training\)"
+        assert re.search(said, view), "a sentence of the page begins with a capital letter"
+        assert not re.search("[sS]oftmax, pre-?trained", view)
     assert "## newton, protocol identifiable, 2 leaked labels per test sequence" in table
     assert "## newton, protocol identifiable\n" not in table
 
