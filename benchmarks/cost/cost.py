@@ -128,7 +128,8 @@ class CostStudy(PaperStudy):
                     f"A training step at size {setting}, in units of eager softmax's in the same "
                     f"round, on one machine: {compared}."
                 )
-        return said or _one_round(results)
+        one_round = len({x.case.seed for x in results}) == 1
+        return _one_round(results) if one_round else said
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
         """Return results at the setting of a published table, in its units."""

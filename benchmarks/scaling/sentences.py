@@ -66,7 +66,7 @@ def _data(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
     first, last = min(missed), max(missed)
     instead = f"; with new ones at every step it is {fmean(new):.3f}" if new else ""
     return (
-        f"{variant}, {heads} head{'s' * (heads != 1)} wide, {steps:,} steps: the share of the kick "
+        f"{variant}, {_width(heads)}, {steps:,} steps: the share of the kick "
         f"that is missed falls from {fmean(missed[first]):.3f} with {first:,} different sequences "
         f"to {fmean(missed[last]):.3f} with {last:,}, as sequences^n with n = "
         f"{_shown(each.exponents)}{_bend(each)}{instead}."
@@ -81,7 +81,11 @@ def _sequences(point: Point) -> float:
 def _trained(point: Point) -> str:
     """Return the width of a training and what it saw, in words."""
     data = f" on {point.sequences:,} sequences" if point.sequences else ""
-    return f"{point.heads} head{'s' * (point.heads != 1)} wide{data}"
+    return f"{_width(point.heads)}{data}"
+
+
+def _width(heads: object) -> str:
+    return f"{heads} head{'s' * (heads != 1)} wide"
 
 
 def _bend(each: Fit) -> str:

@@ -14,8 +14,7 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -44,24 +43,15 @@ def candidates(kernel: str) -> list[tiles.Tile]:
     ]
 
 
-def sound(entries: Sequence[Entry], arch: int, jobs: int) -> dict[Entry, list[tiles.Tile]]:
-    """Return the candidates of each entry that build within the limits, fewest issues first.
+def sound(entry: Entry, arch: int, pool: Executor) -> list[tiles.Tile]:
+    """Return the candidates of an entry that build within the limits, fewest issues first.
 
-    They are built for the compute capability ``arch`` and held to its shared memory. All are built
-    before any is timed, as a pass that runs beside compilers waits for its launches.
+    They are built in ``pool`` for the compute capability ``arch`` and held to its shared memory.
     """
-    tried = [(entry, tile, arch) for entry in entries for tile in candidates(entry[0])]
-    # Fresh processes: CUDA is in use in this one.
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        reports = list(pool.map(_built, *zip(*tried, strict=True)))
-    found: dict[Entry, list[aot.Report]] = {entry: [] for entry in entries}
-    for (entry, _, _), report in zip(tried, reports, strict=True):
-        if report is not None and not report.faults():
-            found[entry].append(report)
-    return {
-        entry: [report.tile for report in sorted(within, key=lambda report: report.issues)]
-        for entry, within in found.items()
-    }
+    options = candidates(entry[0])
+    reports = list(pool.map(_built, [entry] * len(options), options, [arch] * len(options)))
+    within_limits = [report for report in reports if report is not None and not report.faults()]
+    return [report.tile for report in sorted(within_limits, key=lambda report: report.issues)]
 
 
 def _built(entry: Entry, tile: tiles.Tile, arch: int) -> aot.Report | None:
@@ -123,20 +113,23 @@ def run(options: argparse.Namespace) -> None:
     # The head dims of common models first.
     entries = sorted(aot.shipped(), key=lambda entry: (64, 128, 32, 256).index(entry[2]))
     chosen = [x for x in entries if any(part in tiles.key(*x) for part in options.only)]
-    within_limits = sound(chosen, arch, options.jobs)
-    for entry in chosen:
-        if time.monotonic() > deadline:
-            break
-        name = tiles.key(*entry)
-        now = tiles.Tile(*table[name])
-        tried = list(dict.fromkeys([now, *within_limits[entry][: options.tries]]))
-        times = {tile: _seconds_or_never(entry, tile) for tile in tried}
-        best = min(times, key=times.__getitem__)
-        table[name] = [best.rows, best.keys, best.warps, best.stages]
-        print(f"{name:30s} {times[now]:8.3f} ms -> {times[best]:8.3f} ms with {best}", flush=True)
-        save(
-            {**tables, f"sm_{arch}": table}, options.out or TABLE
-        )  # after each: a killed run loses one entry
+    # Fresh processes, as CUDA is in use in this one, and the same for all entries. They are idle
+    # while an entry is timed: a pass that runs beside compilers waits for its launches.
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        for entry in chosen:
+            if time.monotonic() > deadline:
+                break
+            name = tiles.key(*entry)
+            now = tiles.Tile(*table[name])
+            tried = list(dict.fromkeys([now, *sound(entry, arch, pool)[: options.tries]]))
+            times = {tile: _seconds_or_never(entry, tile) for tile in tried}
+            best = min(times, key=times.__getitem__)
+            table[name] = [best.rows, best.keys, best.warps, best.stages]
+            print(
+                f"{name:30s} {times[now]:8.3f} ms -> {times[best]:8.3f} ms with {best}", flush=True
+            )
+            # After each: a killed run loses one entry.
+            save({**tables, f"sm_{arch}": table}, options.out or TABLE)
 
 
 def save(tables: dict[str, dict[str, list[int]]], out: Path) -> None:
