@@ -22,7 +22,7 @@ from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
 from orbits.runs.deferred import deferred
 
 PACKAGES = (
-    *("newton", "implied", "worlds", "kepler_or_newton", "scaling", "few_labels"),
+    *("newton", "implied", "worlds", "worlds_scaling", "kepler_or_newton", "scaling", "few_labels"),
     *("exam", "recall", "language", "forecasting", "images", "cost", "search", "submissions"),
 )
 """Packages of studies; a file with presets in YAML beside it is one."""

@@ -217,6 +217,7 @@ class _Grid:
                 "exponents": list(exponents),
                 "told": told,
                 "batch_size": settings.batch_size,
+                **({"n_train": settings.sequences} if settings.sequences else {}),
             },
             "seed": seed,
             "lr": settings.lr,

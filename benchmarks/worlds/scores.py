@@ -22,6 +22,8 @@ from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
 
 TRUTH = "true orbits"
+NO_POWER = 4.0
+"""Size of an exponent beyond which no power of the distance describes the continuations."""
 ARMS = (MIXTURE, WITH_FAMILIES, TOLD, ALONE, UNTRAINED)
 Setting = tuple[int, bool]
 """Steps of the prompt, and whether it has half the time step."""
@@ -136,6 +138,19 @@ def worlds(found: Sequence[Row], metric: str = "exponent") -> list[str]:
         if name.startswith(f"{metric}@")
     }
     return sorted(names, key=float)
+
+
+def has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
+    """Tell whether continuations of some world obey no power law of a force between the bodies.
+
+    Extrapolators and models that hardly learnt anything have exponents above those of all worlds.
+    """
+    names = worlds(found)
+    values = [row.value(f"exponent@{world}", longest) for world in names]
+    truth = find(found, TRUTH)
+    true = [truth.value(f"exponent@{world}", longest) for world in names] if truth else []
+    most = max((each for each in true if each is not None), default=0.0) + 0.5
+    return any(value is not None and not -NO_POWER < value < most for value in values)
 
 
 def leak(row: Row, found: Sequence[Row]) -> float | None:

@@ -19,7 +19,16 @@ from benchmarks.worlds.names import (
     UNTRAINED,
     WITH_FAMILIES,
 )
-from benchmarks.worlds.scores import TRUTH, Row, families, find, leak, prompts, rows, worlds
+from benchmarks.worlds.scores import (
+    Row,
+    families,
+    find,
+    has_no_law,
+    leak,
+    prompts,
+    rows,
+    worlds,
+)
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -27,8 +36,6 @@ LITTLE, NEARLY_ALL = 0.2, 0.8
 """S up to which continuations are said to follow one law, and from which to follow each world's.
 
 Following is no inferring: a table of orbits, which knows no law, follows too."""
-NO_POWER = 4.0
-"""Size of an exponent beyond which no power of the distance describes the continuations."""
 OTHERS = {
     CEILING: "an observer who fits orbits under every law",
     TABLE: "a table of training orbits, which knows no law,",
@@ -48,7 +55,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
     said = [_verdict(row, found, longest, others=row is models[0]) for row in models]
     said += _meaning(models, found, longest)
-    lawful = [row for row in models if not _has_no_law(row, found, longest)]
+    lawful = [row for row in models if not has_no_law(row, found, longest)]
     said += [line for row in lawful for line in _growth(row, found)]
     said += [line for row in lawful for line in _held_out(row, longest, found)]
     said += [line for row in lawful for line in _leak(row, found)]
@@ -67,7 +74,7 @@ def _family(family: str, results: Sequence[Result]) -> list[str]:
     for row in models:
         verdict = _verdict(row, found, longest, row.name, others=row is models[0])
         said.append(f"Worlds of {family}: {verdict}")
-        if not _has_no_law(row, found, longest):
+        if not has_no_law(row, found, longest):
             said += _leak(row, found, row.name)
     names = (TABLE, TABLE_WITH_FAMILIES, ALONE, FILTER, UNTRAINED)
     parts = _shares(names, found, longest)
@@ -88,7 +95,7 @@ def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "", *, ot
     """Say how much of a change of the law a model follows, and, of the first, who else does."""
     value, name = row.value("S", longest), name or row.variant
     assert value is not None
-    if _has_no_law(row, found, longest):
+    if has_no_law(row, found, longest):
         return (
             f"{name} goes on by no power of the distance that attracts, so its S says "
             f"nothing: {row.said('S', longest)} after {longest} steps."
@@ -105,19 +112,6 @@ def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "", *, ot
         if beside is not None and beside.metrics("S", longest):
             said.append(f"{who} has {beside.said('S', longest)}")
     return f"{'; '.join(said)}."
-
-
-def _has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
-    """Tell whether continuations of some world obey no power law of a force between the bodies.
-
-    Extrapolators and models that hardly learnt anything have exponents above those of all worlds.
-    """
-    names = worlds(found)
-    values = [row.value(f"exponent@{world}", longest) for world in names]
-    truth = find(found, TRUTH)
-    true = [truth.value(f"exponent@{world}", longest) for world in names] if truth else []
-    most = max((each for each in true if each is not None), default=0.0) + 0.5
-    return any(value is not None and not -NO_POWER < value < most for value in values)
 
 
 def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:

@@ -36,6 +36,7 @@ class Worlds:
         high: Largest exponent of the training.
         held_out: Ends of the intervals in which no law of the training lies, ascending.
         n_laws: Laws of the training, evenly over what is not held out.
+        sequences: Different sequences of the training; 0 for new ones at every step.
         single: Exponent of the one world that a control is trained in.
         tested: Exponents of the test worlds, three or more; two or more not held out.
         families: Laws of other families that are asked for, too, names of
@@ -68,6 +69,7 @@ class Worlds:
     high: float = 0.25
     held_out: tuple[float, ...] = (-2.2, -1.8, -1.2, -0.8)
     n_laws: int = 64
+    sequences: int = 0
     single: float = -2.0
     tested: tuple[float, ...] = (-2.5, -2.0, -1.5, -1.0, -0.5)
     families: tuple[str, ...] = ()
@@ -93,7 +95,7 @@ class Worlds:
         check_not_empty(self, "attention", "seeds", "tested", "prompts")
         least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
         least |= {"n_laws": 1, "n_family_laws": 1, "n_exchanged": 1}
-        check_at_least(self, {**least, "seeds": 0, "steps": 1, "prompts": 2})
+        check_at_least(self, {**least, "seeds": 0, "sequences": 0, "steps": 1, "prompts": 2})
         if max(self.prompts) > LONGEST:
             raise ValueError(
                 f"prompts must be of at most {LONGEST} steps, since as many are continued as "

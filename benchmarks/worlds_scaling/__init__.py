@@ -1,0 +1,1 @@
+"""In-context law inference against steps, width, sequences and laws of the training."""

@@ -1,0 +1,60 @@
+"""The cells: a training on the mixture at each point and its questions, and references once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import product
+
+from benchmarks.worlds import grid as worlds_grid
+from benchmarks.worlds import worlds
+from benchmarks.worlds.names import MIXTURE, PLACES, UNTRAINED
+from benchmarks.worlds.worlds import Worlds
+from benchmarks.worlds_scaling.worlds_scaling import WorldsScaling
+from orbits.runs.cell import Cell
+from orbits.runs.study import Study
+
+NAME = "worlds_scaling"
+ASKED = "worlds"
+TRUTH = "truth"
+REFERENCES = (UNTRAINED, "control", "ceiling")
+"""Arms that are asked once, of the recipe's own size; their cells are those of ``worlds``."""
+
+
+def cells(study: Study, settings: WorldsScaling) -> list[Cell]:
+    """Return every cell of a run, each after those it needs."""
+    recipe = _recipe(settings)
+    found = [cell for cell in worlds_grid.cells(study, recipe) if _is_reference(cell)]
+    axes = ("steps", "heads", "sequences", "laws")
+    for values in product(*(getattr(settings, axis) for axis in axes)):
+        found += _point(study, recipe, dict(zip(axes, values, strict=True)))
+    return found
+
+
+def _recipe(settings: WorldsScaling) -> Worlds:
+    own = {name: getattr(settings, name) for name in ("attention", "exponents", "seeds")}
+    return worlds.STUDY.settings(settings.recipe, **own)
+
+
+def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell]:
+    """Yield the trainings of a point, which have the addresses of ``worlds``, and their answers."""
+    sized = dataclasses.replace(
+        recipe,
+        steps=point["steps"],
+        n_head=point["heads"],
+        sequences=point["sequences"],
+        n_laws=point["laws"],
+    )
+    for cell in worlds_grid.cells(study, sized):
+        if cell.case.arm != MIXTURE:
+            continue
+        if cell.case.kind == ASKED:
+            # The cases of worlds do not say of which point they are.
+            case = dataclasses.replace(cell.case, study=NAME, setting=point)
+            cell = dataclasses.replace(cell, case=case)
+        yield cell
+
+
+def _is_reference(cell: Cell) -> bool:
+    case = cell.case
+    return case.kind == TRUTH or (case.arm in REFERENCES and case.variant != PLACES)

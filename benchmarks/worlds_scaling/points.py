@@ -1,0 +1,133 @@
+"""Points of a run: trainings with their shares, and gains of S for ten times as much.
+
+A line is fitted to S against the logarithm of one axis, training by training of one seed, and the
+seeds' gains are the sample. Points whose continuations obey no law of attraction have no S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.worlds.scores import Row, has_no_law, prompts, rows
+from orbits.runs.result import Result, grouped
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+
+AXES = ("steps", "heads", "sequences", "laws")
+LEAST = 3
+"""Fewest values of an axis through which a line is fitted."""
+Place = tuple[int, ...]
+"""A value for each of :data:`AXES`."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The trainings of one variant at one place.
+
+    Attributes:
+        variant: The attention.
+        place: Its place on each of :data:`AXES`; 0 sequences are new ones at every step.
+        row: Its answers.
+        seeds: Seed of each training, in the order of the row's metrics.
+        has_law: Whether its continuations obey a power of the distance that attracts.
+    """
+
+    variant: str
+    place: Place
+    row: Row
+    seeds: tuple[int, ...]
+    has_law: bool
+
+    def at(self, axis: str) -> int:
+        """Return its place on an axis."""
+        return self.place[AXES.index(axis)]
+
+    def others(self, axis: str) -> Place:
+        """Return its place on the other axes."""
+        return tuple(x for name, x in zip(AXES, self.place, strict=True) if name != axis)
+
+    def shares(self, prompt: int) -> dict[int, float]:
+        """Return S of each seed; nothing without a law."""
+        if not self.has_law:
+            return {}
+        values = (metric.value for metric in self.row.metrics("S", prompt))
+        return dict(zip(self.seeds, values, strict=True))
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What ten times as much of an axis adds to S.
+
+    Attributes:
+        variant: The attention.
+        axis: What is multiplied.
+        points: The points of the line, by their place on the axis.
+        gains: The slope of each seed.
+    """
+
+    variant: str
+    axis: str
+    points: tuple[Point, ...]
+    gains: tuple[float, ...]
+
+    @property
+    def interval(self) -> Interval | None:
+        """The mean over seeds with its interval; None of fewer than three."""
+        return over_seeds(self.gains) if len(self.gains) >= MINIMUM_SEEDS else None
+
+
+def references(results: Sequence[Result]) -> list[Row]:
+    """Return the truth, the ceiling, controls and random weights, in worlds of powers."""
+    return rows([result for result in results if not _place(result)])
+
+
+def points(results: Sequence[Result]) -> list[Point]:
+    """Return the points of a run, in its order."""
+    beside = references(results)
+    asked = [x for x in results if x.ok and x.case.kind == "worlds" and _place(x)]
+    found = []
+    for (variant, place), each in grouped(asked, lambda x: (x.case.variant, _place(x))).items():
+        (row,) = rows(each)
+        seeds = tuple(dict.fromkeys(int(x.case.seed or 0) for x in each))
+        longest = max(prompts([row]))
+        lawful = not has_no_law(row, [*beside, row], longest)
+        found.append(Point(variant, place, row, seeds, lawful))
+    return found
+
+
+def gains(found: Sequence[Point], axis: str) -> list[Gain]:
+    """Return the gain along an axis of each line with three points or more."""
+    longest = max((max(prompts([point.row])) for point in found), default=0)
+    counted = [point for point in found if point.at(axis) and point.has_law]
+    made = []
+    for (variant, _), line in grouped(counted, lambda x: (x.variant, x.others(axis))).items():
+        line = sorted(line, key=lambda point: point.at(axis))
+        if len(line) < LEAST:
+            continue
+        x = np.log10([point.at(axis) for point in line])
+        each = [point.shares(longest) for point in line]
+        seeds = [seed for seed in each[0] if all(seed in shares for shares in each)]
+        slopes = [float(np.polyfit(x, [shares[seed] for shares in each], 1)[0]) for seed in seeds]
+        if slopes:
+            made.append(Gain(variant, axis, tuple(line), tuple(slopes)))
+    return made
+
+
+def fixed(point: Point, axis: str | None = None) -> str:
+    """Return the place of a point on the axes other than one, in words."""
+    return ", ".join(named(name, point.at(name)) for name in AXES if name != axis)
+
+
+def named(axis: str, value: int) -> str:
+    """Return a place on an axis in words."""
+    if axis == "sequences" and not value:
+        return "new sequences"
+    return f"{value:,} {axis if value != 1 else axis[:-1]}"
+
+
+def _place(result: Result) -> Place:
+    """Return the place of a result; nothing of a reference."""
+    setting = result.case.setting
+    return tuple(int(setting[axis]) for axis in AXES) if AXES[0] in setting else ()

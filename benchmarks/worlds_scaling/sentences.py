@@ -1,0 +1,110 @@
+"""Sentences: what more of each axis adds to S, the leak test, and what a table has without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.worlds.names import CEILING, FILTER, TABLE, UNTRAINED
+from benchmarks.worlds.scores import find, prompts
+from benchmarks.worlds_scaling.points import (
+    AXES,
+    Gain,
+    Point,
+    fixed,
+    gains,
+    named,
+    points,
+    references,
+)
+from orbits.runs.result import Result
+from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.study import Study
+
+REFERENCES = (CEILING, TABLE, FILTER, UNTRAINED)
+
+
+def sentences(study: Study, results: Sequence[Result]) -> list[str]:
+    """Return the gains, where there is no law, the leak test and the references."""
+    found = points(results)
+    said = [_gain(gain) for axis in AXES for gain in gains(found, axis)]
+    said += _new_sequences(found)
+    said += _without_law(found)
+    said += _half(found)
+    beside = references(results)
+    longest = max(prompts(beside), default=0)
+    parts = [
+        f"{row.name} {row.said('S', longest)}"
+        for name in REFERENCES
+        if (row := find(beside, name)) is not None and row.metrics("S", longest)
+    ]
+    if found and parts:
+        said.append(
+            f"S of what is not trained on the mixture, after {longest} steps: {'; '.join(parts)}."
+        )
+    return said
+
+
+def _gain(gain: Gain) -> str:
+    first, last = gain.points[0], gain.points[-1]
+    longest = max(prompts([first.row]))
+    return (
+        f"{gain.variant}, {fixed(first, gain.axis)}: S goes from {first.row.said('S', longest)} "
+        f"with {named(gain.axis, first.at(gain.axis))} to {last.row.said('S', longest)} with "
+        f"{last.at(gain.axis):,}; ten times the {gain.axis} {_added(gain)}."
+    )
+
+
+def _added(gain: Gain) -> str:
+    if gain.interval is None:
+        return f"add {', '.join(f'{value:z.2f}' for value in gain.gains)}"
+    value, low, high = gain.interval
+    words = f"{abs(value):.2f} [{low:z.2f}, {high:z.2f}]"
+    if low > 0:
+        return f"add {words}"
+    if high < 0:
+        return f"take {abs(value):.2f} [{-high:z.2f}, {-low:z.2f}]"
+    return f"add {value:z.2f} [{low:z.2f}, {high:z.2f}], so no gain is shown"
+
+
+def _new_sequences(found: Sequence[Point]) -> list[str]:
+    """Say what new sequences at every step have, where a run has others beside them."""
+    if all(point.at("sequences") == 0 for point in found):
+        return []
+    return [
+        f"{point.variant} with new sequences at every step ({fixed(point, 'sequences')}): S = "
+        f"{point.row.said('S', max(prompts([point.row])))}."
+        for point in found
+        if point.has_law and not point.at("sequences")
+    ]
+
+
+def _without_law(found: Sequence[Point]) -> list[str]:
+    where = [f"{point.variant} ({fixed(point)})" for point in found if not point.has_law]
+    if not where:
+        return []
+    return [
+        "Continuations obey no power of the distance that attracts, so S says nothing there: "
+        f"{'; '.join(where)}."
+    ]
+
+
+def _half(found: Sequence[Point]) -> list[str]:
+    """Say what S is left at half the time step, of the point of each variant with most of it."""
+    said = []
+    for variant in dict.fromkeys(point.variant for point in found):
+        mine = [point for point in found if point.variant == variant and point.has_law]
+        if not mine:
+            continue
+        longest = max(prompts([mine[0].row]))
+        best = max(mine, key=lambda point: point.row.value("S", longest) or 0.0)
+        half = [metric.value for metric in best.row.metrics("S", longest, half=True)]
+        if len(half) < MINIMUM_SEEDS:
+            shown = ", ".join(f"{value:z.2f}" for value in half)
+        else:
+            value, low, high = over_seeds(half)
+            shown = f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
+        said.append(
+            f"{variant} has most S with {fixed(best)}: {best.row.said('S', longest)}; at half the "
+            f"time step, which tells no law, {shown}."
+        )
+    return said

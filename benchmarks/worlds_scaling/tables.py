@@ -1,0 +1,100 @@
+"""Tables: S at each point, the gains for ten times as much, and the references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.worlds.names import HELD_OUT, TRAINED
+from benchmarks.worlds.scores import Row, prompts
+from benchmarks.worlds_scaling.points import AXES, Point, fixed, gains, points, references
+from orbits.runs.result import Result
+from orbits.runs.study import Study
+from orbits.runs.table import NOTHING, Column, Table, Value, mean_over_seeds
+
+POINTS = "Law inferred in context: S"
+POINTS_CAPTION = (
+    "Share of a change of the prompt's law that continuations follow: 0 imposes one law, 1 follows "
+    "each. Half: the longest prompt at half the time step. Nats of a next point and median error "
+    "in AU twelve steps after the prompt, over test worlds whose law lies in the training. No law: "
+    "continuations obey no power of the distance that attracts, so S says nothing."
+)
+GAINS = "Gain of S for ten times as much"
+GAINS_CAPTION = (
+    "Slope of S, after the longest prompt, over the decimal logarithm, seed by seed. Points "
+    "without a law are left out, and so are new sequences at every step on the axis of sequences."
+)
+REFERENCES = "Without a training on the mixture"
+
+
+def tables(study: Study, results: Sequence[Result]) -> list[Table]:
+    """Return gains, points and references."""
+    found, beside = points(results), references(results)
+    made = [_gains(found), _points(found), _references(beside)]
+    return [table for table in made if table.rows]
+
+
+def _gains(found: Sequence[Point]) -> Table:
+    headings = ("who", "ten times the", "at", "from", "to", "gain")
+    rows = []
+    for axis in AXES:
+        for gain in gains(found, axis):
+            first, last = gain.points[0], gain.points[-1]
+            rows.append(
+                [
+                    Value(gain.variant, kind="name"),
+                    Value(axis, kind="name"),
+                    Value(fixed(first, axis), kind="name"),
+                    *(Value(f"{each.at(axis):,}", order=each.at(axis)) for each in (first, last)),
+                    mean_over_seeds(gain.gains, ".2f"),
+                ]
+            )
+    return Table(GAINS, [Column(x) for x in headings], rows, GAINS_CAPTION)
+
+
+def _points(found: Sequence[Point]) -> Table:
+    lengths = sorted({steps for point in found for steps in prompts([point.row])})
+    shares = [f"S, {steps} steps" for steps in _ends(lengths)]
+    headings = ("who", "width", "steps", "sequences", "laws", *shares, "half", "nats", "error")
+    rows = []
+    for point in found:
+        steps, heads, sequences, laws = point.place
+        rows.append(
+            [
+                Value(point.variant, kind="name"),
+                Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
+                Value(f"{steps:,}", order=steps),
+                Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
+                Value(str(laws), order=laws),
+                *_shares(point.row, lengths, point.has_law),
+                point.row.box(f"nll@{TRAINED}", lengths[-1]),
+                point.row.box(f"error@{TRAINED}", lengths[-1], form=".3f"),
+            ]
+        )
+    return Table(POINTS, [Column(x) for x in headings], rows, POINTS_CAPTION)
+
+
+def _references(beside: Sequence[Row]) -> Table:
+    lengths = prompts(beside)
+    shares = [f"S, {steps} steps" for steps in _ends(lengths)]
+    headings = ("who", *shares, "half", *(f"error, {kind}" for kind in (TRAINED, HELD_OUT)))
+    rows = [
+        [
+            Value(row.name, kind="name"),
+            *_shares(row, lengths, True),
+            *(row.box(f"error@{kind}", lengths[-1], form=".3f") for kind in (TRAINED, HELD_OUT)),
+        ]
+        for row in beside
+        if row.metrics("S", lengths[-1])
+    ]
+    return Table(REFERENCES, [Column(x) for x in headings], rows)
+
+
+def _ends(lengths: Sequence[int]) -> list[int]:
+    return list(dict.fromkeys((*lengths[:1], *lengths[-1:])))
+
+
+def _shares(row: Row, lengths: Sequence[int], has_law: bool) -> list[Value]:
+    if not has_law:
+        return [Value("no law"), *[NOTHING] * len(_ends(lengths))]
+    shares = [row.box("S", steps) for steps in _ends(lengths)]
+    return [*shares, row.box("S", lengths[-1], half=True)]
