@@ -25,6 +25,8 @@ CAPTIONS = {
     "Dashed: the best baseline without attention.",
     "exam_shifts": "The same in each shift. What lies beyond a panel is at its edge.",
 }
+MOST_ACROSS = 4
+"""Panels side by side."""
 MOST_DRAWN, DRAWN_CONTROLS = 12, 2
 """Lines of models in the figure, and of controls of each kind."""
 LEFT_OUT = " Of {} models the {} that err least outside; all are in the table."
@@ -114,11 +116,15 @@ def _draw(
     path: Path,
 ) -> Path:
     few = len(panels) < 3
-    height = 1.15 + (0.36 if few else 0.3) * len(lines)
+    across = min(len(panels), MOST_ACROSS)
+    down = -(-len(panels) // across)
+    height = 0.7 + down * (0.45 + (0.36 if few else 0.3) * len(lines))
     first = next((n for n, line in enumerate(lines) if line.is_control), len(lines))
-    shape: dict[str, Any] = {"ncols": len(panels), "sharey": True, "squeeze": False}
-    with canvas(WIDTH if few else 8.2, height, **shape) as (figure, axes):
-        for axis, (title, value_of) in zip(axes[0], panels.items(), strict=True):
+    shape: dict[str, Any] = {"nrows": down, "ncols": across, "sharey": True, "squeeze": False}
+    with canvas(WIDTH, height, **shape) as (figure, axes):
+        for axis in axes.flat[len(panels) :]:
+            axis.set_visible(False)
+        for axis, (title, value_of) in zip(axes.flat, panels.items(), strict=False):
             axis.set_xscale("log")
             low, high = _limits(lines, value_of)
             axis.set_xlim(low, high)
@@ -126,7 +132,7 @@ def _draw(
                 _marks(axis, place, line, value_of)
             axis.axhline(first - 0.5, color=CONTROL, lw=0.6)
             axis.grid(axis="x")
-            axis.set_xlabel(title, fontsize=9 if few else 7.5)
+            axis.set_xlabel(title, fontsize=9 if few else 8)
             axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
             axis.minorticks_off()
             axis.set_xticks([x for x in _ticks(few) if low <= x <= high])
@@ -136,7 +142,6 @@ def _draw(
                 text = "best without\nattention" if few else ""
                 label_level(axis, beside.value, text, CONTROL, ls="--")
             axis.tick_params(axis="y", length=0, pad=6)  # marks at the edge
-            axis.tick_params(axis="x", labelsize=8 if few else 7)
         axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
         axes[0][0].set_ylim(len(lines) - 0.4, -0.6)
         figure.supxlabel("error of ln F over an orbit fit's error (1: what the observations allow)")

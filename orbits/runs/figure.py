@@ -24,6 +24,8 @@ DPI = 110
 WIDTH = 5.6
 """Inches of a figure whose letters of 8 points half of a desk's window shows with 11 pixels, and a
 telephone of 390 pixels with 7."""
+TICKS = 3
+"""Most intervals between the marks of a small panel's axes, so that numbers do not meet."""
 FORMATS = ("png", "svg", "pdf", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
 """Endings of pictures that are written."""
 BOLD_LETTERS = 10.5

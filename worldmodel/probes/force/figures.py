@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import WIDTH, canvas, headline, label_level, panels, save_figure
+from orbits.runs.figure import TICKS, WIDTH, canvas, headline, label_level, panels, save_figure
 from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result, grouped
@@ -101,7 +101,7 @@ def vectors_on_orbits(
                 )
                 ends = (-1.4 * span, 1.4 * span)
                 axis.set(xlim=ends, ylim=ends, aspect="equal")
-                axis.tick_params(labelsize=7)
+                axis.locator_params(nbins=TICKS)
                 if planet == planets[0]:
                     axis.set_title(textwrap.fill(title, int(11 * across)), fontsize=8)
             row[0].set_ylabel(f"{planet} (AU)")
@@ -192,7 +192,6 @@ def magnitudes(results: Sequence[Result], out: Path, path: Path) -> Path | None:
             r2 = result.value("r2_log")  # None where no prediction is positive
             title = f"{display(looks.name(result))}, R² {'-' if r2 is None else f'{r2:.3f}'}"
             axis.set_title(textwrap.fill(title, 30), fontsize=8)
-            axis.tick_params(labelsize=7)
         figure.supxlabel("true F (solar mass AU / year²)", fontsize=9)
         figure.supylabel("predicted F", fontsize=9)
         return save_figure(figure, path)

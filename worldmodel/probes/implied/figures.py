@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from orbits import laws
 from orbits.runs import artefact, folder
-from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, legend, save_figure
+from orbits.runs.figure import TICKS, WIDTH, End, canvas, headline, label_ends, legend, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, PALE, TRUTH
 from orbits.runs.result import Result
@@ -152,7 +152,7 @@ def _exponents(results: Sequence[Result], path: Path) -> Path:
         by_law = [(truth[law], found[law]) for law in order]
         by_shift = list(enumerate(shifted.values()))
         axes[0].set_xticks([truth[law] for law in order], list(map(in_words, order)))
-        axes[1].set_xticks(range(len(shifted)), list(shifted), fontsize=7 if several else None)
+        axes[1].set_xticks(range(len(shifted)), list(shifted))
         axes[0].set(
             xlabel="law of the prompt",
             ylabel="exponent of r, continuations",
@@ -253,7 +253,7 @@ def _orbit(
     low, high = planet.min(axis=0), planet.max(axis=0)
     (x, y), reach = (low + high) / 2, 0.75 * (high - low).max()
     axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
-    axis.tick_params(labelsize=7)
+    axis.locator_params(nbins=TICKS)
 
 
 def _planet(rows: npt.NDArray) -> npt.NDArray:

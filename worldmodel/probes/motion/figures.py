@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import End, canvas, label_ends, legend, save_figure
+from orbits.runs.figure import TICKS, End, canvas, label_ends, legend, save_figure
 from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
@@ -172,7 +172,7 @@ def _orbit(
     low, high = true[1:].min(axis=0), true[1:].max(axis=0)
     (x, y), reach = (low + high) / 2, 0.7 * (high - low).max()
     axis.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
-    axis.tick_params(labelsize=7)
+    axis.locator_params(nbins=TICKS)
 
 
 def animation(orbits: Mapping[str, Arrays], most: int = 3) -> bytes:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from PIL import Image
 
-from orbits.runs.figure import as_written, canvas
+from orbits.runs.figure import TICKS, as_written, canvas
 from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 
@@ -101,11 +101,12 @@ def _movers(
     n_bodies = places.shape[1]
     others = [colour for colour in COLOURS if colour != SUN]
     colours = [others[k % len(others)] for k in range(n_bodies - 1)] + [SUN]
-    axis.tick_params(labelsize=7)
     if rooted:
         at = np.sign(ROOT_TICKS) * np.sqrt(np.abs(ROOT_TICKS))
         axis.set_xticks(at, np.abs(ROOT_TICKS))
         axis.set_yticks(at, np.abs(ROOT_TICKS))
+    else:
+        axis.locator_params(nbins=TICKS)
     axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     movers = []
     for k, colour in enumerate(colours):

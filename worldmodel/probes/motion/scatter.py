@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from orbits.runs import artefact, folder
-from orbits.runs.figure import canvas, save_figure
+from orbits.runs.figure import TICKS, canvas, save_figure
 from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.palette import PALE, TRUTH
@@ -93,7 +93,7 @@ def _scatter(
                 what = f"{setting['changed']} changed: {setting['of']}"
                 axis.set_title(f"{what}\n{verdict}", fontsize=8)
 
-                axis.tick_params(labelsize=7)
+                axis.locator_params(nbins=TICKS)
             row[0].set_ylabel(textwrap.fill(display(looks.model(result)), 26), fontsize=8)
         words = "bend: the next place less a straight continuation; "
         title = f"{world_of(results)}. {'' if 'force' in quantities else words}"
