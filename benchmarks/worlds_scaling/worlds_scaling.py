@@ -39,7 +39,7 @@ class WorldsScaling:
     attention: tuple[str, ...] = ("softmax",)
     exponents: tuple[float, ...] = ()
     steps: tuple[int, ...] = (140, 280, 550, 1100, 2200, 4400)
-    heads: tuple[int, ...] = (1, 2, 4)
+    heads: tuple[int, ...] = (2,)
     sequences: tuple[int, ...] = (0,)
     laws: tuple[int, ...] = (64,)
     seeds: tuple[int, ...] = (0, 1, 2)

@@ -40,6 +40,17 @@ def test_batches_are_those_of_the_mixture_and_train_seeds_share_the_held_out_one
         assert found["tokens"].dtype == torch.int64
 
 
+def test_few_sequences_are_the_first_of_the_stream_and_come_again():
+    few = data(train_seed=5, n_train=6, batch_size=4)
+    stream = data(train_seed=5).sequences("train", 100).__getitems__([*range(6)])
+    seen = [batch for batch, _ in zip(few.train_dataloader(), range(3), strict=False)]
+    places = torch.cat([batch["tokens"] for batch in seen])
+    assert {tuple(row.tolist()) for row in places} == {
+        tuple(row.tolist()) for row in stream["tokens"]
+    }
+    assert len(few.sequences("val", 7)) == 7
+
+
 def test_only_a_told_sequence_tells_its_law():
     plain, told = (data(told=x).sequences("train", 9).__getitems__([0, 1, 2]) for x in (0, 1))
     assert plain["coordinates"][:, 0].abs().max() == 0

@@ -1,0 +1,130 @@
+"""The study of law inference by size: gains on points that are known, its cells, and a run."""
+
+import dataclasses
+import math
+
+import pytest
+
+from benchmarks.worlds import grid as worlds_grid
+from benchmarks.worlds import worlds
+from benchmarks.worlds.names import CEILING, MIXTURE, TABLE
+from benchmarks.worlds.scores import TRUTH
+from benchmarks.worlds_scaling import points
+from benchmarks.worlds_scaling.worlds_scaling import STUDY, WorldsScaling
+from orbits.runs.result import Case, Metric, Result
+from tests.benchmarks.runs import finished
+
+STEPS = (100, 1000, 10_000)
+WORLDS = (-2.5, -2.0, -1.5)
+
+
+def answers(study, variant, arm, share, seed=None, place=None, flat=None):
+    """Return what one training or reference answers, whole and at half the time step."""
+    setting = dict(zip(points.AXES, place or (), strict=bool(place)))
+    made = []
+    for half in (False, True):
+        values = {"S": share / (10 if half else 1), "error@trained": 0.5, "nll@trained": 2.0}
+        middle = -2.0 + (0 if flat is None else flat)
+        values |= {f"exponent@{x:g}": middle + share * (x + 2) for x in WORLDS}
+        case = Case(
+            study, "truth" if variant == TRUTH else "worlds", variant, arm, seed,
+            setting={**setting, "prompt": 12, **({"time step": "half"} if half else {})},
+        )  # fmt: skip
+        made.append(Result(case, "ok", metrics={k: Metric(v) for k, v in values.items()}))
+    return made
+
+
+def run(share, flat=None, seeds=(0, 1, 2), places=tuple((steps, 2, 0, 64) for steps in STEPS)):
+    """Return a run in which S is a function of steps and seed."""
+    results = answers("worlds", TRUTH, "-", 1.0) + answers("worlds", TABLE, "control", 1.0)
+    results += answers("worlds", CEILING, "ceiling", 1.1)
+    for place in places:
+        for seed in seeds:
+            results += answers(
+                "worlds_scaling", "softmax", MIXTURE, share(place, seed), seed, place, flat
+            )
+    return results
+
+
+def test_the_gain_is_that_of_ten_times_as_much():
+    results = run(lambda place, seed: 0.1 + 0.2 * math.log10(place[0] / 100) + 0.01 * seed)
+    found = points.points(results)
+    (gain,) = points.gains(found, "steps")
+    assert gain.gains == pytest.approx([0.2] * 3)
+    assert not points.gains(found, "heads")
+    said = STUDY.sentences(results)
+    assert "S goes from 0.11" in said[0]
+    assert "ten times the steps add 0.20 [0.20, 0.20]" in said[0]
+    assert any("table of training orbits" in line for line in said)
+    assert [table.title for table in STUDY.tables(results)] == [
+        "Gain of S for ten times as much",
+        "Law inferred in context: S",
+        "Without a training on the mixture",
+    ]
+
+
+def test_seeds_that_disagree_show_no_gain():
+    (line, *_) = STUDY.sentences(run(lambda place, seed: (seed - 1) * math.log10(place[0])))
+    assert "so no gain is shown" in line
+
+
+def test_new_sequences_have_no_place_on_the_axis_of_sequences():
+    places = tuple((2200, 2, n, 64) for n in (1000, 10_000, 100_000, 0))
+    results = run(lambda place, seed: 0.2 * math.log10(place[2] or 3), places=places)
+    (gain,) = points.gains(points.points(results), "sequences")
+    assert [point.at("sequences") for point in gain.points] == [1000, 10_000, 100_000]
+    assert gain.gains == pytest.approx([0.2] * 3)
+    assert any(line.startswith("softmax with new sequences") for line in STUDY.sentences(results))
+
+
+def test_what_obeys_no_law_has_no_share():
+    results = run(lambda place, seed: 1.0, flat=3.0)
+    assert not any(point.has_law for point in points.points(results))
+    said = STUDY.sentences(results)
+    assert said[0].startswith("Continuations obey no power of the distance")
+    table = next(table for table in STUDY.tables(results) if table.title.startswith("Law inferred"))
+    assert {row[5].text for row in table.rows} == {"no law"}
+
+
+def test_two_seeds_have_no_interval():
+    results = run(lambda place, seed: 0.2 * math.log10(place[0]), seeds=(0, 1))
+    assert "ten times the steps add 0.20, 0.20" in STUDY.sentences(results)[0]
+
+
+def test_trainings_have_the_addresses_of_worlds():
+    own = worlds.STUDY.settings("small")
+    there = {cell.key for cell in worlds_grid.cells(worlds.STUDY, own) if cell.case.arm == MIXTURE}
+    settings = WorldsScaling(steps=(own.steps,), heads=(own.n_head,))
+    cells = STUDY.cells(settings)
+    shared = [cell for cell in cells if cell.case.kind == "world model"]
+    assert len(shared) == 3
+    assert {cell.key for cell in shared} <= there
+    assert len({cell.key for cell in cells}) == len(cells)
+
+
+def test_few_sequences_change_the_address_and_new_ones_do_not():
+    def keys(**changes):
+        settings = dataclasses.replace(WorldsScaling(steps=(140,), seeds=(0,)), **changes)
+        return {c.key for c in STUDY.cells(settings) if c.case.kind == "world model"}
+
+    assert keys() == keys(sequences=(0,))
+    assert not keys() & keys(sequences=(1000,))
+    assert len(keys(sequences=(0, 1000), laws=(8, 64))) == 4
+
+
+def test_a_size_that_cannot_be_is_refused():
+    for wrong in ({"steps": (1,)}, {"heads": (0,)}, {"laws": ()}, {"sequences": (-1,)}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            WorldsScaling(**wrong)
+
+
+@pytest.mark.full
+def test_a_run_is_finished_and_reported(tiny_run):
+    out = tiny_run("worlds_scaling", "--steps", "3,6", "--heads", "1", "--sequences", "0,40")
+    results = finished(out)
+    trained = [x for x in results if x.case.arm == MIXTURE and x.case.kind == "worlds"]
+    assert {(x.case.setting["steps"], x.case.setting["sequences"]) for x in trained} == {
+        (steps, sequences) for steps in (3, 6) for sequences in (0, 40)
+    }
+    assert len(points.points(results)) == 4
+    assert STUDY.sentences(results)
