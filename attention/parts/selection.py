@@ -142,11 +142,12 @@ def index_losses(module: nn.Module) -> Iterator[list[Tensor]]:
     """Collect the losses of a module's indexers, one for each layer and forward pass.
 
     Their gradients reach the indexers alone, and those of other losses all but the indexers, so
-    that the sum of both trains either by its own. The list stays empty without indexers::
+    that the sum of both trains either by its own. The list stays empty without indexers.
 
-        with index_losses(model) as losses:
-            loss = model(batch)
-        (loss + sum(losses)).backward()
+        >>> model, batch = nn.Linear(2, 1), torch.ones(3, 2)
+        >>> with index_losses(model) as losses:
+        ...     loss = model(batch).mean()
+        >>> (loss + sum(losses)).backward()
     """
     losses: list[Tensor] = []
     selections = [part for part in module.modules() if isinstance(part, Selection)]

@@ -58,7 +58,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Gain:
-    """What ten times as much of an axis adds to S.
+    """Gain of S for ten times as much of an axis.
 
     Attributes:
         variant: The attention.
