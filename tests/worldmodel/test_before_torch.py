@@ -130,6 +130,7 @@ WRONG = [
         "unknown trainer.accelerator 'gpux'; did you mean gpu?",
     ),
     ("fit -c pretrain --trainer.devices=all", "trainer.devices must be auto, a number of devices"),
+    ("fit -c pretrain --trainer.max_time=12", "trainer.max_time must be a time DD:HH:MM:SS, got"),
     (
         "fit -c pretrain --trainer.gradient_clip_val=x",
         "trainer.gradient_clip_val must be a finite number or null, got 'x'",

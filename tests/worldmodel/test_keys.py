@@ -32,6 +32,7 @@ FINE = [
     *("--data.protocol_args.law=39.5*m1*m2/r**1.7", "--data.protocol_args.law=power_a0.5_n2"),
     *("--data.protocol_args={shift: {r: [1, 2]}}", "--data.init_args.train_seed=null"),
     *("--trainer.max_steps=-1", "--trainer.max_epochs=null", "--trainer.max_steps=10_000"),
+    *("--trainer.max_time=00:01:00:00", "--trainer.max_time=null"),
     *("--trainer.precision=16", "--trainer.precision=bf16-mixed", "--trainer.precision=null"),
     *("--trainer.devices=auto", "--trainer.devices=[0, 1]", "--trainer.devices=0,1"),
     *("--trainer.devices=-1", "--trainer.accelerator=xpu", "--trainer.accelerator=my_package.Chip"),

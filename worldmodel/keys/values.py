@@ -220,6 +220,13 @@ def _between(what: str, text: str, most: float = math.inf) -> None:
         raise ValueError(f"{what} must be {upto}, got {text}")
 
 
+def _duration(what: str, text: str) -> None:
+    """Refuse what is no DD:HH:MM:SS, no mapping of units to numbers and not null."""
+    if re.fullmatch(r"\d+(:\d+){3}", text) or isinstance(yaml.safe_load(text), dict | None):
+        return
+    raise ValueError(f"{what} must be a time DD:HH:MM:SS, got {text!r}")
+
+
 def _overrides(_: str, text: str) -> None:
     content = yaml.safe_load(text)
     for name, value in content.items() if isinstance(content, dict) else ():
@@ -239,6 +246,7 @@ NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
     ("model", "warmup_steps"): _between,
     ("model", "min_lr_ratio"): functools.partial(_between, most=1),
     ("trainer", "max_steps"): _size,
+    ("trainer", "max_time"): _duration,
     ("trainer", "accelerator"): _accelerator,
     ("trainer", "devices"): functools.partial(
         _counted, form="auto, a number of devices or a list of their indices", words=("auto",)
