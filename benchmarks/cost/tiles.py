@@ -23,8 +23,12 @@ TILE = (128, 64)  # rows and keys of the forward kernel
 def cells(study: Skippable, settings: TileSettings) -> Iterator[Cell]:
     """Yield a cell per checkpoint."""
     texts = {"text": Path(settings.text)} if settings.text else {}
-    for path in map(Path, settings.checkpoints):
-        setting = {"checkpoint": path.name, "length": settings.length}
+    paths = [Path(path) for path in settings.checkpoints]
+    names = [path.name for path in paths]
+    for path in paths:
+        # Every training's checkpoint has the same name: where they meet, the folder tells.
+        name = path.name if names.count(path.name) == 1 else path.as_posix()
+        setting = {"checkpoint": name, "length": settings.length}
         yield Cell(
             measure,
             Case(study.name, "measurement", setting=setting),
@@ -126,4 +130,7 @@ def _tops(weights: Tensor) -> Tensor:
 
 
 def _named(name: str, thresholds: Sequence[float], values: Sequence[float]) -> dict[str, float]:
-    return {f"{name}@{x:.2g}": value for x, value in zip(thresholds, values, strict=True)}
+    words = [f"{x:.2g}" for x in thresholds]
+    if len(set(words)) < len(words):
+        words = [repr(x) for x in thresholds]
+    return {f"{name}@{word}": value for word, value in zip(words, values, strict=True)}

@@ -33,8 +33,11 @@ class Pictures(Sequences):
         self.task, self.split, self.seed, self.files = task, split, seed, files
         if files is not None:
             # The published test images are ImageNet's validation part: nothing else chooses.
-            self.images = files.files["train" if split == "train" else "val"]
-            length = min(length, len(self.images))
+            whole = files.files["train" if split == "train" else "val"]
+            # They are listed class by class: the first ones would be of the first classes.
+            order = np.random.default_rng(0).permutation(len(whole))[:length]
+            self.images = [whole[k] for k in order]
+            length = len(self.images)
         elif task == "digits":
             data, target = load_digits(return_X_y=True)
             order = np.random.default_rng(0).permutation(len(data))

@@ -167,9 +167,12 @@ def keeps(found: Sequence[Row], row: Row, place: Place) -> bool | None:
 
 
 def is_off(found: Sequence[Row], row: Row, place: Place) -> bool:
-    """Return whether the interval of an exponent leaves the truth out, in bins and not."""
+    """Return whether the interval of an exponent leaves the truth out, in bins and not.
+
+    Two trainings have no interval, so that they show nothing.
+    """
     around, known = row.interval(place), _truths(found, place)
-    if around is None or not known:
+    if around is None or not known or 1 < len(row.values(place)) < MINIMUM_SEEDS:
         return False
     _, low, high = around
     return high < min(known) or low > max(known)

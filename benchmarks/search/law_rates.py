@@ -119,15 +119,15 @@ class LawRates(Study):
 def _verdict(results: Sequence[Result]) -> list[str]:
     """Say how often a law is found at each noise, and how often where the law is another."""
     found: dict[tuple[str, str], dict[str, list[bool]]] = {}
-    wrong = []
+    wrong: dict[str, list[bool]] = {}
     for result in results:
         if not result.ok or result.case.kind != SEARCH:
             continue
         is_law = result.details.get("verdict") == "law"
         if result.case.arm == "control":
-            wrong.append(is_law)
+            wrong.setdefault(str(result.case.get("engine")), []).append(is_law)
             continue
-        law, _, noise = result.case.variant.partition(", ")
+        law, _, noise = result.case.variant.rpartition(", ")
         of = found.setdefault((law, str(result.case.get("engine"))), {})
         of.setdefault(noise, []).append(is_law)
     said = [
@@ -135,8 +135,12 @@ def _verdict(results: Sequence[Result]) -> list[str]:
         f"{', '.join(f'{_rate(each)} at {noise}' for noise, each in of.items())}"
         for (law, engine), of in found.items()
     ]
-    if wrong and said:
-        said[0] += f"; on answers of other laws, where it must not be found: {_rate(wrong)}"
+    # Seeds are asked at every noise and of every other law, so that these are no single trials.
+    said += [
+        f"On answers of other laws, where it must not be found, {engine} finds it in {sum(each)} "
+        f"of {len(each)} searches"
+        for engine, each in wrong.items()
+    ]
     return [f"{each}." for each in said]
 
 

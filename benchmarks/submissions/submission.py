@@ -158,7 +158,8 @@ def _card(plain: Mapping[str, Any]) -> Card:
 
 def _text(name: str, value: object, longest: int = LONGEST) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise ValueError(f"{name} must be text of 1 to {longest} characters, got {value!r:.40}")
+        got = f"{value!r:.40}" if isinstance(value, str) else type(value).__name__
+        raise ValueError(f"{name} must be text of 1 to {longest} characters, got {got}")
     text = " ".join(value.split())
     if not text.isprintable():
         raise ValueError(f"{name} has characters that do not print")
@@ -167,7 +168,10 @@ def _text(name: str, value: object, longest: int = LONGEST) -> str:
 
 def _count(name: str, value: object) -> int:
     if type(value) is not int or not 0 <= value < 10**15:
-        raise ValueError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
+        # A value of YAML that is no scalar may be far larger than its text.
+        is_plain = isinstance(value, str | int | float | None)
+        got = f"{value!r:.40}" if is_plain else type(value).__name__
+        raise ValueError(f"{name} must be a whole number, 0 or more, got {got}")
     return value
 
 

@@ -141,6 +141,8 @@ def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: in
         bias = sum(there) / len(there)
         name = row.variant if row.is_model else row.name
         parts.append(f"{name} {bias:.2f} and {error:.3f} AU")
+    if not parts:
+        return []
     return [
         "What a table cannot have is a law held out: mean size of the bias there, and median error "
         f"where continuations end: {'; '.join(parts)}."

@@ -33,7 +33,7 @@ def cells(study: Study, settings: WorldsScaling) -> list[Cell]:
 
 def _recipe(settings: WorldsScaling) -> Worlds:
     own = {name: getattr(settings, name) for name in ("attention", "exponents", "seeds")}
-    return worlds.STUDY.settings(settings.recipe, **own)
+    return worlds.STUDY.settings(settings.recipe, **own, families=(), exchanged=())
 
 
 def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell]:

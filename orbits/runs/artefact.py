@@ -224,6 +224,7 @@ def create_record(path: str | Path, record: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _checked_json(record: Mapping[str, Any]) -> bytes:
+    record = json.loads(json.dumps(record))  # as it is read: keys are strings, which sort otherwise
     digest = hashlib.sha256(_canonical(record)).hexdigest()
     text = json.dumps({**record, "record_sha256": digest}, indent=1, allow_nan=True)
     return text.encode() + b"\n"

@@ -155,7 +155,9 @@ class Cell:
                 artefact.sha256(artefact.below(folder, name)) == digest
                 for name, digest in record["sha256"].items()
             )
-        except (FileNotFoundError, artefact.CorruptArtefact):
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
+        except artefact.CorruptArtefact:
             return None
         return record if intact else None
 
@@ -186,6 +188,8 @@ def digest(path: str | Path) -> str:
     path = Path(path)
     if not path.is_dir():
         return file_digest(path)
+    for link in (x for x in path.rglob("*") if x.is_symlink() and x.is_dir()):
+        raise ValueError(f"{link} is a link to a folder; put the folder itself there")
     files = [x for x in path.rglob("*") if x.is_file() and "__pycache__" not in x.parts]
     names = {file.relative_to(path).as_posix(): file_digest(file) for file in files}
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
@@ -268,8 +272,10 @@ def _typed(outcome: Outcome) -> Outcome:
 
 def _check_inputs(cell: Cell) -> None:
     """Refuse to compute a cell whose files are no longer those of its address."""
-    if cell.inputs and dataclasses.replace(cell).key != cell.key:  # a copy computes its key anew
-        names = ", ".join(str(path) for path in cell.inputs.values())
+    if not (cell.inputs or plugins.addresses()):
+        return
+    if dataclasses.replace(cell).key != cell.key:  # a copy computes its key anew
+        names = ", ".join([*map(str, cell.inputs.values()), *plugins.addresses()])
         raise ValueError(f"{names}: changed since this run began; run it again")
 
 
@@ -303,6 +309,8 @@ def _scratch(cell: Cell, out: Path) -> Iterator[Path]:
 def _progress(cell: Cell, out: Path) -> Iterator[Progress]:
     """Yield a function that writes now and then how far the cell is."""
     path, last = progress_file(out, cell.key), 0.0
+    if path.is_symlink():
+        raise ValueError(f"{path} is a link; delete it")
 
     def progress(step: int, total: int) -> None:
         nonlocal last
@@ -389,7 +397,7 @@ def _save(
         "sha256": {
             str(path.relative_to(folder)): artefact.sha256(path)
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.name != RECORD
+            if path.is_file() and path != folder / RECORD
         },
     }
     artefact.save_record(folder / RECORD, record)

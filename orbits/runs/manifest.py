@@ -73,7 +73,8 @@ def _program() -> list[str]:
 def without_machine(argument: str) -> str:
     """Return a command-line argument with the folders of an absolute path left out."""
     option, equals, value = argument.rpartition("=")
-    return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
+    parts = (Path(x).name if Path(x).is_absolute() else x for x in value.split(","))
+    return f"{option}{equals}{','.join(parts)}"
 
 
 @functools.cache

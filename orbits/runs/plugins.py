@@ -96,6 +96,8 @@ def add(path: str | Path) -> PluginFile:
     path = Path(path).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --plugin names a file of Python")
+    if os.pathsep in str(path):  # workers get the paths as one list
+        raise ValueError(f"{path}: {os.pathsep!r} separates paths; rename the file or its folder")
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:

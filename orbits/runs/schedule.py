@@ -55,7 +55,8 @@ class _Schedule:
         execution: Execution,
         prepare: Callable[[], None] | None,
     ) -> None:
-        self.waiting, self.done, self.out = list(waiting), done, out
+        self.waiting, self.done = list(waiting), done
+        self.out = out.resolve()  # a worker elsewhere has another working directory
         self.execution, self.prepare = execution, prepare
         self.running: dict[Future, Sequence[Cell]] = {}
         self.attempts: dict[str, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,14 @@ def interval(result: Result, metric: str) -> tuple[float, float, float]:
 def together(seeds: Sequence[Result], metric: str) -> tuple[float, ...]:
     """Return mean, low and high of a metric over the seeds of a model; its own where they are few.
 
-    What no training changes has one value for all seeds, and its own interval.
+    What no training changes has one value for all seeds, and its own interval. Of two trainings
+    the ends are theirs.
     """
     values = [result.metrics[metric].value for result in seeds]
-    if len(values) < MINIMUM_SEEDS or len(set(values)) == 1:
+    if len(set(values)) == 1:
         return interval(seeds[0], metric)
+    if len(values) < MINIMUM_SEEDS:
+        return fmean(values), min(values), max(values)
     return tuple(over_seeds(values))
 
 

@@ -55,7 +55,7 @@ def bootstrap(
 def mean(group_sums: npt.ArrayLike, group_counts: npt.ArrayLike) -> Interval:
     """Return the mean of points, from the sum and the number of each group's points."""
     sums = np.stack([np.asarray(group_sums), np.asarray(group_counts)], axis=-1)
-    return bootstrap(sums, lambda s: s[..., 0] / s[..., 1])
+    return bootstrap(_not_empty(sums), lambda s: s[..., 0] / s[..., 1])
 
 
 def r_squared(residual: npt.ArrayLike, total: npt.ArrayLike) -> Interval:
@@ -65,13 +65,25 @@ def r_squared(residual: npt.ArrayLike, total: npt.ArrayLike) -> Interval:
     resample's own mean.
     """
     sums = np.stack([np.asarray(residual), np.asarray(total)], axis=-1)
-    return bootstrap(sums, lambda s: 1 - s[..., 0] / s[..., 1])
+    return bootstrap(_not_empty(sums), lambda s: 1 - s[..., 0] / s[..., 1])
+
+
+def _not_empty(sums: Array) -> Array:
+    """Return the groups that have points; all, where none has.
+
+    An empty group counts as a draw of nothing, which would narrow the interval of few groups.
+    """
+    there = sums[..., 1] != 0
+    return sums[there] if there.any() else sums
 
 
 def median(values: npt.ArrayLike, n_boot: int = 1000, seed: int = 0) -> Interval:
     """Return the median of the points [n_groups, k] that are not NaN, resampled by group."""
-    (middle,), drawn = joint_medians([values], n_boot, seed)
-    if len(np.asarray(values)) < 2:
+    table = np.asarray(values, np.float64)
+    there = ~np.isnan(table).all(axis=-1)
+    table = table[there] if there.any() else table
+    (middle,), drawn = joint_medians([table], n_boot, seed)
+    if len(table) < 2:
         return Interval(float(middle), -math.inf, math.inf)
     return percentiles(middle, drawn[:, 0])
 

@@ -60,8 +60,10 @@ def paired(one: Seeds, other: Seeds) -> Comparison | None:
 
     n, interval = len(differences), over_seeds(differences)
     error = float(np.std(differences, ddof=1)) / n**0.5
-    # No spread: one function under two names, or a constant shift.
-    p = float(2 * t.sf(abs(interval.value) / error, n - 1) if error else interval.value == 0)
+    if error:
+        p = float(2 * t.sf(abs(interval.value) / error, n - 1))
+    else:  # one function under two names, or equal shifts, of which only the sign is a surprise
+        p = 1.0 if interval.value == 0 else 2.0 ** (1 - n)
     return Comparison(interval, p, p, n)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -63,6 +64,8 @@ def over_seeds_and_groups(
     if n == 1:
         return bootstrap(table[0], statistic, n_boot, seed)
     value, _, high = over_seeds(statistic(table.sum(axis=1)).tolist())
+    if n_groups < 2:
+        return Interval(value, -math.inf, math.inf)
     # The same groups are drawn for all trainings, since all were tested on them.
     together = table.transpose(1, 0, 2).reshape(n_groups, n * k)
     drawn = resampled(together, lambda s: statistic(s.reshape(-1, n, k)), n_boot, seed)

@@ -34,11 +34,19 @@ def test_a_folder_has_its_classes_and_files(images):
     assert [number for _, number in found.files["train"]] == [0, 0, 0, 1, 1, 1]
     data = ImageData("imagenet", folder_of=str(images), n_train=100)
     assert data.n_train == 6
-    batch = data.sequences("test", 100).__getitems__([0, 5])
+    there = data.sequences("test", 100)
+    batch = there.__getitems__(sorted(range(6), key=lambda k: there.images[k])[::5])
     assert batch["images"].shape == (2, 3, 224, 224)
     assert batch["labels"].tolist() == [0, 1]
     wanted = (np.array([40, 202]) / 255 - folder.MEAN[1]) / folder.DEVIATION[1]
     np.testing.assert_allclose(batch["images"][:, 1].mean(dim=(1, 2)), wanted, rtol=1e-4)
+
+
+def test_a_part_of_a_folder_has_all_classes(images):
+    # Files are listed class by class; the first half of them is of one class.
+    for split in ("train", "val"):
+        few = ImageData("imagenet", folder_of=str(images), n_train=4).sequences(split, 4)
+        assert {number for _, number in few.images} == {0, 1}
 
 
 def test_a_random_crop_lies_in_the_image_and_turns_half_of_the_time(tmp_path):

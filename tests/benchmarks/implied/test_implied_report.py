@@ -131,6 +131,8 @@ def test_a_law_is_kept_within_a_tenth_of_the_truth_in_bins_or_not(results):
     unsure = dataclasses.replace(softened, found={("softened", "closer"): again})
     assert keeps(found, unsure, ("softened", "closer")) is False
     assert is_off(found, unsure, ("softened", "closer")) is False
+    two = dataclasses.replace(softened, found={("softened", "closer"): again[::2]})
+    assert is_off(found, two, ("softened", "closer")) is False
 
 
 @pytest.mark.full

@@ -10,8 +10,11 @@ from benchmarks.search.law_rates import STUDY, WRONG
 from benchmarks.search.settings import LawRatesSettings
 from orbits import laws
 from orbits.runs import folder
+from orbits.runs.result import Case, Result
 from symreg import engines
+from symreg.leaderboard import SEARCH
 
+ENGINES = ("operon", "powerlaw")
 SMALL = ["--law=newton,harmonic", "--noise=0.01", "--engine=powerlaw", "--executor=here"]
 
 
@@ -92,3 +95,20 @@ def test_a_run_is_resumed_and_another_one_needs_overwrite(tmp_path, capsys, monk
     assert "different: first_seed" in refusal(main, other, alone=False)
     main([*other, "--overwrite"])
     assert {each.case.get("search") for each in folder.load(out)[0]} == {7}
+
+
+def test_every_engine_answers_for_its_own_finds_and_a_law_may_have_a_comma():
+    def searched(law, engine, found, arm="-"):
+        case = Case(
+            "law_rates", SEARCH, f"{law}, 5% noise", arm, 0, setting={"engine": engine}
+        )  # fmt: skip
+        return Result(case, "ok", details={"verdict": "law" if found else "other"})
+
+    law = "k*m1*m2/Max(r, 0.1)**2"
+    results = [searched(law, "operon", True), searched("newton", "operon", True)]
+    results += [searched("newton", engine, engine == "powerlaw", "control") for engine in ENGINES]
+    said = law_rates._verdict(results)
+    assert f"the law {law} are found on its true forces by operon: 1 of 1" in said[0]
+    assert said[0].endswith("at 5% noise.")
+    assert "operon finds it in 0 of 1 searches." in said[-2]
+    assert "powerlaw finds it in 1 of 1 searches." in said[-1]

@@ -127,6 +127,7 @@ def test_what_is_wrong_with_answers_is_one_line(key, tmp_path, change, words):
         ({"name": "Log-linear Filter"}, "like that of a control"),
         ({"name": "<b>" * 40}, "80 characters"),
         ({"parameters": "many"}, "whole number.* got 'many'"),
+        ({"parameters": [["x"]]}, "whole number.* got list"),
         ({"score": 0.1}, "unknown field"),
         ({"authors": []}, "authors"),
         ({"training_data": "a\x1b[31m"}, "do not print"),

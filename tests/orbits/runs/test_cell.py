@@ -70,6 +70,38 @@ def test_a_cell_fails_whose_input_changed_after_its_address_was_taken(tmp_path):
     assert result["error"] == f"ValueError: {file}: changed since this run began; run it again"
 
 
+def test_a_folder_of_input_files_has_no_linked_folder(tmp_path):
+    # Its files would not count, and a change in them would not be noticed.
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "more").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="more is a link to a folder"):
+        cell.digest(tmp_path / "files")
+
+
+def test_numbers_may_be_keys_of_details(tmp_path):
+    one = Cell(cells.curve, CASE)
+    assert cell.succeeded(cell.compute(one, tmp_path))
+    assert one.record(tmp_path)["results"][0]["details"] == {"curve": {"2": 1.0, "10": 2.0}}
+
+
+def test_a_file_of_the_record_that_is_a_folder_now_is_made_again(tmp_path):
+    one = cells.cell(tmp_path, "a")
+    cell.compute(one, tmp_path)
+    (one.folder(tmp_path) / "value").unlink()
+    (one.folder(tmp_path) / "value").mkdir()
+    assert one.record(tmp_path) is None
+
+
+def test_progress_does_not_follow_a_link(tmp_path):
+    one = cells.cell(tmp_path, "a")
+    (tmp_path / "cells").mkdir()
+    (tmp_path / "precious").write_text("precious")
+    cell.progress_file(tmp_path, one.key).symlink_to(tmp_path / "precious")
+    assert "is a link" in cell.compute(one, tmp_path)["results"][0]["error"]
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
 def test_a_cell_may_have_several_results_and_change_its_case(tmp_path):
     one = Cell(cells.several, Case("sums", "sum", "softmax", seed=3, setting={"of": "x"}))
     cell.compute(one, tmp_path)

@@ -45,6 +45,7 @@ def test_git_that_does_not_answer_costs_only_the_commit(monkeypatch, failure):
         ("data/model.npz", "data/model.npz"),
         ("/home/me/model.npz", "model.npz"),
         ("--out=/home/me/runs", "--out=runs"),
+        ("--reuse=/home/me/a,runs/b,/home/me/c", "--reuse=a,runs/b,c"),
         ("39.5*m1*m2/r**2", "39.5*m1*m2/r**2"),
     ],
 )

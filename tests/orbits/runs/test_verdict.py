@@ -27,7 +27,10 @@ def test_a_name_with_a_comma_is_told_from_two_names():
 
 
 def test_two_sides_name_as_many_rows_as_a_sentence_holds():
-    far = {f"far {i}": {seed: 30 + i + value for seed, value in LEVEL.items()} for i in range(3)}
+    far = {
+        f"far {i}": {seed: 30 + i + value + 1e-3 * seed**2 for seed, value in LEVEL.items()}
+        for i in range(3)
+    }
     rows = {"softmax": LEVEL, **far}
     assert "far 0 (" in beside(against(rows, "softmax"), "softmax")
     said = beside(against(rows | {"low": ROWS["low"]}, "softmax"), "softmax")

@@ -154,6 +154,18 @@ def test_words_say_what_exceeds_the_strength():
     assert "is not shown: 0.05" in said
 
 
+def test_two_trainings_show_nothing():
+    def of(seed, law):
+        for place, donor in ((WHOLE, OTHER_LAW), (WHOLE, SAME_LAW)):
+            metrics = {"share_path": 0.3, "share_exponent": 0.2, "share_law": (law, -0.5, 0.5)}
+            setting = {"law": "power_a1_n1.5", "after": place, "rows": place, "donor": donor}
+            yield result(metrics=metrics, setting=setting, kind=PROBE, seed=seed)
+
+    overall, said, _ = words.answers([*of(0, 0.01), *of(1, 0.02)])
+    assert "no model of 1 is shown to take that law over" in overall
+    assert "is not shown: 0.01 (0.01, 0.02)" in said or "is not shown: 0.02 (0.01, 0.02)" in said
+
+
 def test_it_refuses_what_has_no_such_pair(untrained):
     refusal = probes.get(PROBE).refusal
     newton = Checkpoint.load(untrained(protocol_args=SHORT))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from orbits.runs.result import Result, grouped
 from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
-from worldmodel.probes.implied.words import together
+from worldmodel.probes.implied.words import are_two, together
 from worldmodel.probes.looks import own_setting, trained_models
 
 UNIT = (
@@ -26,14 +26,14 @@ def answers(results: Sequence[Result]) -> list[str]:
 
 def _overall(by_model: Mapping[str, Sequence[Result]]) -> str:
     """Name the models that take a law from a past that obeys another one."""
-    shares = {
-        (name, law): together(_of(of_law, WHOLE, WHOLE)[OTHER_LAW], "share_law")
+    found = {
+        (name, law): _of(of_law, WHOLE, WHOLE)[OTHER_LAW]
         for name, mine in by_model.items()
         for law, of_law in _by_law(mine).items()
     }
-    laws = ", ".join(dict.fromkeys(in_words(law) for _, law in shares))
-    takers = dict.fromkeys(name for (name, _), share in shares.items() if share.low > 0)
-    values = [share.value for share in shares.values()]
+    laws = ", ".join(dict.fromkeys(in_words(law) for _, law in found))
+    takers = dict.fromkeys(name for (name, _), each in found.items() if _takes(each))
+    values = [together(each, "share_law").value for each in found.values()]
     return (
         f"Shown a past of another law ({laws}) that ends in the same state, "
         f"{', '.join(takers) or 'no model'} of {len(by_model)} is shown to take that law over: "
@@ -90,11 +90,17 @@ def _shares(found: dict[str, list[Result]]) -> str:
 def _verdict(shown: dict[str, list[Result]]) -> str:
     found = shown[OTHER_LAW]
     said = f"{_box(found, 'share_law')} of the exponent's change beyond the strength's"
-    if together(found, "share_law").low > 0:
+    if _takes(found):
         return f"So it takes some of the law from the past: {said}."
     return f"That it takes a law from the past is not shown: {said}."
 
 
+def _takes(found: Sequence[Result]) -> bool:
+    """Return whether the interval of the law's share lies above zero; two trainings have none."""
+    return not are_two(found, "share_law") and together(found, "share_law").low > 0
+
+
 def _box(found: Sequence[Result], metric: str) -> str:
     value, low, high = together(found, metric)
-    return f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
+    ends = f"{low:z.2f}, {high:z.2f}"
+    return f"{value:z.2f} ({ends})" if are_two(found, metric) else f"{value:z.2f} [{ends}]"

@@ -8,6 +8,7 @@ from orbits.runs.statistics import (
     mean,
     median,
     over_seeds,
+    over_seeds_and_groups,
     power_law,
     r_squared,
     wilson,
@@ -64,6 +65,18 @@ def test_wilson_against_published_values():
     for bad in ((1, 0), (3, 2), (-1, 2)):
         with pytest.raises(ValueError, match="no rate"):
             wilson(*bad)
+
+
+def test_groups_without_points_do_not_narrow_an_interval():
+    for found in (
+        mean([5, 0, 0, 0], [1, 0, 0, 0]),
+        median([[1.0], [np.nan], [np.nan]]),
+        r_squared([1, 0, 0], [4, 0, 0]),
+        over_seeds_and_groups(np.array([[[1.0, 1]], [[2.0, 1]], [[3.0, 1]]]), lambda s: s[..., 0]),
+    ):
+        assert np.isinf(found[1:]).all()
+    whole = mean([1.0, 2, 3], [1, 1, 1])
+    assert mean([1.0, 2, 3, 0], [1, 1, 1, 0]) == whole
 
 
 def test_the_bootstrap_draws_whole_sequences():
