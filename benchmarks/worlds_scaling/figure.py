@@ -23,7 +23,7 @@ CAPTION = (
     "prompt as it was trained; dotted: half its time step. Grey: what is not trained on the "
     "mixture. Points whose continuations obey no law are left out."
 )
-TITLE = "Does more {axis} bring a model to infer the law?"
+TITLE = "Does more {axis} bring a model to follow its prompt's law?"
 WORDS = {"steps": "training", "heads": "width", "sequences": "data", "laws": "variety of laws"}
 
 

@@ -37,6 +37,7 @@ def write(tmp_path, text):
 
 
 def test_the_shifts_of_the_exam():
+    # Addresses of kept results hold their names: a shift that changes gets another one.
     assert shifts.names() == tuple(EXAM)
     for name, (redraw, octaves, exponent) in EXAM.items():
         shift = shifts.get(name)
