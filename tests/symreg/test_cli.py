@@ -133,7 +133,7 @@ def test_ls(capsys):
         (["score", FORMULA, "FILE", "--law", "aristotle"], "unknown law 'aristotle'; choose"),
         (["show", "missing.jsonl"], "missing.jsonl: No such file"),
         (["show", "FILE"], "predictions.npz"),
-        (["leaderboard", "missing.npz"], "missing.npz: No such file"),
+        (["leaderboard", "missing.npz"], "error: missing.npz: no such file"),
         (["leaderboard", "FILE", "--seeds", "0"], "seeds must be at least 1"),
         (["leaderboard", "FILE", "--workers", "0"], "--workers must be at least 1"),
         (["leaderboard", "FILE", "--jobs", "1"], "use --workers"),
