@@ -85,7 +85,11 @@ class Leaderboard(Study):
                 raise ValueError(f"{path}: the arm {data.row['arm']!r} is reserved for controls")
             key = artefact.key(data.row)
             if key in rows:
-                raise ValueError(f"{rows[key]} and {path} hold the same row: {_label(data.row)}")
+                by_file = data.row["model"] == path.stem
+                hint = "rename one" if by_file else "name one by a column model"
+                raise ValueError(
+                    f"{rows[key]} and {path} hold the same row: {_label(data.row)}; {hint}"
+                )
             rows[key] = path
         contestants = [
             cell

@@ -145,7 +145,7 @@ def test_ls(capsys):
         (["leaderboard", "FILE", "--rule", "worst"], "unknown rule 'worst'"),
         (["leaderboard", "FILE", "--points", "0"], "points of a search must be at least 1"),
         (["leaderboard", "FILE", "DAMAGED"], "damaged.npz: sha256 mismatch"),
-        (["leaderboard", "FILE", "FILE2"], "same row"),
+        (["leaderboard", "FILE", "FILE2"], "same row: predictions, seed 0; rename one"),
         (["import-llm", "nowhere", "OUT"], "nowhere: no folder llm-predictions"),
         (["ponder"], "invalid choice: 'ponder'"),
     ],
