@@ -10,6 +10,7 @@ from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from he
 # isort: split
 import argparse
 import importlib
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ from types import ModuleType
 from benchmarks import excerpts
 from benchmarks.attention_names import check_attention
 from orbits.runs import artefact, flags, folder, locks, output, presets, studies, study
-from orbits.runs.cli import OneLineParser, called, leave, one_line_errors, taken
+from orbits.runs.cli import OneLineParser, called, leave, next_line, one_line_errors, taken
 from orbits.runs.deferred import deferred
+from orbits.runs.naming import counted
 
 PACKAGES = (
     *("newton", "implied", "worlds", "worlds_scaling", "kepler_or_newton", "scaling", "few_labels"),
@@ -178,7 +180,8 @@ def _export(options: argparse.Namespace) -> None:
         options.run, options.out, options.attention, options.seeds, options.limit_mb
     )
     size = sum(file.stat().st_size for model in models for file in model.iterdir())
-    print(f"{len(models)} models, {size / 1e6:.1f} MB: {options.out}")
+    print(f"{counted(len(models), 'model')}, {size / 1e6:.1f} MB: {options.out}")
+    print(next_line(f"worldmodel probe {shlex.quote(str(models[0]))}"))
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -124,6 +124,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if command in EVALUATION:
                 rest = _spelt_out(command, rest)
             _check(command, rest)
+            if command == "predict":
+                _check_output(rest)
             if command in LIGHTNING:
                 rest = from_files.completed(rest)
             if command in (*TRAINING, "validate"):
@@ -175,8 +177,8 @@ def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
     parser.add_argument("--out")
     parser.add_argument("--overwrite", action="store_true")
     flags, words = parser.parse_known_args(words)
-    _check_output(flags, words)
     if flags.out is not None:
+        from_checkpoint.check_ending(flags.out)
         words.append(f"--trainer.callbacks.path={flags.out}")
     if flags.overwrite:
         words.append("--trainer.callbacks.overwrite=true")
@@ -294,15 +296,21 @@ def _needs_no_model(word: str) -> bool:
     return word.partition("=")[0] in (*flags, "--print_config")
 
 
-def _check_output(flags: argparse.Namespace, words: Sequence[str]) -> None:
-    """Refuse to predict into a file that is there, unless a configuration names another."""
-    checkpoint, path = from_checkpoint.value_of(words, "ckpt_path"), flags.out
-    own = "--trainer.callbacks.path" in (word.partition("=")[0] for word in words)
-    if path is None and checkpoint and not configurations.given(words) and not own:
-        path = from_checkpoint.output_of(checkpoint, from_checkpoint.PREDICTIONS)
-    if flags.out is not None:
-        from_checkpoint.check_ending(flags.out)
-    if path is not None and Path(path).exists() and not flags.overwrite:
+def _check_output(words: Sequence[str]) -> None:
+    """Refuse to predict into a file that is there: of a flag, a configuration or the default."""
+    flags = {name: f"trainer.callbacks.{name}" for name in ("path", "overwrite")}
+    named = [word.partition("=")[0] for word in words if word.startswith("--trainer.callbacks")]
+    if not {f"--{flag}" for flag in flags.values()}.issuperset(named):
+        return  # callbacks of the user's own
+    path, overwrite = (from_checkpoint.value_of(words, flag) for flag in flags.values())
+    checkpoint = from_checkpoint.value_of(words, "ckpt_path")
+    replaces, configured = overwrite == "true", configurations.given(words)
+    if configured:
+        found = from_checkpoint.configured_output(configured[-1]) or (None, False)
+        path, replaces = path or found[0], replaces or (found[1] and overwrite is None)
+    elif path is None and checkpoint:
+        path = str(from_checkpoint.output_of(checkpoint, from_checkpoint.PREDICTIONS))
+    if path is not None and Path(path).exists() and not replaces:
         raise FileExistsError(
             f"{path} exists; choose another file with --out, or replace it with --overwrite"
         )

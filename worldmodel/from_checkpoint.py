@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from orbits.runs.deferred import deferred
 from worldmodel.configurations import after_configurations, given
 from worldmodel.models.checkpoint import (
@@ -62,9 +64,16 @@ def output_of(checkpoint: str | Path, name: str) -> Path:
 
 
 def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
-    """Complete ``predict``, ``test`` or ``validate`` of a checkpoint without a configuration."""
+    """Complete ``predict``, ``test`` or ``validate`` of a checkpoint without a configuration.
+
+    What ``predict`` finds goes to its file alone: no logger makes a folder for it.
+    """
     checkpoint = value_of(arguments, "ckpt_path")
-    if given(arguments) or checkpoint in (None, *KEYWORDS):
+    if given(arguments):
+        place = after_configurations(arguments)
+        quiet = ["--trainer.logger=false"] if command == "predict" else []
+        return [*arguments[:place], *quiet, *arguments[place:]]
+    if checkpoint in (None, *KEYWORDS):
         return list(arguments)
     content = read_checkpoint(str(checkpoint))
     check_attention(str(checkpoint), content)
@@ -82,6 +91,21 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
         writer = [{"class_path": WRITER, "init_args": {"path": str(path)}}]
         words += as_flags("trainer", {"callbacks": writer})
     return [*words, *arguments]
+
+
+def configured_output(configuration: str) -> tuple[str, bool] | None:
+    """Return the file that a configuration predicts into, and whether it may replace it."""
+    try:
+        content = yaml.safe_load(Path(configuration).read_text("utf-8"))
+        callbacks = content["trainer"]["callbacks"]
+    except (OSError, UnicodeError, yaml.YAMLError, LookupError, TypeError):
+        return None  # whose message names more than this one could
+    for callback in callbacks if isinstance(callbacks, list) else [callbacks]:
+        if isinstance(callback, Mapping) and callback.get("class_path") == WRITER:
+            own = callback.get("init_args") or {}
+            path = own.get("path")
+            return (path, own.get("overwrite") is True) if isinstance(path, str) else None
+    return None
 
 
 def fine_tuning(arguments: Sequence[str]) -> list[str]:

@@ -89,7 +89,8 @@ def _draw_histogram(axis: Axes, label: str, values: npt.NDArray, scale: str) -> 
             axis.set_xscale("log")
             axis.xaxis.set_minor_formatter(NullFormatter())
             if high < 100 * low:  # few powers of ten to label
-                axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                between = (2.0, 5.0) if high < 30 * low else (3.0,)  # as many as stand apart
+                axis.xaxis.set_major_locator(LogLocator(subs=(1.0, *between)))
                 axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         else:
             bins = np.linspace(low, max(high, low + 1e-6), 40)

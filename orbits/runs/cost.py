@@ -26,13 +26,18 @@ import yaml
 
 from orbits.runs.cell import Cell
 from orbits.runs.folder import CLAIM, LINES, load
+from orbits.runs.naming import counted
 from orbits.runs.result import Result
 
 TABLE = Path(__file__).with_name("cpu_seconds.yaml")
 STEPS = "steps"
 """The size to which the seconds are proportional; all others must be as they were."""
-PROPORTIONAL = (STEPS, "batch_size", "seq_len")
+PROPORTIONAL = (STEPS, "batch_size", "seq_len", "n_points")
 """Sizes to which the seconds of another size are taken to be proportional."""
+BACKBONE = ("n_layer", "n_head", "head_dim")
+"""Sizes of a transformer, to whose number of weights its seconds are taken to be proportional."""
+MANY = 100_000
+"""CPU minutes, ten weeks, from which two digits are given."""
 WORDS = ("backend", "engine", "mode", "problem", "task")
 """Arguments that are words, and of which the time depends."""
 NO_SIZES = (
@@ -84,7 +89,15 @@ def of(cell: Cell) -> Estimate | None:
     for name in PROPORTIONAL:
         if name in plain and known.get(name):
             seconds *= plain[name] / known[name]
+    if _weights(plain) and _weights(known):
+        seconds *= _weights(plain) / _weights(known)
     return Estimate(seconds, variant in row["seconds"], not _differing(known, plain))
+
+
+def _weights(known: Mapping[str, Any]) -> int:
+    """Return the layers times the square of the width of a transformer; 0 where there is none."""
+    layers, heads, width = (known.get(name) or 0 for name in BACKBONE)
+    return int(layers * (heads * width) ** 2)
 
 
 def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
@@ -95,7 +108,7 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
         cells: All of its cells, those that are finished or taken from other results included.
     """
     done, kinds = _finished(left, cells), _estimates(left)
-    lines = [f"to compute: {len(left)} cells; finished or reused: {done}"]
+    lines = [f"to compute: {counted(len(left), 'cell')}; finished or reused: {done}"]
     lines += [f"  {kind:40s} {_words(found)}" for kind, found in kinds.items()]
     found = [each for estimates in kinds.values() for each in estimates]
     if len(kinds) > 1:
@@ -103,7 +116,7 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
     if any(each is not None and not each.measured for each in found):
         lines.append("* of variants that were not measured; each counts as the dearest that was")
     if any(each is not None and not each.same_size for each in found):
-        lines.append("~ of sizes that were not measured; each counts as the nearest that was")
+        lines.append("~ of sizes that were not measured; reckoned from the nearest that was")
     if any(each is not None for each in found):
         lines.append("CPU minutes are those of one core of the machine of the kept results")
     return "\n".join(lines)
@@ -147,13 +160,15 @@ def _words(found: Sequence[Estimate | None]) -> str:
         (sum(not each.measured for each in known), "*"),
         (sum(not each.same_size for each in known), "~"),
     )
-    words = f"{len(found):5d} cells  "
+    words = f"{len(found):5d} {'cell ' if len(found) == 1 else 'cells'}  "
     if known:
-        words += f"{sum(each.seconds for each in known) / 60:9.1f} CPU minutes"
+        minutes = sum(each.seconds for each in known) / 60
+        words += f"{minutes:9.1f} CPU minutes" if minutes < MANY else f"{minutes:9.2g} CPU minutes"
     if told := ", ".join(f"{count} {mark}" for count, mark in marks if count):
         words += f" ({told})"
     if unknown := len(found) - len(known):
-        words += f"{' and ' if known else ''}unknown: {unknown} cells of a kind never measured"
+        words += " and " if known else ""
+        words += f"unknown: {counted(unknown, 'cell')} of a kind never measured"
     return words
 
 

@@ -160,3 +160,8 @@ def _shown(label: re.Match[str]) -> str:
 
 def _name(label: re.Match[str]) -> str:
     return NAMES.get(label["name"]) or _spaced(label["name"])
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words, such as ``1 cell`` and ``3 cells``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -21,6 +22,8 @@ KILLED = "the worker process was killed (out of memory?)"
 ATTEMPTS = 2
 """Times that a cell may lose its worker while it is alone with it. Cells of a larger batch are sent
 again one by one, since any of them may be to blame."""
+LABEL = 56
+"""Letters of a running cell that its bar shows, so that 80 columns show how far it is too."""
 
 Records = dict[str, dict[str, Any]]
 
@@ -185,8 +188,9 @@ class _Bars:
             except (OSError, ValueError):  # not there yet, or half written
                 continue
             if cell.key not in self.running:
+                label = textwrap.shorten(cell.label, LABEL, placeholder=" ...")
                 self.running[cell.key] = tqdm(
-                    total=total, desc=f"  {cell.label}", leave=False, mininterval=self.interval
+                    total=total, desc=f"  {label}", leave=False, mininterval=self.interval
                 )
             bar = self.running[cell.key]
             bar.update(step - bar.n)

@@ -20,6 +20,7 @@ from orbits.runs.cell import CELLS, Adopted, Cell
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.manifest import flat
+from orbits.runs.naming import counted
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.reuse import Kept
 from orbits.runs.schedule import run as run_cells
@@ -100,7 +101,8 @@ class Study(ABC):
 
     def plan(self, cells: Sequence[Cell], settings: Any) -> str:
         """Return a description of the computations of a run, for ``--dry-run``."""
-        return "\n".join([*(f"{cell.key}  {cell.label}" for cell in cells), f"{len(cells)} cells"])
+        lines = [f"{cell.key}  {cell.label}" for cell in cells]
+        return "\n".join([*lines, counted(len(cells), "cell")])
 
     def out(self, settings: Any, preset: str) -> Path:
         """Return the default results folder."""
@@ -374,7 +376,7 @@ def summary(results: Sequence[Result], out: Path) -> tuple[str, int]:
     from orbits.runs import page
 
     count = Counter(result.status for result in results)
-    words = f"{len({result.cell for result in results})} cells, {count['failed']} failed"
+    words = f"{counted(len({x.cell for x in results}), 'cell')}, {count['failed']} failed"
     words += f", {count['skipped']} skipped" if count["skipped"] else ""
     lines = [f"{words}: {out / folder.LINES}", *(f"  {x}" for x in page.failures(results))]
     return "\n".join(lines), 1 if count["failed"] else 0

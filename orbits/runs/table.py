@@ -173,9 +173,10 @@ class Table:
         console.print(table)
         if self.caption:
             console.print(Text(printable(self.caption, 2000)))
-        left_out = [x.heading for i, x in enumerate(self.columns) if i not in shown]
-        if left_out := left_out + ["intervals and remarks"] * (between is None):
-            console.print(Text(f"Not shown here: {printable(', '.join(left_out), 2000)}.", "dim"))
+        columns = [x.heading for i, x in enumerate(self.columns) if i not in shown]
+        if left_out := columns + ["intervals and remarks"] * (between is None):
+            said = "Columns not shown here" if columns else "Not shown here"
+            console.print(Text(f"{said}: {printable(', '.join(left_out), 2000)}.", "dim"))
         file = console.file
         assert isinstance(file, io.StringIO)
         return "".join(f"{line.rstrip()}\n" for line in file.getvalue().split("\n")[:-1])

@@ -29,7 +29,9 @@ np.savez("own_model.npz", **columns, units="AU, solar mass, year", model="5-NN o
 search, held_out = predictions.read("own_model.npz", law="newton").split(seed=0, n=300)
 formula = symreg.fit(search.X, search.force_predicted, engine="operon", seed=0).best().expression
 verdict = symreg.score(formula, "newton", X=held_out.X, y=held_out.force_predicted)
+print("written      own_model.npz")
 print(f"formula      {formula}")
 print(f"in the box   {verdict.verdict}: R2 of ln formula against ln answers {verdict.r2_log:.4f}")
 print("outside      not asked: near its 2000 points a table follows any law. Ask it outside them,")
 print("             as `python -m benchmarks run exam` does with a model of orbits")
+print("next: python -m symreg leaderboard own_model.npz")

@@ -104,7 +104,7 @@ def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool 
         if told:
             inwards = 6 if arrow == "<" else -6
             axis.annotate(
-                f"{round(middle, 2):g}",
+                f"{round(middle, 2) + 0.0:g}",  # of -0.0, too, 0
                 (edge, place),
                 textcoords="offset points",
                 xytext=(inwards, 0),
@@ -112,6 +112,8 @@ def interval(axis: Axes, place: float, value: Interval, colour: str, told: bool 
                 va="center",
                 color=colour,
                 fontsize=8,
+                # Else the line of the law may run through the sign of the number.
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
             )
 
 

@@ -73,7 +73,8 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
         label_rows(axes, rows)
         arms = dict.fromkeys(row.arm for row in rows if not row.is_control)
         marks: list[Any] = [
-            _mark(ARMS.get(name, CONTESTANT), printable(arm(name), 60)) for name in arms
+            _mark(ARMS.get(name, CONTESTANT), "model" if name == "-" else printable(arm(name), 60))
+            for name in arms
         ]
         marks += [_mark(CONTROL, "control")] if any(row.is_control for row in rows) else []
         marks += [

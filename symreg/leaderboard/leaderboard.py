@@ -60,7 +60,12 @@ class Leaderboard(Study):
         return Path("runs") / self.name
 
     def config(self, settings: LeaderboardSettings, preset: str) -> dict[str, Any]:
-        """Return the data that determine the results: files count by name and checksum."""
+        """Return the data that determine the results: files count by name and checksum.
+
+        A FileNotFoundError tells which file there is not.
+        """
+        if missing := [file for file in settings.files if not Path(file).exists()]:
+            raise FileNotFoundError(f"{missing[0]}: no such file")
         files = [[Path(file).name, digest(file)] for file in settings.files]
         return {**super().config(settings, preset), "files": files}
 
@@ -80,7 +85,11 @@ class Leaderboard(Study):
                 raise ValueError(f"{path}: the arm {data.row['arm']!r} is reserved for controls")
             key = artefact.key(data.row)
             if key in rows:
-                raise ValueError(f"{rows[key]} and {path} hold the same row: {_label(data.row)}")
+                by_file = data.row["model"] == path.stem
+                hint = "rename one" if by_file else "name one by a column model"
+                raise ValueError(
+                    f"{rows[key]} and {path} hold the same row: {_label(data.row)}; {hint}"
+                )
             rows[key] = path
         contestants = [
             cell

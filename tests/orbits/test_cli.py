@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from orbits import laws, protocols, shifts, solar_system
 from orbits.__main__ import main
@@ -159,6 +160,17 @@ def test_plot_writes_a_picture(made, tmp_path, population, capsys, monkeypatch):
         f"next: python -m worldmodel fit -c pretrain --data.path {data}",
     ]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"), [(0.05, 2, [0.1, 0.3, 1]), (0.3, 3, [0.5, 1, 2])]
+)
+def test_a_wide_range_has_fewer_ticks(low, high, shown):
+    figure = Figure()
+    axes = figure.subplots()
+    plots._draw_histogram(axes, "mass (solar masses)", np.geomspace(low, high, 999), "log")
+    inside = [x for x in axes.get_xticks() if low * 1.1 < x < high / 1.1]
+    np.testing.assert_allclose(inside, shown)
 
 
 def test_ls_lists_every_protocol_shift_and_law(capsys):

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -82,6 +83,8 @@ MISSING = [
     ("attention-maps README.md", "README.md: not a checkpoint of a world model"),
     (f"attention-maps {WHOLE} --out x.docx", "x.docx: pictures are written as png, svg, pdf,"),
     (f"predict {WHOLE}", f"{WHOLE}: the folder of an exported model; name the file of a checkp"),
+    ("predict DIR/last.ckpt -c DIR/writes.yaml", "DIR/made.npz exists; choose another file with"),
+    ("predict missing -c DIR/writes.yaml", "missing: no such file"),
     ("predict DIR", "DIR: a folder; name the file of a checkpoint, such as last.ckpt"),
     (f"fit -c pretrain --ckpt_path={WHOLE}", f"{WHOLE}: the folder of an exported model; name "),
     (f"probe {WHOLE}/model.safetensors", f"{WHOLE}/model.safetensors: weights alone; name the "),
@@ -204,6 +207,14 @@ class Ahead:
 """
 
 
+WRITES = """
+trainer:
+  callbacks:
+    - class_path: worldmodel.training.callbacks.PredictionWriter
+      init_args: {{path: {}}}
+"""
+
+
 ABSENT = """
 from worldmodel.__main__ import LOGGERS
 LOGGERS["AbsentLogger"] = ("absent_package",)
@@ -220,6 +231,10 @@ def test_what_is_not_there_or_wrong_is_refused_before_torch_is_imported(tmp_path
     shift = "data: {protocol_args: {shift: clozer}}"
     (tmp_path / "shift.yaml").write_text(shift, "utf-8")
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
+    (tmp_path / "made.npz").touch()
+    (tmp_path / "writes.yaml").write_text(WRITES.format(tmp_path / "made.npz"), "utf-8")
+    with zipfile.ZipFile(tmp_path / "last.ckpt", "w") as archive:
+        archive.writestr("data.pkl", "")
     shutil.copytree(ROOT / WHOLE, tmp_path / "cut")
     os.truncate(tmp_path / "cut" / "model.safetensors", 20_000)
     for number, text in enumerate(IN_A_FILE):

@@ -68,6 +68,7 @@ def test_the_whole_way_from_orbits_to_a_prediction_file(tmp_path, capsys):
     assert len(table) == 9 * 4
     assert table.manifest["config"]["model"]["attention_args"] == {"p": 3}
     assert table.manifest["inputs"]["checkpoint"]
+    assert list(table.row.values()) == ["lssar p=3", "identifiable", "pretrained", "8", 0]
     main(["test", "-c", str(saved), f"--ckpt_path={tuned}"])
     assert "test_loss" in capsys.readouterr().out
     with pytest.raises(SystemExit) as refused:
@@ -142,7 +143,10 @@ def test_a_model_is_asked_under_a_shift(tmp_path):
     main(["predict", *saved, SHIFTED])
     protocol = protocols.get("identifiable", {"n_points": 16, "n_bins": 32, "shift": "closer"})
     world = protocol.systems(0, "test", range(9), "force")
-    masses = artefact.load_arrays(tmp_path / "predictions.npz")[0]["m1"]
+    arrays, record = artefact.load_arrays(tmp_path / "predictions.npz")
+    row = record["config"]["row"]
+    assert (row["protocol"], row["arm"]) == ("identifiable, shift closer", "scratch")
+    masses = arrays["m1"]
     np.testing.assert_allclose(np.unique(masses), np.sort(world.planet_mass[:, 0]), rtol=1e-6)
 
 

@@ -1,6 +1,7 @@
 """Configurations by name, and what is refused before torch is imported."""
 
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -66,13 +67,24 @@ def test_output_lies_beside_the_training_or_in_runs(tmp_path):
         ("predict there/checkpoints/last.ckpt", "there/predictions.npz exists; choose another"),
         ("predict last.ckpt --out mine.npz", "mine.npz exists; choose another file with --out"),
         ("predict missing.ckpt", "missing.ckpt: no such file"),
+        ("predict missing.ckpt --out mine.npz", "missing.ckpt: no such file"),
         ("attention-maps missing.ckpt", "missing.ckpt: no such file"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, refusal, words, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "checkpoints").mkdir(parents=True)
     for name in ("there/predictions.npz", "mine.npz"):
         (tmp_path / name).write_text("precious")
+    for name in ("there/checkpoints/last.ckpt", "last.ckpt"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("data.pkl", "")
     monkeypatch.setattr(sys, "argv", ["worldmodel"])
     assert message in refusal(main, words.split())
+
+
+def test_predict_makes_no_folder_of_a_logger_unless_one_is_asked_for():
+    asked = ["-c", "mine.yaml", "--ckpt_path=x"]
+    expected = ["-c", "mine.yaml", "--trainer.logger=false", "--ckpt_path=x"]
+    assert from_checkpoint.evaluation("predict", asked) == expected
+    assert from_checkpoint.evaluation("test", asked) == asked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from attention.parts.selection import Selection
 from orbits.runs import artefact
 from orbits.runs.manifest import manifest
 from worldmodel.data.sequences import joined
-from worldmodel.from_checkpoint import check_ending
+from worldmodel.from_checkpoint import DATA, check_ending
+from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.predictions import save_predictions
 from worldmodel.training.checkpoints import renew_last_checkpoint
 
@@ -69,15 +70,37 @@ class PredictionWriter(BasePredictionWriter):
     ) -> None:
         """Concatenate the batches and write the file."""
         data = trainer.datamodule  # type: ignore[attr-defined]
-        config = {
+        config: dict[str, Any] = {
             "class": type(pl_module).__name__,
             "model": dict(pl_module.hparams),
             "data": dict(data.hparams) if data is not None else None,
         }
         checkpoint = trainer.ckpt_path
+        trained_on = read_checkpoint(checkpoint).get(DATA) if checkpoint else config["data"]
+        asked = (config["data"] or {}).get("protocol_args") or {}
+        config["row"] = _row(config["model"], trained_on or {}, asked.get("shift"))
         inputs = {"checkpoint": artefact.sha256(checkpoint)} if checkpoint else {}
         record = manifest(config, seed=None, device=str(pl_module.device), inputs=inputs)
         save_predictions(self.path, joined(predictions), record)
+
+
+def _row(model: Mapping[str, Any], data: Mapping[str, Any], shift: Any) -> dict[str, Any]:
+    """Return the row of a force model's predictions in a leaderboard.
+
+    Args:
+        model: Hyper-parameters of the model.
+        data: Those of the data that it was trained on.
+        shift: Name or definition of the shift under which it was asked, or None.
+    """
+    under = shift.get("name", "own") if isinstance(shift, Mapping) else shift
+    seed = data.get("seed", 0) if data.get("train_seed") is None else data["train_seed"]
+    return {
+        "model": attention.label(model["attention"], **(model["attention_args"] or {})),
+        "protocol": f"{model['protocol']}, shift {under}" if under else model["protocol"],
+        "arm": "pretrained" if model["pretrained"] else "scratch",
+        "labels": data.get("n_train") or "unlimited",
+        "seed": seed,
+    }
 
 
 def sharpened(module: lightning.LightningModule) -> float:

@@ -235,7 +235,7 @@ def test_a_run_without_a_network_reports_what_it_skipped(
     given = ["--tasks", "local_away", "--include-path", str(local_tasks), "--executor", "here"]
     main(["run", "downstream", "--checkpoints", str(checkpoint), *given, "--out", str(out)])
     said = capsys.readouterr().out
-    assert "1 cells, 0 failed, 1 skipped" in said
+    assert "1 cell, 0 failed, 1 skipped" in said
     assert "nobody/such-data" in said
     main(["report", str(out)])
     assert "- skipped: " in (out / "report.md").read_text()

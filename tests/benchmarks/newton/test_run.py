@@ -131,8 +131,11 @@ def test_the_whole_way_ends_in_a_report(tiny, capsys):
 
 
 @pytest.mark.heavy
-def test_models_of_a_run_are_exported_and_answer_as_they_did(tiny, tmp_path):
+def test_models_of_a_run_are_exported_and_answer_as_they_did(tiny, tmp_path, capsys):
     main(["export", str(tiny), "--out", str(tmp_path)])
+    said, after = capsys.readouterr().out.splitlines()[-2:]
+    assert said.startswith("2 models, ")
+    assert after == f"next: python -m worldmodel probe {tmp_path / 'softmax-world-model-0'}"
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"softmax-world-model-0", "softmax-head-0"}
     heads = [

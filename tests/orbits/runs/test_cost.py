@@ -15,6 +15,7 @@ from tests.orbits.runs.tossing import STUDY
 ROWS = [
     {"of": "s/train", "sizes": {"steps": 100, "width": 8}, "seconds": {"a": 60.0, "b": 120.0}},
     {"of": "s/train", "sizes": {"steps": 100, "width": 8, "old": 1}, "seconds": {"a": 600.0}},
+    {"of": "s/gpt", "sizes": {"n_layer": 2, "n_head": 2, "head_dim": 4}, "seconds": {"a": 2.0}},
     {"of": "s/read", "sizes": {"n": 3}, "seconds": {"a": 3.0}},
 ]
 
@@ -48,6 +49,8 @@ def _table(tmp_path, monkeypatch):
         (cell(steps=200, width=16), cost.Estimate(120.0, True, same_size=False)),
         (cell(width=8), None),
         (cell(kind="search", steps=1), None),
+        (cell(kind="gpt", n_layer=4, n_head=3, head_dim=8), cost.Estimate(36.0, True, False)),
+        (cell(kind="gpt", n_layer=4), cost.Estimate(2.0, True, same_size=False)),
         (cell(kind="read", n=[1, 2, 3]), cost.Estimate(3.0, True)),
         (cell(kind="read", n=[1, 2]), cost.Estimate(3.0, True, same_size=False)),
     ],
@@ -61,10 +64,11 @@ def test_a_summary_says_what_is_unknown_and_what_is_not_counted():
     text = cost.summary(left, [*left, cell(kind="read", n=[1, 2, 3])])
     assert "to compute: 4 cells; finished or reused: 1" in text
     assert "5.0 CPU minutes (1 *)\n" in text
-    assert "5.0 CPU minutes (1 *) and unknown: 1 cells" in text
+    assert "5.0 CPU minutes (1 *) and unknown: 1 cell of a kind" in text
     assert "not measured" in text
     assert "~" not in text
     assert "1.0 CPU minutes (1 ~)" in cost.summary([cell(steps=100, width=9)], [])
+    assert "2e+06 CPU minutes" in cost.summary([cell(steps=200_000_000, width=8)], [])
     assert "CPU minutes" not in cost.summary(left[3:], left[3:])
 
 

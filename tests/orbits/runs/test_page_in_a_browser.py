@@ -30,6 +30,8 @@ HEADLINE = Table(
     ],
 )
 WIDE = Table("Wide", [Column(f"a_long_heading_{i}") for i in range(30)], [[Value("1")] * 30] * 2)
+NAME = Value("log-linear of motion and time step", kind="name")
+NAMED = Table("Named", [Column("model"), *WIDE.columns], [[NAME, *WIDE.rows[0]]])
 REPORT = Report(
     "Does a model that predicts orbits learn the law behind them?",
     "A long_name_that_cannot_break" * 4,
@@ -38,6 +40,7 @@ REPORT = Report(
         Section("Headline", [HEADLINE], pictures=[Picture("A figure.", [b"\x89PNG"])]),
         Section("Wide", [WIDE]),
         Section("Folded", [WIDE], folded=True),
+        Section("Named", [NAMED]),
     ],
 )
 
@@ -133,6 +136,11 @@ def test_names_stay_when_other_columns_scroll(ask):
     )
     assert abs(before - after) <= 1
     assert other == 100
+
+
+def test_a_long_name_leaves_a_telephone_room_for_numbers(ask):
+    script = "return page.querySelector('td.stays.long').getBoundingClientRect().width"
+    assert ask(script, width=390) <= 390 / 2
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -4,15 +4,16 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from orbits.runs import cell as cell_module
 from orbits.runs import executors
-from orbits.runs.cell import Cell
+from orbits.runs.cell import Cell, progress_file
 from orbits.runs.executors import Execution, WorkerLost
 from orbits.runs.result import Case
-from orbits.runs.schedule import KILLED, LATE, run
+from orbits.runs.schedule import KILLED, LATE, _Bars, run
 from tests.orbits.runs import cells
 from tests.orbits.runs.cells import calls, cell
 
@@ -201,3 +202,15 @@ def test_a_cell_costs_little(tmp_path):
     start = time.process_time()
     run(wanted, tmp_path, Execution("here"), None)
     assert time.process_time() - start < 40 * 0.1
+
+
+def test_a_bar_of_a_long_label_has_room_for_how_far_it_is(tmp_path):
+    cell = SimpleNamespace(key="0" * 16, label="rollout, " + "size n_layer 2, " * 20)
+    file = progress_file(tmp_path, cell.key)
+    file.parent.mkdir(parents=True)
+    file.write_text("3 60")
+    with _Bars(1, 0) as bars:
+        bars.show([cell], tmp_path)
+        assert bars.running[cell.key].n == 3
+        assert len(bars.running[cell.key].desc) < 64
+        assert bars.running[cell.key].desc.endswith(" ...")

@@ -54,7 +54,7 @@ def test_a_terminal_gets_no_wide_columns_and_no_control_characters():
     _, heading, row, left_out = shown.to_text().splitlines()
     assert heading == "who"
     assert row == "a\\x1b[2Jb"
-    assert left_out == "Not shown here: n, m."
+    assert left_out == "Columns not shown here: n, m."
 
 
 def test_columns_that_share_a_note_are_explained_once():
@@ -98,7 +98,7 @@ def test_a_narrow_terminal_loses_details_and_then_columns(monkeypatch, width, sh
     said = " ".join(text.split())
     left_out = [c.heading for c in LENGTHS if c.heading not in heading.split()]
     left_out += [] if details else ["intervals and remarks"]
-    assert f"Both are made up. Not shown here: {', '.join(left_out)}." in said
+    assert f"ot shown here: {', '.join(left_out)}." in said.partition("Both are made up. ")[2]
 
 
 def test_a_terminal_without_room_breaks_no_word_and_loses_the_last_columns(monkeypatch):
@@ -111,7 +111,7 @@ def test_a_terminal_without_room_breaks_no_word_and_loses_the_last_columns(monke
     assert heading.split() == list(headings[:4])
     assert first.split() == ["linear", "control", "0.5", "0.25"]
     assert second.split() == ["autoregression"]
-    assert "Not shown here: tokens_changed" in " ".join(rest)
+    assert "Columns not shown here: tokens_changed" in " ".join(rest)
 
 
 def test_a_training_that_diverged_is_said_and_not_averaged():

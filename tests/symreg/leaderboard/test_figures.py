@@ -67,6 +67,19 @@ def test_no_interval_and_no_control_hides_the_others():
     assert marks == [("o", -2.0), (">", high), ("<", low)]
 
 
+def test_a_number_beyond_an_axis_keeps_its_sign_and_models_from_outside_are_named(monkeypatch):
+    monkeypatch.setattr(figures, "figure_png", lambda figure: seen.append(figure))
+    seen = []
+    control = {"arm": "control", "labels": "-", "seed": None}
+    rows = table([forces(arm="-"), forces("far", r=-90.0, **control), forces(r=-1e-9, **control)])
+    figures.exponents(rows, "newton")
+    zero, number = sorted(seen[0].axes[0].texts, key=lambda text: text.get_text(), reverse=True)
+    assert (number.get_text(), zero.get_text()) == ("-90", "0")
+    assert number.get_bbox_patch().get_facecolor()[:3] == (1, 1, 1)
+    assert number.get_zorder() > max(line.get_zorder() for line in seen[0].axes[0].lines)
+    assert [text.get_text() for text in seen[0].legends[0].texts[:2]] == ["model", "control"]
+
+
 def test_no_more_than_ten_seeds_and_searches_of_a_row_are_drawn(monkeypatch):
     lines = []
     monkeypatch.setattr(

@@ -151,7 +151,7 @@ def test_the_terminal_table_fits_and_keeps_exponents_and_rate(monkeypatch, width
         assert "[-2.100, -1.900]" in text
         assert "C*m1*m2/r**2" in text
     else:
-        assert "Not shown here" in text
+        assert "Columns not shown here" in text
 
 
 def test_every_column_is_explained(tmp_path):
