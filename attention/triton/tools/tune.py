@@ -99,7 +99,10 @@ def _seconds_or_never(entry: Entry, tile: tiles.Tile) -> float:
 def run(options: argparse.Namespace) -> None:
     """Tune the table of the GPU at hand."""
     if not torch.cuda.is_available():
-        print("error: tuning needs a CUDA device", file=sys.stderr)
+        print(
+            "error: tuning needs a CUDA device; aot builds the kernels and counts without one",
+            file=sys.stderr,
+        )
         sys.exit(2)
     deadline = time.monotonic() + 60 * options.minutes
     major, minor = torch.cuda.get_device_capability()
