@@ -83,18 +83,18 @@ def test_two_seeds_are_not_compared():
     assert not [title for title in titles if title.startswith("Differences")]
 
 
-def lost(variant, at_8x):
+def lost(variant, at_8x, scatter=0.01):
     return [
         Result(
             Case("extrapolation", "measurement", variant, seed=seed, setting={"ntk": False}),
-            metrics={"loss@8x": Metric(at_8x + 0.01 * seed, n=1), "rise@8x": Metric(0.5, n=1)},
+            metrics={"loss@8x": Metric(at_8x + scatter * seed, n=1), "rise@8x": Metric(0.5, n=1)},
         )
         for seed in range(3)
     ]
 
 
 def test_the_verdict_names_what_needs_no_extrapolation():
-    results = [*lost("softmax", 2.5), *lost("lssar p=15", 2.3)]
+    results = [*lost("softmax", 2.5), *lost("lssar p=15", 2.3, scatter=0.012)]
     said, compared = STUDY.sentences(results)
     assert said.startswith("At 8 times the training length the loss of softmax is 2.51 [")
     assert said.endswith("that of a model that ignores what is far away would stay flat.")
