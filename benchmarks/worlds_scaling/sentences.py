@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.worlds.names import CEILING, FILTER, TABLE, UNTRAINED
-from benchmarks.worlds.scores import find, prompts
+from benchmarks.worlds.scores import Row, find, prompts, worlds
 from benchmarks.worlds_scaling.points import (
     AXES,
     Gain,
@@ -29,8 +29,8 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said = [_gain(gain) for axis in AXES for gain in gains(found, axis)]
     said += _new_sequences(found)
     said += _without_law(found)
-    said += _half(found)
     beside = references(results)
+    said += _best(found, beside)
     longest = max(prompts(beside), default=0)
     parts = [
         f"{row.name} {row.said('S', longest)}"
@@ -88,8 +88,12 @@ def _without_law(found: Sequence[Point]) -> list[str]:
     ]
 
 
-def _half(found: Sequence[Point]) -> list[str]:
-    """Say what S is left at half the time step, of the point of each variant with most of it."""
+def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
+    """Say of the point of each variant with most S what a table of orbits would not have.
+
+    It remembers laws, so that it is biased at those held out, and time steps, so that half of one
+    leaves it little.
+    """
     said = []
     for variant in dict.fromkeys(point.variant for point in found):
         mine = [point for point in found if point.variant == variant and point.has_law]
@@ -107,4 +111,15 @@ def _half(found: Sequence[Point]) -> list[str]:
             f"{variant} has most S with {fixed(best)}: {best.row.said('S', longest)}; at half the "
             f"time step, which tells no law, {shown}."
         )
+        names = worlds([best.row], "bias")
+        table = find(beside, TABLE)
+        if names and table is not None:
+            own, its = (
+                ", ".join(f"{row.said(f'bias@{x}', longest)} at {x}" for x in names)
+                for row in (best.row, table)
+            )
+            said.append(
+                f"At laws held out of the training it is off the line through the others by {own}; "
+                f"a table of orbits by {its}."
+            )
     return said

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.worlds.names import HELD_OUT, TRAINED
-from benchmarks.worlds.scores import Row, prompts
+from benchmarks.worlds.scores import Row, prompts, worlds
 from benchmarks.worlds_scaling.points import AXES, Point, fixed, gains, points, references
 from orbits.runs.result import Result
 from orbits.runs.study import Study
@@ -23,13 +23,19 @@ GAINS_CAPTION = (
     "Slope of S, after the longest prompt, over the decimal logarithm, seed by seed. Points "
     "without a law are left out, and so are new sequences at every step on the axis of sequences."
 )
+HELD = "Laws held out of the training"
+HELD_CAPTION = (
+    "Bias: exponent of continuations at a law held out, less the line through those at the laws of "
+    "the training, after the longest prompt; who interpolates between remembered laws is biased. "
+    "Error: median distance in AU of planet - star from the truth, twelve steps after the prompt."
+)
 REFERENCES = "Without a training on the mixture"
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
-    """Return gains, points and references."""
+    """Return gains, points, what they do at laws held out, and references."""
     found, beside = points(results), references(results)
-    made = [_gains(found), _points(found), _references(beside)]
+    made = [_gains(found), _points(found), _held_out(found, beside), _references(beside)]
     return [table for table in made if table.rows]
 
 
@@ -57,20 +63,42 @@ def _points(found: Sequence[Point]) -> Table:
     headings = ("who", "width", "steps", "sequences", "laws", *shares, "half", "nats", "error")
     rows = []
     for point in found:
-        steps, heads, sequences, laws = point.place
         rows.append(
             [
-                Value(point.variant, kind="name"),
-                Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
-                Value(f"{steps:,}", order=steps),
-                Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
-                Value(str(laws), order=laws),
+                *_named(point),
                 *_shares(point.row, lengths, point.has_law),
                 point.row.box(f"nll@{TRAINED}", lengths[-1]),
                 point.row.box(f"error@{TRAINED}", lengths[-1], form=".3f"),
             ]
         )
     return Table(POINTS, [Column(x) for x in headings], rows, POINTS_CAPTION)
+
+
+def _named(point: Point) -> list[Value]:
+    """Return the boxes that say which point it is."""
+    steps, heads, sequences, laws = point.place
+    return [
+        Value(point.variant, kind="name"),
+        Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
+        Value(f"{steps:,}", order=steps),
+        Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
+        Value(str(laws), order=laws),
+    ]
+
+
+def _held_out(found: Sequence[Point], beside: Sequence[Row]) -> Table:
+    names = worlds([point.row for point in found], "bias")
+    headings = ("who", "width", "steps", "sequences", "laws")
+    headings += (*(f"bias at {x}" for x in names), "error")  # type: ignore[assignment]
+    placed = [(_named(point), point.row) for point in found if point.has_law]
+    placed += [([Value(row.name, kind="name"), *[NOTHING] * 4], row) for row in beside]
+    rows = []
+    for named, row in placed:
+        longest = max(prompts([row]))
+        boxes = [row.box(f"bias@{x}", longest) for x in names]
+        if any(box != NOTHING for box in boxes):
+            rows.append([*named, *boxes, row.box(f"error@{HELD_OUT}", longest, form=".3f")])
+    return Table(HELD, [Column(x) for x in headings], rows if found else [], HELD_CAPTION)
 
 
 def _references(beside: Sequence[Row]) -> Table:
