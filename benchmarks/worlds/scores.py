@@ -77,9 +77,9 @@ class Row:
             return interval(found[0].interval or [found[0].value], form)
         return mean_over_seeds([each.value for each in found], form)
 
-    def said(self, metric: str, prompt: int) -> str:
+    def said(self, metric: str, prompt: int, half: bool = False) -> str:
         """Return the metric in a sentence, with its interval."""
-        found = self.metrics(metric, prompt)
+        found = self.metrics(metric, prompt, half)
         if len(found) >= MINIMUM_SEEDS:
             value, low, high = over_seeds([each.value for each in found])
         else:

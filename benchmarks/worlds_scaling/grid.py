@@ -10,13 +10,14 @@ from benchmarks.worlds import grid as worlds_grid
 from benchmarks.worlds import worlds
 from benchmarks.worlds.names import MIXTURE, PLACES, UNTRAINED
 from benchmarks.worlds.worlds import Worlds
+from benchmarks.worlds_scaling.points import AXES
 from benchmarks.worlds_scaling.worlds_scaling import WorldsScaling
 from orbits.runs.cell import Cell
 from orbits.runs.study import Study
 
 NAME = "worlds_scaling"
-ASKED = "worlds"
-TRUTH = "truth"
+ASKED, TRUTHS = "worlds", "truth"
+"""Kinds of the cells of ``worlds`` that this study has, beside its trainings."""
 REFERENCES = (UNTRAINED, "control", "ceiling")
 """Arms that are asked once, of the recipe's own size; their cells are those of ``worlds``."""
 
@@ -25,9 +26,8 @@ def cells(study: Study, settings: WorldsScaling) -> list[Cell]:
     """Return every cell of a run, each after those it needs."""
     recipe = _recipe(settings)
     found = [cell for cell in worlds_grid.cells(study, recipe) if _is_reference(cell)]
-    axes = ("steps", "heads", "sequences", "laws")
-    for values in product(*(getattr(settings, axis) for axis in axes)):
-        found += _point(study, recipe, dict(zip(axes, values, strict=True)))
+    for values in product(*(getattr(settings, axis) for axis in AXES)):
+        found += _point(study, recipe, dict(zip(AXES, values, strict=True)))
     return found
 
 
@@ -57,4 +57,4 @@ def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell
 
 def _is_reference(cell: Cell) -> bool:
     case = cell.case
-    return case.kind == TRUTH or (case.arm in REFERENCES and case.variant != PLACES)
+    return case.kind == TRUTHS or (case.arm in REFERENCES and case.variant != PLACES)

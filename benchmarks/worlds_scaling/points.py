@@ -61,13 +61,11 @@ class Gain:
     """Gain of S for ten times as much of an axis.
 
     Attributes:
-        variant: The attention.
         axis: What is multiplied.
         points: The points of the line, by their place on the axis.
         gains: The slope of each seed.
     """
 
-    variant: str
     axis: str
     points: tuple[Point, ...]
     gains: tuple[float, ...]
@@ -102,7 +100,7 @@ def gains(found: Sequence[Point], axis: str) -> list[Gain]:
     longest = max((max(prompts([point.row])) for point in found), default=0)
     counted = [point for point in found if point.at(axis) and point.has_law]
     made = []
-    for (variant, _), line in grouped(counted, lambda x: (x.variant, x.others(axis))).items():
+    for line in grouped(counted, lambda x: (x.variant, x.others(axis))).values():
         line = sorted(line, key=lambda point: point.at(axis))
         if len(line) < LEAST:
             continue
@@ -111,7 +109,7 @@ def gains(found: Sequence[Point], axis: str) -> list[Gain]:
         seeds = [seed for seed in each[0] if all(seed in shares for shares in each)]
         slopes = [float(np.polyfit(x, [shares[seed] for shares in each], 1)[0]) for seed in seeds]
         if slopes:
-            made.append(Gain(variant, axis, tuple(line), tuple(slopes)))
+            made.append(Gain(axis, tuple(line), tuple(slopes)))
     return made
 
 

@@ -17,7 +17,6 @@ from benchmarks.worlds_scaling.points import (
     references,
 )
 from orbits.runs.result import Result
-from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
 from orbits.runs.study import Study
 
 REFERENCES = (CEILING, TABLE, FILTER, UNTRAINED)
@@ -48,7 +47,7 @@ def _gain(gain: Gain) -> str:
     first, last = gain.points[0], gain.points[-1]
     longest = max(prompts([first.row]))
     return (
-        f"{gain.variant}, {fixed(first, gain.axis)}: S goes from {first.row.said('S', longest)} "
+        f"{first.variant}, {fixed(first, gain.axis)}: S goes from {first.row.said('S', longest)} "
         f"with {named(gain.axis, first.at(gain.axis))} to {last.row.said('S', longest)} with "
         f"{last.at(gain.axis):,}; ten times the {gain.axis} {_added(gain)}."
     )
@@ -58,12 +57,10 @@ def _added(gain: Gain) -> str:
     if gain.interval is None:
         return f"add {', '.join(f'{value:z.2f}' for value in gain.gains)}"
     value, low, high = gain.interval
-    words = f"{abs(value):.2f} [{low:z.2f}, {high:z.2f}]"
-    if low > 0:
-        return f"add {words}"
     if high < 0:
-        return f"take {abs(value):.2f} [{-high:z.2f}, {-low:z.2f}]"
-    return f"add {value:z.2f} [{low:z.2f}, {high:z.2f}], so no gain is shown"
+        return f"take {-value:.2f} [{-high:.2f}, {-low:.2f}]"
+    shown = "" if low > 0 else ", so no gain is shown"
+    return f"add {value:z.2f} [{low:z.2f}, {high:z.2f}]{shown}"
 
 
 def _new_sequences(found: Sequence[Point]) -> list[str]:
@@ -101,15 +98,9 @@ def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
             continue
         longest = max(prompts([mine[0].row]))
         best = max(mine, key=lambda point: point.row.value("S", longest) or 0.0)
-        half = [metric.value for metric in best.row.metrics("S", longest, half=True)]
-        if len(half) < MINIMUM_SEEDS:
-            shown = ", ".join(f"{value:z.2f}" for value in half)
-        else:
-            value, low, high = over_seeds(half)
-            shown = f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
         said.append(
             f"{variant} has most S with {fixed(best)}: {best.row.said('S', longest)}; at half the "
-            f"time step, which tells no law, {shown}."
+            f"time step, which tells no law, {best.row.said('S', longest, half=True)}."
         )
         names = worlds([best.row], "bias")
         table = find(beside, TABLE)

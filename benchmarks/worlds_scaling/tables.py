@@ -47,7 +47,7 @@ def _gains(found: Sequence[Point]) -> Table:
             first, last = gain.points[0], gain.points[-1]
             rows.append(
                 [
-                    Value(gain.variant, kind="name"),
+                    Value(first.variant, kind="name"),
                     Value(axis, kind="name"),
                     Value(fixed(first, axis), kind="name"),
                     *(Value(f"{each.at(axis):,}", order=each.at(axis)) for each in (first, last)),

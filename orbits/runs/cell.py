@@ -155,9 +155,7 @@ class Cell:
                 artefact.sha256(artefact.below(folder, name)) == digest
                 for name, digest in record["sha256"].items()
             )
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            return None
-        except artefact.CorruptArtefact:
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, artefact.CorruptArtefact):
             return None
         return record if intact else None
 
@@ -298,9 +296,9 @@ def _scratch(cell: Cell, out: Path) -> Iterator[Path]:
     """Yield the folder that survives a kill or a failure; it goes when the function returns."""
     scratch = out / CELLS / f"{cell.key}.scratch"
     scratch.mkdir(exist_ok=True)
-    for path in (scratch, *scratch.rglob("*")):
+    for path in (progress_file(out, cell.key), scratch, *scratch.rglob("*")):
         if path.is_symlink():
-            raise ValueError(f"{path} is a link; delete {scratch}")
+            raise ValueError(f"{path} is a link; delete it")
     yield scratch
     shutil.rmtree(scratch)
 
@@ -309,8 +307,6 @@ def _scratch(cell: Cell, out: Path) -> Iterator[Path]:
 def _progress(cell: Cell, out: Path) -> Iterator[Progress]:
     """Yield a function that writes now and then how far the cell is."""
     path, last = progress_file(out, cell.key), 0.0
-    if path.is_symlink():
-        raise ValueError(f"{path} is a link; delete it")
 
     def progress(step: int, total: int) -> None:
         nonlocal last

@@ -69,11 +69,11 @@ def r_squared(residual: npt.ArrayLike, total: npt.ArrayLike) -> Interval:
 
 
 def _not_empty(sums: Array) -> Array:
-    """Return the groups that have points; all, where none has.
+    """Return the groups that contribute something; all, where none does.
 
     An empty group counts as a draw of nothing, which would narrow the interval of few groups.
     """
-    there = sums[..., 1] != 0
+    there = (sums != 0).any(axis=-1)
     return sums[there] if there.any() else sums
 
 

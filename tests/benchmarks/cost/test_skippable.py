@@ -118,3 +118,14 @@ def test_a_dry_run_without_checkpoints_asks_for_them():
     chosen = flags.parse_study(skippable.STUDY, ["--dry-run"], "run skippable")
     with pytest.raises(ValueError, match="no checkpoint is given; use --checkpoints"):
         flags.execute(skippable.STUDY, chosen)
+
+
+def test_checkpoints_of_one_name_are_told_apart_by_their_folder(tmp_path):
+    paths = [tmp_path / name / "last.ckpt" for name in ("one", "other")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_bytes(b"")
+    settings = skippable.TileSettings(checkpoints=tuple(map(str, paths)))
+    named = [cell.case.setting["checkpoint"] for cell in tiles.cells(skippable.STUDY, settings)]
+    assert named == [path.as_posix() for path in paths]
+    assert set(tiles._named("x", [2e-3, 2**-9], [1.0, 2.0]).values()) == {1.0, 2.0}

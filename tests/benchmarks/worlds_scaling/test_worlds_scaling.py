@@ -18,12 +18,13 @@ STEPS = (100, 1000, 10_000)
 WORLDS = (-2.5, -2.0, -1.5)
 
 
-def answers(study, variant, arm, share, seed=None, place=None, flat=None):
+def answers(study, variant, arm, share, seed=None, place=None, flat=None, bias=None):
     """Return what one training or reference answers, whole and at half the time step."""
     setting = dict(zip(points.AXES, place or (), strict=bool(place)))
     made = []
     for half in (False, True):
         values = {"S": share / (10 if half else 1), "error@trained": 0.5, "nll@trained": 2.0}
+        values |= {} if bias is None else {"bias@-2": bias, "error@held-out": 0.5}
         middle = -2.0 + (0 if flat is None else flat)
         values |= {f"exponent@{x:g}": middle + share * (x + 2) for x in WORLDS}
         case = Case(
@@ -61,6 +62,30 @@ def test_the_gain_is_that_of_ten_times_as_much():
         "Law inferred in context: S",
         "Without a training on the mixture",
     ]
+
+
+def test_what_has_most_is_told_at_half_the_step_and_at_laws_held_out_beside_a_table():
+    results = answers("worlds", TRUTH, "-", 1.0)
+    results += answers("worlds", TABLE, "control", 1.0, bias=0.25)
+    for seed in (0, 1, 2):
+        for heads in (1, 2):
+            results += answers(
+                "worlds_scaling", "softmax", MIXTURE, 0.3 * heads, seed, (9, heads, 0, 4),
+                bias=0.01 * heads,
+            )  # fmt: skip
+    said = STUDY.sentences(results)
+    assert "with 9 steps, 2 heads, new sequences, 4 laws: 0.60" in said[0]
+    assert "at half the time step, which tells no law, 0.06" in said[0]
+    assert "by 0.02 [0.02, 0.02] at -2; a table of orbits by 0.25 at -2" in said[1]
+    held = next(table for table in STUDY.tables(results) if table.title.startswith("Laws held"))
+    assert [row[5].text for row in held.rows] == ["0.01", "0.02", "0.25"]
+
+
+def test_the_figure_names_lines_ceiling_and_table(tmp_path):
+    (picture,) = STUDY.figures(run(lambda place, seed: 0.1 * seed), tmp_path)
+    assert "against the steps of the training" in picture.caption
+    drawn = picture.images[0].with_suffix(".svg").read_text()
+    assert all(f">{name}</text>" in drawn for name in ("softmax", CEILING, TABLE))
 
 
 def test_seeds_that_disagree_show_no_gain():

@@ -70,6 +70,15 @@ def test_a_cell_fails_whose_input_changed_after_its_address_was_taken(tmp_path):
     assert result["error"] == f"ValueError: {file}: changed since this run began; run it again"
 
 
+def test_a_cell_fails_whose_plug_in_changed_after_its_address_was_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell.plugins, "addresses", lambda: {"mine.py": "before"})
+    one = Cell(cells.curve, CASE)
+    assert one.key
+    monkeypatch.setattr(cell.plugins, "addresses", lambda: {"mine.py": "after"})
+    (result,) = cell.compute(one, tmp_path)["results"]
+    assert result["error"] == "ValueError: mine.py: changed since this run began; run it again"
+
+
 def test_a_folder_of_input_files_has_no_linked_folder(tmp_path):
     # Its files would not count, and a change in them would not be noticed.
     (tmp_path / "elsewhere").mkdir()

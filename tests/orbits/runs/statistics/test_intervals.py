@@ -75,6 +75,8 @@ def test_groups_without_points_do_not_narrow_an_interval():
         over_seeds_and_groups(np.array([[[1.0, 1]], [[2.0, 1]], [[3.0, 1]]]), lambda s: s[..., 0]),
     ):
         assert np.isinf(found[1:]).all()
+    # A group at the fixed reference adds nothing to the total, and its error counts.
+    assert r_squared([1.0, 0.5, 1], [4.0, 0, 2]).value == pytest.approx(1 - 2.5 / 6)
     whole = mean([1.0, 2, 3], [1, 1, 1])
     assert mean([1.0, 2, 3, 0], [1, 1, 1, 0]) == whole
 
