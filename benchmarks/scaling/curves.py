@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from benchmarks.scaling.axes import AXES
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 CURVE, PLAN, EXAM = "curve", "plan", "exam"
+FLOPS = "flops"
 LEAST = 3
 """Fewest points of a curve through which a power law is fitted."""
-AXES = ("steps", "heads", "sequences")
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class Point:
     sequences: int
     metrics: Mapping[str, float]
 
+    def at(self, axis: str) -> float:
+        """Return its place on one of :data:`AXES`, or its FLOPs."""
+        return self.metrics[axis] if axis == FLOPS else getattr(self, axis)
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -53,13 +59,20 @@ class Fit:
         constants: ln of the value where the other quantity is 1, for each seed.
         bends: The coefficient of the squared logarithm in a parabola, for each seed with four
             points or more.
-        span: Decades of the other quantity.
+        first: The least of the other quantity, with the mean of this one there.
+        last: The most of the other quantity, with the mean of this one there.
     """
 
     exponents: tuple[float, ...]
     constants: tuple[float, ...]
     bends: tuple[float, ...]
-    span: float
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    @property
+    def span(self) -> float:
+        """Decades of the other quantity."""
+        return math.log10(self.last[0] / self.first[0])
 
     @property
     def exponent(self) -> Interval | None:
@@ -96,10 +109,10 @@ def fits(found: Sequence[Point], x: str, y: str) -> dict[tuple[Any, ...], Fit]:
     """Return the power laws of ``y`` in ``x``, by variant and by the variables held fixed."""
     curves: dict[tuple[Any, ...], dict[int, list[tuple[float, float]]]] = {}
     for point in found:
-        value, at = point.metrics.get(y), getattr(point, x)
+        value, at = point.metrics.get(y), point.at(x)
         if value is not None and value > 0 and at:
-            fixed = tuple(getattr(point, axis) for axis in AXES if axis != x)
-            seeds = curves.setdefault((point.variant, *fixed), {})
+            places = tuple(point.at(axis) for axis in AXES if axis != x)
+            seeds = curves.setdefault((point.variant, *places), {})
             seeds.setdefault(point.seed, []).append((at, value))
     made = {key: fit(list(seeds.values())) for key, seeds in curves.items()}
     return {key: each for key, each in made.items() if each is not None}
@@ -107,9 +120,9 @@ def fits(found: Sequence[Point], x: str, y: str) -> dict[tuple[Any, ...], Fit]:
 
 def fit(seeds: Sequence[Sequence[tuple[float, float]]]) -> Fit | None:
     """Return the power law through the points (x, y) of each seed; None of too few points."""
-    exponents, constants, bends, ends = [], [], [], [math.inf, -math.inf]
-    for pairs in seeds:
-        x, y = np.log(np.array(sorted(pairs))).T
+    exponents, constants, bends, lines = [], [], [], []
+    for pairs in map(sorted, seeds):
+        x, y = np.log(np.array(pairs)).T
         if len(np.unique(x)) < LEAST:
             continue
         slope, level = np.polyfit(x, y, 1)
@@ -117,11 +130,12 @@ def fit(seeds: Sequence[Sequence[tuple[float, float]]]) -> Fit | None:
         constants.append(float(level))
         if len(np.unique(x)) > LEAST:
             bends.append(float(np.polyfit(x, y, 2)[0]))
-        ends = [min(ends[0], x[0]), max(ends[1], x[-1])]
-    if not exponents:
+        lines.append(pairs)
+    if not lines:
         return None
-    span = float((ends[1] - ends[0]) / math.log(10))
-    return Fit(tuple(exponents), tuple(constants), tuple(bends), span)
+    first = min(pairs[0][0] for pairs in lines), fmean(pairs[0][1] for pairs in lines)
+    last = max(pairs[-1][0] for pairs in lines), fmean(pairs[-1][1] for pairs in lines)
+    return Fit(tuple(exponents), tuple(constants), tuple(bends), first, last)
 
 
 def frontier(found: Sequence[Point], y: str) -> dict[str, Fit]:
@@ -140,7 +154,7 @@ def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[f
     seeds: dict[int, list[tuple[float, float]]] = {}
     for point in found:
         if point.variant == variant and point.sequences == 0 and y in point.metrics:
-            pair = point.metrics["flops"], point.metrics[y]
+            pair = point.at(FLOPS), point.metrics[y]
             seeds.setdefault(point.seed, []).append(pair)
     kept: dict[int, list[tuple[float, float]]] = {}
     for seed, pairs in seeds.items():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from statistics import fmean
+from typing import Any
 
-from benchmarks.scaling.curves import Fit, Point, best, controls, fits, frontier, plan, points
+from benchmarks.scaling.axes import AXES, fixed, named
+from benchmarks.scaling.curves import Fit, Point, controls, fits, frontier, plan, points
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
@@ -14,16 +16,31 @@ from orbits.runs.study import Study
 from worldmodel.controls.names import FIT
 
 MISSED = "missed"
+MEASURES = {
+    "exam": "the exam of heads on it, in times the causal ceiling,",
+    MISSED: "the share of the kick that is missed",
+}
+PLACES = {"steps": "after {}", "heads": "with {}", "sequences": "with {}"}
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
-    """Return the gains by steps and compute, and the prediction of a power law through them."""
+    """Return the gains by each axis and by compute, and what a power law through them predicts.
+
+    Where heads were examined their exam is what was asked, and comes first.
+    """
     found = points(results)
-    said: list[str] = []
-    for variant, each in frontier(found, MISSED).items():
-        said += _compute(variant, each, found, results)
-    said += [_steps(key, each, found) for key, each in fits(found, "steps", MISSED).items()]
-    said += [_data(key, each, found) for key, each in fits(found, "sequences", MISSED).items()]
+    said = [
+        _curve("exam", axis, key, each, found)
+        for axis in AXES
+        for key, each in fits(found, axis, "exam").items()
+    ]
+    lines = frontier(found, MISSED)
+    said += [_compute(variant, each) for variant, each in lines.items() if _widths(variant, found)]
+    for axis in ("steps", "sequences"):  # that of width is in the line of compute
+        for key, each in fits(found, axis, MISSED).items():
+            said.append(_curve(MISSED, axis, key, each, found))
+    for variant, each in lines.items():
+        said += _outlook(variant, each, results)
     return [*said, *_law(found)]
 
 
@@ -40,36 +57,26 @@ def all_at_once(study: Study, results: Sequence[Result]) -> Compared:
     return in_each(measures)
 
 
-def _steps(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
-    variant, heads, sequences = key
-    mine = [
-        point
+def _curve(measure: str, axis: str, key: tuple[Any, ...], each: Fit, found: Sequence[Point]) -> str:
+    """Say how a measure goes along an axis, and what new sequences have beside few."""
+    variant, *places = key
+    others = [other for other in AXES if other != axis]
+    (least, start), (most, end) = each.first, each.last
+    value = each.exponent
+    shown = value is not None and (value.low > 0 or value.high < 0)
+    verb = "goes" if value is None or not shown else "falls" if value.high < 0 else "rises"
+    new = [
+        point.metrics[measure]
         for point in found
-        if (point.variant, point.heads, point.sequences) == (variant, heads, sequences)
+        if axis == "sequences" and not point.sequences and measure in point.metrics
+        if (point.variant, point.steps, point.heads) == key
     ]
-    first, last = min(point.steps for point in mine), max(point.steps for point in mine)
-    ends = [fmean(p.metrics[MISSED] for p in mine if p.steps == steps) for steps in (first, last)]
     return (
-        f"{variant}, {_trained(mine[0])}: the share of the kick that is "
-        f"missed falls from {ends[0]:.3f} after {first:,} steps to {ends[1]:.3f} after {last:,}, "
-        f"as steps^n with n = {_shown(each.exponents)}{_bend(each)}."
-    )
-
-
-def _data(key: tuple[object, ...], each: Fit, found: Sequence[Point]) -> str:
-    variant, steps, heads = key
-    missed: dict[float, list[float]] = {}
-    for point in found:
-        if (point.variant, point.steps, point.heads) == key:
-            missed.setdefault(_sequences(point), []).append(point.metrics[MISSED])
-    new = missed.pop(math.inf, [])
-    first, last = min(missed), max(missed)
-    instead = f"; with new ones at every step it is {fmean(new):.3f}" if new else ""
-    return (
-        f"{variant}, {_width(heads)}, {steps:,} steps: the share of the kick "
-        f"that is missed falls from {fmean(missed[first]):.3f} with {first:,} different sequences "
-        f"to {fmean(missed[last]):.3f} with {last:,}, as sequences^n with n = "
-        f"{_shown(each.exponents)}{_bend(each)}{instead}."
+        f"{variant}, {fixed(others, places)}: {MEASURES[measure]} {verb} from {start:.3f} "
+        f"{PLACES[axis].format(named(axis, int(least)))} to {end:.3f} "
+        f"{PLACES[axis].format(f'{int(most):,}')}, as {axis}^n with n = {_shown(each.exponents)}"
+        f"{', so no trend is shown' if value is not None and not shown else _bend(each)}"
+        f"{f'; with new ones at every step it is {fmean(new):.3f}' if new else ''}."
     )
 
 
@@ -93,38 +100,41 @@ def _bend(each: Fit) -> str:
     if len(each.bends) < MINIMUM_SEEDS:
         return ""
     value, low, high = over_seeds(each.bends)
-    if low > 0:
-        return f"; it flattens (bend {value:.3f} [{low:.3f}, {high:.3f}])"
-    if high < 0:
-        return f"; it steepens (bend {value:.3f} [{low:.3f}, {high:.3f}])"
-    return f"; no bend is shown ({value:.3f} [{low:.3f}, {high:.3f}])"
+    if low <= 0 <= high:
+        return f"; no bend is shown ({value:.3f} [{low:.3f}, {high:.3f}])"
+    flattens = (value > 0) == (fmean(each.exponents) < 0)
+    bent = "flattens" if flattens else "steepens"
+    return f"; it {bent} (bend {value:.3f} [{low:.3f}, {high:.3f}])"
 
 
-def _compute(
-    variant: str, each: Fit, found: Sequence[Point], results: Sequence[Result]
-) -> list[str]:
-    lines = best(found, variant, MISSED).values()
-    ends = [fmean(pairs[place][1] for pairs in lines) for place in (0, -1)]
-    words = [
+def _widths(variant: str, found: Sequence[Point]) -> bool:
+    """Return whether a variant has several widths; of one, compute is its steps."""
+    return len({point.heads for point in found if point.variant == variant}) > 1
+
+
+def _compute(variant: str, each: Fit) -> str:
+    return (
         f"More compute, at the best width for each amount, brings the share of the kick that "
-        f"{variant} misses from {ends[0]:.3f} to {ends[1]:.3f} over {each.span:.1f} decades, as "
-        f"FLOPs^n with n = {_shown(each.exponents)}{_bend(each)}."
-    ]
+        f"{variant} misses from {each.first[1]:.3f} to {each.last[1]:.3f} over {each.span:.1f} "
+        f"decades, as FLOPs^n with n = {_shown(each.exponents)}{_bend(each)}."
+    )
+
+
+def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
+    """Say what the line of compute gives for the preset that it is extrapolated to."""
     target = plan(results)
     if target is None or target.case.variant != variant:
-        return words
-    flops = target.metrics["flops"].value
-    most = max(x for pairs in lines for x, _ in pairs)
+        return []
+    flops, (most, _) = target.metrics["flops"].value, each.last
     if (value := each.at(flops)) is None or flops <= most:
-        return words
+        return []
     line = controls(results).get(FIT)
     floor = "" if line is None else f"; an orbit fit misses {line.metrics[MISSED].value:.3f}"
     return [
-        *words,
-        f"Extrapolated by {math.log10(flops / most):.1f} decades to the training of preset "
-        f"{target.case.arm} ({flops:.2g} FLOPs), this line gives {value.value:.3f} "
-        f"[{value.low:.3f}, {value.high:.3f}]{floor}. It is a guess: nothing shows that the line "
-        "stays straight, and that preset has longer sequences and finer bins.",
+        f"{variant}: extrapolated by {math.log10(flops / most):.1f} decades to the training of "
+        f"preset {target.case.arm} ({flops:.2g} FLOPs), its line of compute gives "
+        f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]{floor}. It is a guess: nothing "
+        "shows that the line stays straight, and that preset has longer sequences and finer bins."
     ]
 
 

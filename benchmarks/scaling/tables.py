@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
-from benchmarks.scaling.curves import (
-    AXES,
-    Fit,
-    Point,
-    controls,
-    fits,
-    frontier,
-    points,
-)
+from benchmarks.scaling.axes import AXES, fixed, named
+from benchmarks.scaling.curves import Fit, Point, controls, fits, frontier, points
 from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
@@ -48,30 +40,20 @@ def _laws(found: Sequence[Point]) -> Table:
     rows = []
     for measure, name in MEASURES.items():
         for axis in AXES:
-            for (variant, *fixed), each in fits(found, axis, measure).items():
+            for (variant, *places), each in fits(found, axis, measure).items():
                 others = [other for other in AXES if other != axis]
-                rows.append(_law(variant, _fixed(others, fixed), name, axis, each))
+                rows.append(_law(variant, fixed(others, places), name, axis, each))
         for variant, each in frontier(found, measure).items():
             rows.append(_law(variant, BEST_WIDTHS, name, "compute", each))
     of_compute = [place for place, row in enumerate(rows) if row[1].text == BEST_WIDTHS]
     return Table(LAWS, columns, rows, LAWS_CAPTION, front=of_compute)
 
 
-def _law(variant: str, fixed: str, measure: str, axis: str, each: Fit) -> list[Value]:
-    words = [Value(text, kind="name") for text in (variant, fixed, measure, axis)]
+def _law(variant: str, held: str, measure: str, axis: str, each: Fit) -> list[Value]:
+    words = [Value(text, kind="name") for text in (variant, held, measure, axis)]
     exponent = mean_over_seeds(each.exponents, ".3f")
     bend = mean_over_seeds(each.bends, ".3f") if each.bends else Value("-")
     return [*words, exponent, bend, number(each.span, ".2f")]
-
-
-def _fixed(axes: Sequence[str], values: Iterable[Any]) -> str:
-    parts = []
-    for axis, value in zip(axes, values, strict=True):
-        if axis == "sequences":
-            parts.append(f"{value:,} sequences" if value else "new sequences")
-        else:
-            parts.append(f"{value:,} {axis if value != 1 else axis[:-1]}")
-    return ", ".join(parts)
 
 
 def _points(found: Sequence[Point]) -> Table:
@@ -86,7 +68,7 @@ def _points(found: Sequence[Point]) -> Table:
         rows.append(
             [
                 Value(variant, kind="name"),
-                Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
+                Value(named("heads", heads), order=heads),
                 Value(f"{steps:,}", order=steps),
                 Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
                 number(fmean(point.metrics["flops"] for point in each), ".2g"),

@@ -8,9 +8,10 @@ from statistics import fmean
 
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import CEILING, FILTER, TABLE
 from benchmarks.worlds.scores import find, prompts
-from benchmarks.worlds_scaling.points import AXES, Point, named, points, references
+from benchmarks.worlds_scaling.points import AXES, Point, points, references
 from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, CONTROL, LINES, MARKERS

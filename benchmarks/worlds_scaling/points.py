@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.scaling import axes as scaling
 from benchmarks.worlds.scores import Row, has_no_law, prompts, rows
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
-AXES = ("steps", "heads", "sequences", "laws")
+AXES = (*scaling.AXES, "laws")
 LEAST = 3
 """Fewest values of an axis through which a line is fitted."""
 Place = tuple[int, ...]
@@ -115,14 +116,8 @@ def gains(found: Sequence[Point], axis: str) -> list[Gain]:
 
 def fixed(point: Point, axis: str | None = None) -> str:
     """Return the place of a point on the axes other than one, in words."""
-    return ", ".join(named(name, point.at(name)) for name in AXES if name != axis)
-
-
-def named(axis: str, value: int) -> str:
-    """Return a place on an axis in words."""
-    if axis == "sequences" and not value:
-        return "new sequences"
-    return f"{value:,} {axis if value != 1 else axis[:-1]}"
+    names = [name for name in AXES if name != axis]
+    return scaling.fixed(names, map(point.at, names))
 
 
 def _place(result: Result) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import CEILING, FILTER, TABLE, UNTRAINED
 from benchmarks.worlds.scores import Row, find, prompts, worlds
 from benchmarks.worlds_scaling.points import (
@@ -12,7 +13,6 @@ from benchmarks.worlds_scaling.points import (
     Point,
     fixed,
     gains,
-    named,
     points,
     references,
 )

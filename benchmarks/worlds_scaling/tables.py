@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import HELD_OUT, TRAINED
 from benchmarks.worlds.scores import Row, prompts, worlds
 from benchmarks.worlds_scaling.points import AXES, Point, fixed, gains, points, references
@@ -79,7 +80,7 @@ def _named(point: Point) -> list[Value]:
     steps, heads, sequences, laws = point.place
     return [
         Value(point.variant, kind="name"),
-        Value(f"{heads} head{'s' * (heads > 1)}", order=heads),
+        Value(named("heads", heads), order=heads),
         Value(f"{steps:,}", order=steps),
         Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
         Value(str(laws), order=laws),
@@ -93,11 +94,11 @@ def _held_out(found: Sequence[Point], beside: Sequence[Row]) -> Table:
     placed = [(_named(point), point.row) for point in found if point.has_law]
     placed += [([Value(row.name, kind="name"), *[NOTHING] * 4], row) for row in beside]
     rows = []
-    for named, row in placed:
+    for which, row in placed:
         longest = max(prompts([row]))
         boxes = [row.box(f"bias@{x}", longest) for x in names]
         if any(box != NOTHING for box in boxes):
-            rows.append([*named, *boxes, row.box(f"error@{HELD_OUT}", longest, form=".3f")])
+            rows.append([*which, *boxes, row.box(f"error@{HELD_OUT}", longest, form=".3f")])
     return Table(HELD, [Column(x) for x in headings], rows if found else [], HELD_CAPTION)
 
 

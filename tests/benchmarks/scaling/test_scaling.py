@@ -128,10 +128,51 @@ def test_trainings_of_equal_compute_are_told_apart_by_their_data():
             )
             trained.append(one)
     verdict, law = STUDY.sentences(trained)
-    assert "from 1.000 with 10 different sequences to 0.010 with 1,000, as sequences^n" in verdict
+    assert "falls from 1.000 with 10 sequences to 0.010 with 1,000, as sequences^n" in verdict
     assert "n = -1.00 [-1.00, -1.00]" in verdict
     assert verdict.endswith("; with new ones at every step it is 0.005.")
     assert "by r^0.00 and r^0.00 with 10 sequences, by r^-2.50 and r^-2.50 with new" in law
+
+
+def examined(score, axis, places):
+    """Return world models and the exam of their heads, a function of the place on an axis."""
+    found = []
+    for seed in range(3):
+        for place in places:
+            point = {"steps": 50, "heads": 2, "sequences": 0, axis: place}
+            one = record("softmax", "pretraining", 0.5, 1e9 * (place or 1), seed, **point)
+            one.metrics.update(dict.fromkeys(("exponent_within", "exponent_closer"), Metric(-2.0)))
+            case = Case("scaling", curves.EXAM, "softmax", "pretrained", seed, setting=point)
+            value = Metric(score(place) * (1 + 0.001 * seed))
+            found += [one, Result(case, "ok", metrics={"exam": value})]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("axis", "places", "said"),
+    [
+        ("steps", (10, 100, 1000), "2 heads, new sequences: {} from 10.010 after 10 steps to 0.1"),
+        ("heads", (1, 2, 4), "50 steps, new sequences: {} from 100.100 with 1 head to 25.025 with"),
+        ("sequences", (10, 100, 1000, 0), "50 steps, 2 heads: {} from 10.010 with 10 sequences"),
+    ],
+)
+def test_the_exam_comes_first_along_what_is_varied(axis, places, said, tmp_path):
+    results = examined(lambda place: 100 / (place or 1000), axis, places)
+    words = "the exam of heads on it, in times the causal ceiling, falls"
+    first = STUDY.sentences(results)[0]
+    assert said.format(words) in first
+    assert first.endswith("with new ones at every step it is 0.100.") == (axis == "sequences")
+    exam, missed = STUDY.figures(results, tmp_path)
+    assert "Exam of force heads" in exam.caption
+    assert "causal ceiling" in exam.caption
+    assert exam.images[0].name == "scaling_exam.png"
+    assert missed.images[0].name == "scaling.png"
+
+
+def test_an_exam_without_a_trend_is_said_to_show_none():
+    results = examined(lambda place: 10 + (place == 100), "steps", (10, 100, 1000))
+    first = STUDY.sentences(results)[0]
+    assert "goes from 10.010 after 10 steps to 10.010 after 1,000" in first
 
 
 def test_attentions_are_compared_where_each_has_most_steps():
@@ -207,6 +248,6 @@ def test_a_run_is_measured_and_reported(tmp_path):
     assert fitted.value("missed") < 0.3
     main(["report", str(out)])
     page = (out / "report.md").read_text("utf-8")
-    assert "the share of the kick that is missed falls from" in page
+    assert "the share of the kick that is missed goes from" in page
     assert "nearest training orbit" in page
     assert (out / "figures" / "scaling.png").stat().st_size > 5000
