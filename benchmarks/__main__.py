@@ -38,8 +38,6 @@ check_site = deferred("benchmarks.site.places:check")
 build_site = deferred("benchmarks.site.site:build")
 runs_below = deferred("benchmarks.site.places:runs_below")
 coverage_of = deferred("benchmarks.coverage.command:of_folders")
-migrate_results = deferred("benchmarks.migration.lines:migrate")
-migrate_speed = deferred("benchmarks.migration.speed:migrate")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,11 +116,6 @@ def _parser() -> argparse.ArgumentParser:
     most = "refuse models of more megabytes in all (default: %(default)g)"
     export.add_argument("--limit-mb", metavar="MB", type=float, default=30.0, help=most)
     export.set_defaults(command=_export)
-
-    migrate = commands.add_parser("migrate", help="convert results of an earlier version")
-    migrate.add_argument("source", metavar="OLD", type=Path, help="a folder, or lines of speed")
-    migrate.add_argument("--out", required=True, type=Path, help="new folder for the converted")
-    migrate.set_defaults(command=_migrate)
     return parser
 
 
@@ -219,17 +212,6 @@ def _excerpts(options: argparse.Namespace) -> None:
     text = excerpts.filled(options.document.read_text(encoding="utf-8"))
     artefact.write_bytes(options.document, text.encode())
     print(f"written    {options.document}")
-
-
-def _migrate(options: argparse.Namespace) -> None:
-    if options.out.exists():
-        raise FileExistsError(f"{options.out} exists; choose another --out")
-    if options.source.is_file():
-        count = migrate_speed(options.source, options.out)
-    else:
-        locks.refuse_links(options.source)
-        count = migrate_results(options.source, options.out, _find)
-    print(f"{count} results: {options.out}\nnext: {PROG} report {options.out}")
 
 
 if __name__ == "__main__":

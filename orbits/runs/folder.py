@@ -175,7 +175,7 @@ def _claim(out: Path) -> dict[str, Any]:
     if (schema := record.get("schema")) != SCHEMA:
         raise ValueError(
             f"{out} holds results of schema {schema}, and this version reads schema {SCHEMA}; "
-            f"convert it: python -m benchmarks migrate {out} --out NEW"
+            "run it again in a new folder"
         )
     config: dict[str, Any] = record["config"]
     return config

@@ -212,11 +212,11 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         folder.load(tmp_path / "none")
 
 
-def test_an_older_schema_says_how_to_convert_it(out):
+def test_an_older_schema_is_refused(out):
     claim = artefact.load_record(out / "run.json")
     artefact.save_record(out / "run.json", {**claim, "schema": 1})
     for use in (folder.load, folder.study_name, reuse.check):
-        with pytest.raises(ValueError, match=r"schema 1, .*python -m benchmarks migrate"):
+        with pytest.raises(ValueError, match=r"schema 1, .*run it again"):
             use(out)
 
 

@@ -1,1 +1,0 @@
-"""Results of schema 1 in the present form."""
