@@ -44,6 +44,7 @@ from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
 from worldmodel.training.terminal import (
     quieten,
+    tell_evaluated,
     tell_predicted,
     tell_random,
     tell_trained,
@@ -245,6 +246,12 @@ class WorldModelCLI(LightningCLI):
         tell_trained(self.trainer, self.model)
 
     after_finetune = after_fit
+
+    def after_test(self) -> None:
+        """Print the command that comes next."""
+        tell_evaluated(self.trainer, self.model, self.config[self.subcommand]["ckpt_path"])
+
+    after_validate = after_test
 
     def after_predict(self) -> None:
         """Print the file written, its error, and the command that comes next."""

@@ -20,7 +20,7 @@ from benchmarks.newton.exam_rows import BOX
 from benchmarks.newton.medians import absolute_errors, median_metrics
 from orbits.causal_ceiling import causal_ceiling
 from orbits.runs import artefact
-from orbits.runs.statistics import Interval, bootstrap
+from orbits.runs.statistics import Interval, studentized
 from symreg.exponents import fit_exponents
 from symreg.points import NAMES
 from worldmodel.data.orbits import OrbitData
@@ -154,7 +154,7 @@ def _exponents(plain: Mapping[str, Array], subject: str) -> dict[str, Interval]:
 
 
 def _rms(own: Errors) -> Interval:
-    return bootstrap(own.sums, lambda s: np.sqrt(s[..., 0] / s[..., 1]))
+    return studentized(own.sums, lambda s: np.sqrt(s[..., 0] / s[..., 1]))
 
 
 def _geometric_mean(pairs: list[tuple[Errors, Errors]]) -> Interval:
@@ -167,4 +167,4 @@ def _geometric_mean(pairs: list[tuple[Errors, Errors]]) -> Interval:
         return np.exp(np.mean(np.log(means[..., ::2] / means[..., 1::2]), axis=-1) / 2)
 
     with np.errstate(divide="ignore"):  # the true force has no error, and the score 0
-        return bootstrap(table, statistic)
+        return studentized(table, statistic)

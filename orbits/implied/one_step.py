@@ -21,7 +21,7 @@ from orbits.implied.overall import Overall, overall
 from orbits.implied.pulls import Pulls
 from orbits.implied.within import within
 from orbits.protocol import Protocol
-from orbits.runs.statistics import Interval, bootstrap
+from orbits.runs.statistics import Interval, studentized
 from orbits.runs.statistics.bootstrap import percentiles
 from orbits.systems import Systems
 
@@ -115,4 +115,4 @@ def _missed(kick: Kicks, exact: Kicks) -> Interval:
     error = sum(squares(one - other, WILD) for one, other in pairs)
     whole = sum(squares(other, np.inf) for _, other in pairs)
     table = np.stack([error, whole], axis=-1)
-    return bootstrap(table, lambda s: np.sqrt(s[..., 0] / s[..., 1]))
+    return studentized(table, lambda s: np.sqrt(s[..., 0] / s[..., 1]))

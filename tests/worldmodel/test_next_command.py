@@ -62,8 +62,9 @@ def test_each_command_names_the_next_one(tmp_path, monkeypatch, capsys, refusal)
     first, second = (artefact.load_arrays(path)[0] for path in (file, "runs/whole.npz"))
     assert (first["force_predicted"] == second["force_predicted"]).all()
 
-    main(["test", tuned, "--data.n_test=9"])
-    assert "test_loss" in capsys.readouterr().out
+    out, _, after = said_by(capsys, "test", tuned, "--data.n_test=9")
+    assert "test_loss" in out
+    assert after == ["worldmodel", "predict", tuned]
     resumed = [*tuning, *TINY, "--data.n_train=8", "--trainer.max_steps=3", f"--ckpt_path={tuned}"]
     assert "trained    3 steps" in said_by(capsys, *resumed)[0]
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -65,6 +65,12 @@ def tell_trained(trainer: lightning.Trainer, model: GPTModel) -> None:
     print(f"written    {path}\n{next_line(_next(model, shlex.quote(os.fspath(path))))}")
 
 
+def tell_evaluated(trainer: lightning.Trainer, model: GPTModel, path: str) -> None:
+    """Print the command that comes after the errors of a checkpoint."""
+    if trainer.is_global_zero:
+        print(next_line(_next(model, shlex.quote(path))))
+
+
 def _next(model: GPTModel, path: str) -> str:
     """Return the command that goes on from a checkpoint."""
     if isinstance(model, ForceModel):

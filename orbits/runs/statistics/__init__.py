@@ -17,6 +17,7 @@ from orbits.runs.statistics.bootstrap import (
     median,
     percentiles,
     r_squared,
+    studentized,
 )
 from orbits.runs.statistics.interval import CONVENTION, Interval, wilson
 from orbits.runs.statistics.paired import (
@@ -59,6 +60,7 @@ __all__ = [
     "r_squared",
     "ranked",
     "reachable",
+    "studentized",
     "wilson",
     "within_slope",
 ]
