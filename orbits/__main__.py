@@ -68,7 +68,6 @@ def _parser() -> argparse.ArgumentParser:
 
     export = add("export", help="write a dataset as HDF5 (the Well's layout) or for load_dataset")
     export.add_argument("path")
-    export.add_argument("old_out", nargs="?", type=_flag_of, metavar="OUT", help=argparse.SUPPRESS)
     export.add_argument("--out", required=True, help="file, or with --form hub folder, to write")
     export.add_argument(
         "--form",
@@ -80,7 +79,6 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--split", help="one split (default: as of plot; of hub, all)")
 
     solar = add("solar-system", help="write the Solar System as evaluation sequences")
-    solar.add_argument("old_out", nargs="?", type=_flag_of, metavar="OUT", help=argparse.SUPPRESS)
     solar.add_argument(
         "--out", required=True, help="folder to write single.npz and two_body.npz into"
     )
@@ -98,11 +96,6 @@ def _span(text: str) -> tuple[int, int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not A:B, for example 0:10") from None
     return first, last
-
-
-def _flag_of(text: str) -> None:
-    """Refuse a place to write to that is given without its flag."""
-    raise argparse.ArgumentTypeError(f"write --out {text}")
 
 
 if __name__ == "__main__":

@@ -97,12 +97,6 @@ class Entry:
         return f"{self.paper}, {self.place}"
 
 
-def inventory(path: Path = FOLDER / "inventory.yaml") -> list[str]:
-    """Return the names of all tables and figures, in the papers' order."""
-    listed = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return [f"{paper}, {place}" for paper, places in listed.items() for place in places]
-
-
 def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
     """Return all entries by name."""
     found: dict[str, Entry] = {}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
-from orbits import laws
-
 TRAINED = ("pretrained", "scratch")
 """Arms of force heads that are trained in the world of the run."""
 TRUE_FORCE, CEILING, POWER_LAW = "true force", "ceiling", "power law"
@@ -45,14 +41,3 @@ def is_table(name: str) -> bool:
 def is_observer(name: str) -> bool:
     """Return whether a control is an observer who carries another world's law."""
     return name.removesuffix(_PAST).endswith(_OBSERVER)
-
-
-OLD_CONTROL_NAMES = MappingProxyType(
-    {
-        "k-NN oracle": DRAWN[1],
-        **{f"k-NN oracle of {law}": nearest_elsewhere(law) for law in laws.names()},
-        **{f"observer, by {law}": observer_name(law, past=False) for law in laws.names()},
-        **{f"observer, past, by {law}": observer_name(law, past=True) for law in laws.names()},
-    }
-)
-"""Present names for the names in results of schema 1."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.newton import exam_figures
 from benchmarks.newton.control_names import is_observer
-from benchmarks.newton.exam_rows import BOX, KEPT, NO_LABELS, PASS, Exam, ExamRow
+from benchmarks.newton.exam_rows import BOX, KEPT, PASS, Exam, ExamRow
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
@@ -42,7 +42,7 @@ INTERVALS = (
 IDENTITY = (
     Column("model", value=lambda row: Value(row.variant, kind="name")),
     Column("arm", value=lambda row: Value(row.arm)),
-    Column("labels", value=lambda row: NOTHING if row.labels == NO_LABELS else Value(row.labels)),
+    Column("labels", value=lambda row: Value(row.labels)),
     Column("trainings", value=lambda row: Value(row.trainings)),
 )
 """Columns that tell the rows of every table apart."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from benchmarks.newton.exam_rows import KEPT, NO_LABELS, SUBMITTED, ExamRow
+from benchmarks.newton.exam_rows import KEPT, SUBMITTED, ExamRow
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
 from symreg.leaderboard import LawRate, Row
 from symreg.leaderboard.rate import STRICT
@@ -72,11 +72,7 @@ def in_the_box(rows: Sequence[Row]) -> Table:
     return Table.of(IN_THE_BOX, rows, columns)
 
 
-def _labels(row: ExamRow | Row) -> Value:
-    return NOTHING if row.labels == NO_LABELS else Value(row.labels)
-
-
-LABELS = Column("labels", "labelled sequences", value=_labels)
+LABELS = Column("labels", "labelled sequences", value=lambda row: Value(row.labels))
 
 
 def _trained(row: ExamRow) -> str:

@@ -85,12 +85,3 @@ def _free(colour: str, first: int, taken: Sequence[dict[str, Any]]) -> dict[str,
         "ls": (free_lines or LINES[-1:])[0],
         "marker": (free_markers or MARKERS)[0],
     }
-
-
-def look(number: int) -> dict[str, Any]:
-    """Return colour, line and marker of the series of a number, as arguments of matplotlib."""
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "ls": LINES[number // len(COLOURS) % len(LINES)],
-        "marker": MARKERS[number % len(MARKERS)],
-    }

@@ -46,7 +46,6 @@ class LawRate:
         symbolic: Number of formulas that equal the law symbolically, up to the constant.
         timeouts: Number of symbolic comparisons that ran out of time, which is not a no.
         constant: Constant among the laws found.
-        constant_error: Its relative error.
         r2_log: R2 of ln formula against ln predictions.
         error_in_range: Relative error of the formula to the true law on held-out points.
         error_outside: The same outside the range of the points.
@@ -71,7 +70,6 @@ class LawRate:
     symbolic: int
     timeouts: int
     constant: Interval | None
-    constant_error: Interval | None
     r2_log: Interval | None
     error_in_range: Interval | None
     error_outside: Interval | None
@@ -106,7 +104,6 @@ def law_rate(engine: str, searches: Sequence[Result]) -> LawRate:
         symbolic=symbolic["yes"],
         timeouts=symbolic["timeout"],
         constant=_over_searches(lawful, "constant"),
-        constant_error=_over_searches(lawful, "constant_relative_error"),
         r2_log=_over_searches(ok, "r2_log"),
         error_in_range=_over_searches(ok, "error_in_range", missing=math.inf),
         error_outside=_over_searches(ok, "error_outside", missing=math.inf),

@@ -237,7 +237,6 @@ REFUSED = (
     ("export MADE --out MADE", "made is a folder; name a file"),
     ("export MADE --out OUT.hdf5 --split dev", "made has no split 'dev'; choose from train, val"),
     ("export MADE", "the following arguments are required: --out"),
-    ("export data data.h5", "argument OUT: write --out data.h5"),
     ("plot OUT", "out holds no finished dataset"),
     ("plot MADE --out FULL", "full is a folder; name a picture with --out"),
     ("plot MADE --out a.docx", "a.docx: pictures are written as png, svg, pdf"),
@@ -245,7 +244,6 @@ REFUSED = (
     ("plot MADE --split dev --out OUT", "made has no split 'dev'; choose from train, val, test"),
     ("plot MADE --n 0 --out OUT", "--n must be at least 1, got 0"),
     ("solar-system", "the following arguments are required: --out"),
-    ("solar-system data.h5", "argument OUT: write --out data.h5"),
     ("solar-system --out OUT --protocol papr", "unknown protocol 'papr'; did you mean paper?"),
 )
 """Commands, and what is said of each; OUT is not there, MADE a dataset, FULL somebody's folder."""

@@ -123,11 +123,6 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_catalogue()[0]))
 
 
-def broken() -> dict[str, str]:
-    """Return the fault of each plug-in that makes no corpus, as one line, by name."""
-    return dict(_catalogue()[1])
-
-
 def get(name: str) -> PublishedCorpus:
     """Return the corpus called ``name``."""
     known, faults = _catalogue()

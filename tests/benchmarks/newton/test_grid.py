@@ -97,7 +97,7 @@ def test_models_from_elsewhere_keep_their_world_until_they_are_tested_here():
     assert "head, newton" not in searched
 
 
-def test_controls_of_another_world_have_plain_names_and_old_ones_are_known():
+def test_controls_of_another_world_have_plain_names():
     names = {cell.case.variant for cell in away() if cell.case.arm == "control"}
     added = names - {cell.case.variant for cell in cells() if cell.case.arm == "control"}
     assert added - {"references"} == {
@@ -105,11 +105,6 @@ def test_controls_of_another_world_have_plain_names_and_old_ones_are_known():
         "Newtonian observer",
         "Newtonian observer, averaged over the past",
     }
-    old = control_names.OLD_CONTROL_NAMES
-    assert added <= set(old.values())
-    assert old["observer, past, by newton"] == "Newtonian observer, averaged over the past"
-    assert old["k-NN oracle of power_1_5"] == "k-NN of power_1_5's world"
-    assert len(set(old.values())) == len(old)
 
 
 def test_every_predictor_is_examined_beside_the_causal_ceiling():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from orbits.runs.palette import ALL, COLOURS, CONTROL, OWN, SHADES, look, looks, own_colour
+from orbits.runs.palette import ALL, COLOURS, CONTROL, OWN, SHADES, looks, own_colour
 
 
 def unlike(found):
@@ -39,10 +39,6 @@ def test_members_of_a_family_share_their_colour_alone():
 def test_families_may_be_given():
     found = looks(["lssar p=15, a", "lssar p=15, b"], ["a", "b"])
     assert len({style["color"] for style in found.values()}) == 2
-
-
-def test_numbered_series_are_told_apart():
-    assert unlike({number: look(number) for number in range(18)})
 
 
 def test_colours_can_be_seen_on_white():

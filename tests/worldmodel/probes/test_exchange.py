@@ -21,7 +21,6 @@ from worldmodel.probes.motion.held_out import HeldOutSystems, tensors
 from worldmodel.probes.motion.interventions import with_mass
 from worldmodel.probes.motion.quantities import Force, Motion
 from worldmodel.probes.motion.residual import (
-    DONORS,
     EVERY,
     PLANETS,
     STARS,
@@ -34,7 +33,7 @@ from worldmodel.probes.read_out import layers
 from worldmodel.probes.settings import Settings
 
 SHORT = {"n_points": 24, "n_bins": 256}
-ARMS = tuple(itertools.product((STARS, PLANETS, EVERY), DONORS))
+ARMS = tuple(itertools.product((STARS, PLANETS, EVERY), (CHANGED, OTHER, RANDOM)))
 SETTINGS = Settings(n_sequences=6, seeds=(3,), labels=20)
 KINDS = pytest.mark.parametrize("kind", [ForceModel, NextTokenModel])
 ATTENTIONS = pytest.mark.parametrize(

@@ -22,9 +22,6 @@ from worldmodel.probes.read_out import layer_names, layers
 STARS, PLANETS, EVERY = "star", "planet", "every"
 ROWS = (STARS, PLANETS, EVERY)
 """Rows whose residuals are exchanged."""
-DONORS = (CHANGED, OTHER, RANDOM)
-"""Donors of the residual: the same system with another mass, or a control. The control of a random
-direction is a step from the residual as long as the step to the changed system's."""
 
 
 def stages(model: OrbitModel) -> dict[str, nn.Module]:
@@ -44,6 +41,9 @@ def donors(
     model: OrbitModel, batches: Mapping[str, dict[str, Tensor]], generator: torch.Generator
 ) -> dict[str, dict[str, Tensor]]:
     """Return the residuals put in after each stage, each [B, T, width].
+
+    Donors are the same system with another mass, and two controls. That of a random direction is a
+    step from the residual as long as the step to the changed system's.
 
     Returns:
         Tensors by stage and donor.
