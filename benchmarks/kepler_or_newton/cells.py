@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 
 from benchmarks import training
 from benchmarks.training_options import Job
-from orbits import motion, protocols, shifts
+from orbits import motion, protocols
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval, r_squared
 from worldmodel.models.orbit import NextTokenModel
-from worldmodel.probes.implied.asked import Prompts
+from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompts
 from worldmodel.probes.implied.references import continuations, truths
 from worldmodel.probes.motion import rollout
-from worldmodel.probes.motion.held_out import HeldOutSystems, mean_of
+from worldmodel.probes.motion.held_out import mean_of
 from worldmodel.probes.read_out import Features, hidden_states, read, recent_places
 from worldmodel.probes.settings import Settings
 
@@ -59,7 +58,7 @@ def carried(
     """
     protocol = _protocol(data, world)
     model = training.trained_or_not(pretrained, job, NextTokenModel)
-    asked = dict(_prompts(protocol, n))
+    asked = _prompts(protocol, n)
     held = asked[INSIDE].test
     next_points = rollout.next_point(model, protocol, held.world)
     outcomes = []
@@ -73,7 +72,7 @@ def carried(
 def references(data: Plain, world: Plain, n: int) -> list[Outcome]:
     """Measure continuations without a model: the truth, a fit, extrapolation, a table."""
     protocol, outcomes = _protocol(data, world), []
-    for where, prompts in _prompts(protocol, n):
+    for where, prompts in _prompts(protocol, n).items():
         others = [*truths(prompts.test), *continuations(prompts.test, protocol)]
         for name, arm, points in others:
             metrics = _measured(prompts, points)
@@ -117,19 +116,12 @@ def _protocol(data: Plain, world: Mapping[str, Any]) -> Protocol:
     return protocols.get(data["protocol"], data["protocol_args"]).unchanged(world)
 
 
-def _prompts(protocol: Protocol, n: int) -> Iterator[tuple[str, Prompts]]:
-    """Yield the prompts inside the training box and closer than any orbit in it."""
-    law = protocol.law
-    shifted = dataclasses.replace(protocol, shift=shifts.get(CLOSER))
-    indices = np.arange(n)
-    systems = {
-        INSIDE: (protocol, protocol.systems(0, "test", indices)),
-        CLOSER: (shifted, shifted.systems(0, "test", indices, "force")),
+def _prompts(protocol: Protocol, n: int) -> dict[str, Prompts]:
+    """Return the prompts inside the training box and closer than any orbit in it."""
+    return {
+        INSIDE: own_prompts(protocol, protocol.law, 0, n),
+        CLOSER: shifted_prompts(protocol, CLOSER, 0, n),
     }
-    for where, (there, world) in systems.items():
-        shift = None if where == INSIDE else where
-        test = HeldOutSystems(there, world)
-        yield where, Prompts(law, law, law, test, world.dt_index, shift)
 
 
 def _measured(prompts: Prompts, points: np.ndarray) -> dict[str, Interval]:

@@ -17,7 +17,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied import references
-from worldmodel.probes.implied.asked import Prompts
+from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompts
 from worldmodel.probes.motion.held_out import HeldOutSystems, medians
 from worldmodel.probes.motion.rollout import next_point
 
@@ -34,7 +34,7 @@ def measure(
     """Measure a world model one step ahead and by its own continuations."""
     model, how = trained(pretrained, NextTokenModel), Training(**(training or {}))
     model.to(torch_device(how))
-    box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
+    box, closer = _prompts(question, world)
     steps, test = OneStep(box.test.protocol, box.test.world, box.first), box.test
     inside = box.measured(box.continued(model))
     outside = closer.measured(closer.continued(model))
@@ -51,7 +51,7 @@ def measure(
 
 def controls(question: Plain, world: Plain) -> list[Outcome]:
     """Measure an orbit fit, and continuations without a law."""
-    box, closer = (_prompts(question, world, shift) for shift in (None, CLOSER))
+    box, closer = _prompts(question, world)
     test, found = box.test, []
     true = test.batch["coordinates"]
     some = HeldOutSystems(test.protocol, test.world.rows(np.arange(min(FITTED, len(true)))))
@@ -80,19 +80,11 @@ def planned(flops: float, parameters: int) -> Outcome:
     return Outcome({"flops": flops, "parameters": parameters})
 
 
-def _prompts(question: Plain, world: Plain, shift: str | None) -> Prompts:
-    """Return the prompts of the test sequences, of the training box or shifted."""
+def _prompts(question: Plain, world: Plain) -> tuple[Prompts, Prompts]:
+    """Return the prompts of the test sequences, of the training box and closer."""
     protocol = protocols.get(question["protocol"], question["protocol_args"]).unchanged(world)
-    population, there = "pretrain", protocol
-    if shift is not None:
-        population = "force"
-        there = protocols.get(
-            question["protocol"],
-            {**question["protocol_args"], "shift": shifts.get(shift).as_plain()},
-        )
-    systems = there.systems(question["seed"], "test", np.arange(question["n_test"]), population)
-    law = protocol.law
-    return Prompts(law, law, law, HeldOutSystems(there, systems), systems.dt_index, shift)
+    seed, n = question["seed"], question["n_test"]
+    return own_prompts(protocol, protocol.law, seed, n), shifted_prompts(protocol, CLOSER, seed, n)
 
 
 def check(protocol: Protocol) -> None:
