@@ -12,6 +12,7 @@ from torch.nn import functional
 from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
+from attention.linear._projection import Projection
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 from attention.positions import rope
 
@@ -44,17 +45,20 @@ class RetNet(Mixer):
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
         if head_dim % 2:
-            raise ValueError(f"retnet rotates pairs of channels: head_dim {head_dim} is odd")
+            raise ValueError(f"{self.name} rotates pairs of channels: head_dim {head_dim} is odd")
         width, wide = self.width, EXPAND * self.width
-        self.query, self.key = (nn.Linear(width, width, bias=False) for _ in range(2))
-        self.value, self.gate = (nn.Linear(width, wide, bias=False) for _ in range(2))
+        self.query, self.key = (self._linear(width, width) for _ in range(2))
+        self.value, self.gate = (self._linear(width, wide) for _ in range(2))
         self.norm = nn.LayerNorm(EXPAND * head_dim, elementwise_affine=False)
-        self.project = nn.Linear(wide, width, bias=False)
+        self.project = self._linear(wide, width)
 
     @classmethod
     def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
         """Return how many channels keys and values have in a head."""
         return head_dim, EXPAND * head_dim
+
+    def _linear(self, inputs: int, outputs: int) -> nn.Linear | Projection:
+        return nn.Linear(inputs, outputs, bias=False)
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,15 +12,14 @@ from torch.nn import functional
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear._projection import Projection
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.retnet import RetNet
 
-EXPAND = 2
-"""Value channels per key channel (Sect. 3.1, parameter allocation)."""
 GAIN = 2**-2.5
 """Gain of Glorot's start of queries, keys, values and gates, as in the authors' code."""
 
 
-class RetNetPublished(Mixer):
+class RetNetPublished(RetNet):
     """o_n = sum_{m <= n} R_nm V_m / max(|sum_m R_nm|, 1), R_nm = Q_n . K_m D_nm (Eqs. 5 to 8).
 
     D_nm = gamma^(n - m) / sqrt(sum_{i <= n} gamma^(n - i)) and gamma = 1 - 2^(-5 - h) of head
@@ -40,26 +38,16 @@ class RetNetPublished(Mixer):
         "the first release's LayerNorm of a head, without weights, for the paper's GroupNorm "
         "(torchscale has RMSNorm today); a GPT's block around it: no DeepNorm."
     )
+    kernels: ClassVar = {}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
-        if head_dim % 2:
-            raise ValueError(
-                f"retnet_published rotates pairs of channels: head_dim {head_dim} is odd"
-            )
-        width, wide = self.width, EXPAND * self.width
-        self.query, self.key = (Projection(width, width) for _ in range(2))
-        self.value, self.gate = (Projection(width, wide) for _ in range(2))
-        self.norm = nn.LayerNorm(EXPAND * head_dim, elementwise_affine=False)
-        self.project = Projection(wide, width)
         for layer in (self.query, self.key, self.value, self.gate):
             nn.init.xavier_uniform_(layer.weight, gain=GAIN)
         nn.init.xavier_uniform_(self.project.weight)
 
-    @classmethod
-    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
-        """Return how many channels keys and values have in a head."""
-        return head_dim, EXPAND * head_dim
+    def _linear(self, inputs: int, outputs: int) -> Projection:
+        return Projection(inputs, outputs)
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
