@@ -25,6 +25,7 @@ from benchmarks import learners
 from benchmarks.training_options import Job, options
 from orbits import protocols
 from orbits.runs.cell import Cell
+from orbits.runs.table import Table
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 
 NEWTON_SCHULZ_STEPS = 5
@@ -110,14 +111,16 @@ def table(grid: Iterable[Cell], tflops: float | None = None) -> str:
             parameters[name] = max(weights, parameters.get(name, 0))
             costs[arm] = costs.get(arm, Cost()) + of_cell(cell)
     total = sum(costs.values(), Cost())
-    lines = [f"{'model':32}{'parameters':>12}"]
-    lines += [f"{name:32}{number:>12,}" for name, number in parameters.items()]
-    lines += ["", f"{'arm':32}{'models':>12}{'sequences':>12}{'rows':>12}{'FLOPs':>12}"]
-    lines += [
-        f"{arm:32}{cost.models:>12}" + "".join(f"{x:>12.3g}" for x in astuple(cost)[1:])
+    sizes = [(name, f"{number:,}") for name, number in parameters.items()]
+    spent = [
+        (arm, str(cost.models), *(f"{x:.3g}" for x in astuple(cost)[1:]))
         for arm, cost in [*costs.items(), ("all", total)]
     ]
-    lines += ["A row is one observed point: a token for x and one for y."]
+    lines = [
+        Table.of_text("", ("model", "parameters"), sizes).to_text(),
+        Table.of_text("", ("arm", "models", "sequences", "rows", "FLOPs"), spent).to_text(),
+        "A row is one observed point: a token for x and one for y.",
+    ]
     if tflops is not None:
         hours = total.flops / (tflops * 1e12) / 3600
         lines += [f"At {tflops:g} TFLOP/s, training takes {hours:.3g} hours."]
