@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from orbits import laws
-from orbits.runs.result import Result, grouped
-from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
-from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
+from orbits.runs import trainings
+from orbits.runs.result import Metric, Result, grouped
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval
+from orbits.runs.table import Value
 from worldmodel.controls.names import IN_BINS, TABLE, TRUE
 from worldmodel.probes.implied.followed import followed
 from worldmodel.probes.implied.names import SHIFT, in_words
@@ -54,37 +55,24 @@ class Row:
         """Number of trainings."""
         return max((len(each) for each in self.found.values()), default=0)
 
-    def values(self, place: Place, metric: str = EXPONENT) -> list[float]:
-        """Return a metric of the prompts of a place, one value per training."""
-        each = (result.value(metric) for result in self.found.get(place, ()))
+    def metrics(self, place: Place, metric: str = EXPONENT) -> list[Metric]:
+        """Return a metric of the prompts of a place, one per training."""
+        each = (result.metrics.get(metric) for result in self.found.get(place, ()))
         return [value for value in each if value is not None]
 
     def mean(self, place: Place, metric: str = EXPONENT) -> float | None:
         """Return the mean of a metric over trainings; None without one."""
-        values = self.values(place, metric)
+        values = [each.value for each in self.metrics(place, metric)]
         return fmean(values) if values else None
 
-    def interval(self, place: Place, metric: str = EXPONENT) -> tuple[float, float, float] | None:
-        """Return a metric with its interval over trainings, or over sequences where it is one.
-
-        Two trainings have no interval: the ends are theirs.
-        """
-        values = self.values(place, metric)
-        if len(values) >= MINIMUM_SEEDS:
-            return over_seeds(values)
-        if len(values) == 1:
-            known = next(x for x in self.found[place] if x.value(metric) is not None)
-            return known.metrics[metric].interval or (values[0],) * 3
-        return (fmean(values), min(values), max(values)) if values else None
+    def interval(self, place: Place, metric: str = EXPONENT) -> Interval | None:
+        """Return a metric with its interval over trainings, or over sequences where it is one."""
+        found = self.metrics(place, metric)
+        return trainings.together(found) if found else None
 
     def box(self, place: Place, metric: str = EXPONENT, form: str = ".2f") -> Value:
         """Return a metric as a box of a table: over trainings, or over sequences."""
-        values = self.values(place, metric)
-        if not values:
-            return NOTHING
-        if len(values) > 1:
-            return mean_over_seeds(values, form)
-        return interval(self.interval(place, metric), form)
+        return trainings.box(self.metrics(place, metric), form)
 
     def by_seed(self, place: Place, metric: str = EXPONENT) -> dict[int | None, float]:
         """Return a metric of the prompts of a place by the seed of the training."""
@@ -172,7 +160,7 @@ def is_off(found: Sequence[Row], row: Row, place: Place) -> bool:
     Two trainings have no interval, so that they show nothing.
     """
     around, known = row.interval(place), _truths(found, place)
-    if around is None or not known or 1 < len(row.values(place)) < MINIMUM_SEEDS:
+    if around is None or not known or 1 < len(row.metrics(place)) < MINIMUM_SEEDS:
         return False
     _, low, high = around
     return high < min(known) or low > max(known)

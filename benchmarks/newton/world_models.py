@@ -98,5 +98,4 @@ def continues(results: Iterable[Result]) -> list[str]:
 
 
 def _exponent(results: Sequence[Result]) -> str:
-    value, low, high = together(results)
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    return interval(together(results), ".2f").words

@@ -17,9 +17,9 @@ from benchmarks.worlds.names import (
     UNTRAINED,
     WITH_FAMILIES,
 )
+from orbits.runs import trainings
 from orbits.runs.result import Metric, Result
-from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
-from orbits.runs.table import NOTHING, Value, interval, mean_over_seeds
+from orbits.runs.table import Value
 
 TRUTH = "true orbits"
 NO_POWER = 4.0
@@ -70,24 +70,11 @@ class Row:
 
     def box(self, metric: str, prompt: int, half: bool = False, form: str = ".2f") -> Value:
         """Return a box of a table: over trainings, or the interval of a single one."""
-        found = self.metrics(metric, prompt, half)
-        if not found:
-            return NOTHING
-        if len(found) == 1:
-            return interval(found[0].interval or [found[0].value], form)
-        return mean_over_seeds([each.value for each in found], form)
+        return trainings.box(self.metrics(metric, prompt, half), form)
 
     def said(self, metric: str, prompt: int, half: bool = False) -> str:
         """Return the metric in a sentence, with its interval."""
-        found = self.metrics(metric, prompt, half)
-        if len(found) >= MINIMUM_SEEDS:
-            value, low, high = over_seeds([each.value for each in found])
-        else:
-            first = found[0].interval if len(found) == 1 else None
-            if first is None:
-                return ", ".join(f"{each.value:z.2f}" for each in found)
-            value, low, high = first
-        return f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
+        return trainings.words(self.metrics(metric, prompt, half))
 
 
 def rows(results: Sequence[Result], family: str | None = None) -> list[Row]:

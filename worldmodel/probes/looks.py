@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from orbits.runs import trainings
 from orbits.runs.palette import CONTROL, CONTROL_MARKERS, attention_of, looks
 from orbits.runs.result import Result, grouped
-from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.statistics import Interval
 
 Array = npt.NDArray[np.float64]
 
@@ -125,18 +125,9 @@ def interval(result: Result, metric: str) -> tuple[float, float, float]:
     return measure.interval or (measure.value,) * 3
 
 
-def together(seeds: Sequence[Result], metric: str) -> tuple[float, ...]:
-    """Return mean, low and high of a metric over the seeds of a model; its own where they are few.
-
-    What no training changes has one value for all seeds, and its own interval. Of two trainings
-    the ends are theirs.
-    """
-    values = [result.metrics[metric].value for result in seeds]
-    if len(set(values)) == 1:
-        return interval(seeds[0], metric)
-    if len(values) < MINIMUM_SEEDS:
-        return fmean(values), min(values), max(values)
-    return tuple(over_seeds(values))
+def together(seeds: Sequence[Result], metric: str) -> Interval:
+    """Return a metric over the seeds of a model."""
+    return trainings.together([result.metrics[metric] for result in seeds])
 
 
 def world_of(results: Sequence[Result]) -> str:

@@ -7,8 +7,9 @@ from statistics import fmean
 
 from orbits import laws, shifts
 from orbits.runs.result import Result, grouped
-from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+from orbits.runs.statistics import MINIMUM_SEEDS, Interval
 from worldmodel.controls.names import IN_BINS, TABLE
+from worldmodel.probes import looks
 from worldmodel.probes.implied.followed import followed
 from worldmodel.probes.implied.names import (
     ONE_STEP,
@@ -70,31 +71,21 @@ def by_prompt(results: Iterable[Result]) -> dict[str, list[Result]]:
 
 
 def together(results: Sequence[Result], metric: str = EXPONENT) -> Interval:
-    """Return a metric over trainings, or the first one's own interval where they are few.
-
-    What no training changes has one value for all of them, and its own interval.
-    """
-    metrics = [result.metrics[metric] for result in results]
-    values = [metric.value for metric in metrics]
-    if len(set(values)) > 1:
-        if len(values) >= MINIMUM_SEEDS:
-            return over_seeds(values)
-        return Interval(fmean(values), min(values), max(values))
-    return Interval(*(metrics[0].interval or (values[0],) * 3))
+    """Return a metric over trainings, of one over its sequences."""
+    return looks.together(results, metric)
 
 
 def are_two(results: Sequence[Result], metric: str = EXPONENT) -> bool:
     """Return whether a metric is of two trainings that differ, which have no interval."""
-    values = [result.metrics[metric].value for result in results]
-    return 1 < len(values) < MINIMUM_SEEDS and len(set(values)) > 1
+    different = {result.metrics[metric].value for result in results}
+    return len(results) < MINIMUM_SEEDS and len(different) > 1
 
 
 def shown(results: Sequence[Result], metric: str = EXPONENT) -> str:
     """Return a metric with its interval; two trainings stand one by one."""
     value, low, high = together(results, metric)
-    if are_two(results, metric):
-        return f"{value:.2f} ({low:.2f}, {high:.2f})"
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    ends = f"{low:z.2f}, {high:z.2f}"
+    return f"{value:z.2f} ({ends})" if are_two(results, metric) else f"{value:z.2f} [{ends}]"
 
 
 def _continues(name: str, results: Sequence[Result], bins: Mapping[str, Sequence[Result]]) -> str:

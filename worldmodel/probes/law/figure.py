@@ -61,4 +61,4 @@ def draw_all(results: Sequence[Result], out: Path) -> list[Picture]:
 
 
 def _share(alike: Sequence[Result]) -> Interval | None:
-    return Interval(*together(alike, "share_exponent")) if alike else None
+    return together(alike, "share_exponent") if alike else None

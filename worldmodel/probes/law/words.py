@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from orbits.runs.result import Result, grouped
 from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
-from worldmodel.probes.implied.words import are_two, together
+from worldmodel.probes.implied.words import are_two, shown, together
 from worldmodel.probes.looks import own_setting, trained_models
 
 UNIT = (
@@ -57,14 +57,14 @@ def of_model(name: str, results: Sequence[Result]) -> list[str]:
     """Return a sentence for each other law about the results of one model's trainings."""
     said = []
     for law, mine in _by_law(results).items():
-        shown = _of(mine, WHOLE, WHOLE)
+        past = _of(mine, WHOLE, WHOLE)
         stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
         inner = [x for x in stages if x not in (WHOLE, "embedding")]
         parts = [f"after {stage} {_shares(_of(mine, stage, LAST_STEP))}" for stage in inner]
         said.append(
             f"{name}, shown a past of {in_words(law)} that ends in the same state, follows "
-            f"{_shares(shown)}. Given the residual of its last step alone: {'; '.join(parts)}. "
-            f"{_verdict(shown)}"
+            f"{_shares(past)}. Given the residual of its last step alone: {'; '.join(parts)}. "
+            f"{_verdict(past)}"
         )
     return said
 
@@ -80,16 +80,16 @@ def _of(results: Sequence[Result], stage: str, rows: str) -> dict[str, list[Resu
 def _shares(found: dict[str, list[Result]]) -> str:
     """Return the shares of path and exponent, each beside that of the same law."""
     parts = [
-        f"{_box(found[OTHER_LAW], metric)} of the change of the {what} "
+        f"{shown(found[OTHER_LAW], metric)} of the change of the {what} "
         f"({together(found[SAME_LAW], metric).value:z.2f})"
         for metric, what in (("share_path", "path"), ("share_exponent", "exponent"))
     ]
     return " and ".join(parts)
 
 
-def _verdict(shown: dict[str, list[Result]]) -> str:
-    found = shown[OTHER_LAW]
-    said = f"{_box(found, 'share_law')} of the exponent's change beyond the strength's"
+def _verdict(past: dict[str, list[Result]]) -> str:
+    found = past[OTHER_LAW]
+    said = f"{shown(found, 'share_law')} of the exponent's change beyond the strength's"
     if _takes(found):
         return f"So it takes some of the law from the past: {said}."
     return f"That it takes a law from the past is not shown: {said}."
@@ -98,9 +98,3 @@ def _verdict(shown: dict[str, list[Result]]) -> str:
 def _takes(found: Sequence[Result]) -> bool:
     """Return whether the interval of the law's share lies above zero; two trainings have none."""
     return not are_two(found, "share_law") and together(found, "share_law").low > 0
-
-
-def _box(found: Sequence[Result], metric: str) -> str:
-    value, low, high = together(found, metric)
-    ends = f"{low:z.2f}, {high:z.2f}"
-    return f"{value:z.2f} ({ends})" if are_two(found, metric) else f"{value:z.2f} [{ends}]"

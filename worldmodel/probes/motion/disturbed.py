@@ -26,9 +26,10 @@ from orbits.implied.pulls import of_path
 from orbits.implied.within import within
 from orbits.motion import NEWTON
 from orbits.protocols import Protocol
+from orbits.runs import trainings
 from orbits.runs.cell import Outcome
 from orbits.runs.result import Result
-from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -163,14 +164,7 @@ def _orbits(world: str) -> str:
 
 def _shown(results: Sequence[Result], metric: str) -> str:
     """Return a metric over trainings, or of one with its interval over sequences."""
-    values = [result.metrics[metric].value for result in results]
-    if len(values) >= MINIMUM_SEEDS:
-        value, low, high = over_seeds(values)
-    elif len(values) == 1 and (found := results[0].metrics[metric].interval):
-        value, low, high = found
-    else:
-        return ", ".join(f"{value:.3f}" for value in values)
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return trainings.words([result.metrics[metric] for result in results], ".3f")
 
 
 PROBE = Disturbed()

@@ -73,9 +73,6 @@ def _table(
         name += ", untrained" * (rank(result) == 1)
         found.setdefault(name, {}).setdefault(where, []).append(result)
     return {
-        name: [
-            Interval(*together(mine[place], "slope_mass")) if place in mine else None
-            for place in places
-        ]
+        name: [together(mine[x], "slope_mass") if x in mine else None for x in places]
         for name, mine in found.items()
     }
