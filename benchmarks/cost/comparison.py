@@ -7,7 +7,7 @@ from typing import Any
 
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity, Result
-from orbits.runs.table import Column, Table, Value, number
+from orbits.runs.table import Column, Table, Value, interval, number
 
 has_gpu = deferred("torch.cuda:is_available")
 Bases = Callable[[Result, Sequence[Result]], Mapping[str, Result]]
@@ -67,7 +67,6 @@ def table(
     rows = []
     for result in measured:
         divided = bases(result, measured)
-        middle, low, high = (1e3 * result.metrics[name].value for name in METRICS)
         ratios = {
             metric: [number(ratio(result, divided.get(name), metric), ".2f") for name in over]
             for metric in ("seconds", "bytes")
@@ -75,7 +74,7 @@ def table(
         rows.append(
             [
                 *(Value(str(result.case.get(key)), kind="name") for key in keys),
-                Value(f"{middle:.3f}", f"[{low:.3f}, {high:.3f}]", order=middle),
+                interval([1e3 * result.metrics[name].value for name in METRICS], ".3f"),
                 *ratios["seconds"],
                 number(result.metrics["bytes"].value / 2**20, ".1f"),
                 *ratios["bytes"],

@@ -108,12 +108,11 @@ class CostStudy(PaperStudy):
         by_sdpa = [x for x in by_sdpa if "latency_80" in x.metrics]  # not in reports of version 3
         first = seed_table(title, ratios, KEYS, ("latency", "memory"), ROUNDS)
         training = [place for place, row in enumerate(first.rows) if row[1].text == "train"]
-        tables = [
+        return [
             replace(first, front=training),
             seed_table(fused, by_sdpa, KEYS, ("latency", "memory"), ROUNDS),
             seed_table(values, results, KEYS, self.metrics, ROUNDS),
         ]
-        return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say which variants take longer than eager softmax to train, and which less."""

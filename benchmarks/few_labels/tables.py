@@ -55,13 +55,12 @@ ORDER_CAPTION = (
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return scores, their variance, the backbones and correlations with their scores."""
     found = groups(results)
-    made = [
+    return [
         _scores(found, results),
         _variance(found),
         _backbones(results),
         _order(found, results),
     ]
-    return [table for table in made if table.rows]
 
 
 def _scores(found: Sequence[Group], results: Sequence[Result]) -> Table:

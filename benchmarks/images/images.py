@@ -119,12 +119,11 @@ class ImageStudy(PaperStudy):
         """Return accuracies at the best rate of each row, those without an encoder, the sweep."""
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the best validation accuracy"
-        tables = [
+        return [
             self.seed_table(title, best(trained), KEYS, ("top1", "params")),
             _without_encoder(results),
             self.seed_table("The sweep", trained, KEYS, ("val_accuracy",)),
         ]
-        return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Compare the encoders of each task with softmax, and with answers without an encoder."""

@@ -51,7 +51,7 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     made = [_matrix(found), _outside(found), pairs.table(found), _near(found), _errors(found)]
     trained = [x for x in results if x.case.kind == "world model"]
     made.append(seed_table(TRAININGS, trained, ("variant", "law"), ("val_nll",)))
-    return [table for table in made if table.rows]
+    return made
 
 
 def _matrix(found: Sequence[Row]) -> Table:

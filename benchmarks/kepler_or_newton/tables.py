@@ -37,8 +37,7 @@ READ_CAPTION = (
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return models, controls and read-outs."""
     found = carried(results)
-    made = [_models(found), _references(found), _read_outs(found)]
-    return [table for table in made if table.rows]
+    return [_models(found), _references(found), _read_outs(found)]
 
 
 def _models(found: Sequence[Carried]) -> Table:

@@ -122,8 +122,7 @@ class ExtrapolationStudy(LanguageStudy):
             )
             for metric, title in TITLES.items()
         ]
-        tables += [differences(results, state) for state in STATES]
-        return [table for table in tables if table.rows]
+        return [*tables, *(differences(results, state) for state in STATES)]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whose loss differs from softmax's beyond the training length; NTK off."""

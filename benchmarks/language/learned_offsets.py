@@ -68,11 +68,10 @@ class LearnedOffsetsStudy(LanguageStudy):
         groups = measured(results, layer=None)
         layers = [x for x in measured(results) if x.case.get("layer") is not None]
         keys = ("variant", "layer")
-        tables = [
+        return [
             self.seed_table("By groups of layers", groups, ("variant",), (*KNOBS, "reach")),
             self.seed_table("By layers", layers, keys, KNOBS),
         ]
-        return [table for table in tables if table.rows]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Compare groups of layers with the start, with the middle, and with their bounds."""

@@ -128,7 +128,7 @@ class SinkStudy(LanguageStudy):
         columns = ("received", "uniform_received", "sink", "uniform", "loss@1x", "var_v")
         title = "A fixed token at one place of every window, or none"
         token = seed_table(title, [*plain, *masked], ("variant", "mask_at"), columns)
-        return [table for table in (*tables, token) if table.rows]
+        return [*tables, token]
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whether softmax gathers on the first token, and which variants differ."""

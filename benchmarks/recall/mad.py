@@ -94,12 +94,11 @@ class MADStudy(RecallStudy):
         by_problem = ("problem", "changed", "to", "variant")
         scores = ("batch_macro_accuracy", "micro")
         published = [x for x in best(results) if scores[0] in x.metrics]
-        tables = [
+        return [
             self.seed_table(f"Baselines, {at_best}", baselines, ("variant",), metrics),
             self.seed_table("The same, scored as published", published, by_problem, scores),
             self.seed_table(f"Harder settings, {at_best}", harder, by_problem, metrics),
         ]
-        return [table for table in tables if table.rows]
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
         """Return the macro accuracy of a baseline."""

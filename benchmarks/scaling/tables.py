@@ -31,8 +31,7 @@ CONTROLS = "Without a training"
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return power laws, points and controls."""
     found = points(results)
-    made = [_laws(found), _points(found), _controls(results)]
-    return [table for table in made if table.rows]
+    return [_laws(found), _points(found), _controls(results)]
 
 
 def _laws(found: Sequence[Point]) -> Table:

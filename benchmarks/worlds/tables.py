@@ -72,7 +72,7 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
                 dataclasses.replace(table, title=f"{table.title}: {family}", caption=caption)
             )
     made.append(exchange_report.table(results))
-    return [table for table in made if table.rows]
+    return made
 
 
 def _s(found: Sequence[Row]) -> Table:

@@ -36,8 +36,7 @@ REFERENCES = "Without a training on the mixture"
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return gains, points, what they do at laws held out, and references."""
     found, beside = points(results), references(results)
-    made = [_gains(found), _points(found), _held_out(found, beside), _references(beside)]
-    return [table for table in made if table.rows]
+    return [_gains(found), _points(found), _held_out(found, beside), _references(beside)]
 
 
 def _gains(found: Sequence[Point]) -> Table:

@@ -129,7 +129,7 @@ class Study(ABC):
         return None
 
     def tables(self, results: Sequence[Result]) -> Sequence[Table]:
-        """Return the tables of a report."""
+        """Return the tables of a report, which leaves out those without rows."""
         return ()
 
     def figures(self, results: Sequence[Result], out: Path) -> Sequence[Picture]:
@@ -159,8 +159,8 @@ class Study(ABC):
         from orbits.runs.page import Report, Section
 
         together, said = self.all_at_once(results) or (None, [])
-        tables = [*self.tables(results), *([together] if together and together.rows else [])]
-        sections = [Section(table.title, [table]) for table in tables]
+        tables = [*self.tables(results), *([together] if together else [])]
+        sections = [Section(table.title, [table]) for table in tables if table.rows]
         if pictures := self.figures(results, out / folder.FIGURES):
             sections.insert(0, Section("Figures", pictures=pictures))
         return Report(

@@ -79,7 +79,7 @@ def test_all_at_once_leaves_out_what_shares_a_training_with_another():
 
 def test_two_seeds_are_not_compared():
     assert differences(results(seeds=2), "off").rows == []
-    titles = [table.title for table in STUDY.tables(results(seeds=2))]
+    titles = [table.title for table in STUDY.tables(results(seeds=2)) if table.rows]
     assert not [title for title in titles if title.startswith("Differences")]
 
 

@@ -87,7 +87,7 @@ def test_the_leak_is_what_moves_more_than_the_truth(results):
 
 
 def test_tables_have_at_most_seven_columns(results):
-    tables = STUDY.tables(results)
+    tables = [table for table in STUDY.tables(results) if table.rows]
     assert [len(table.columns) for table in tables] == [6, 4, 6, 7]
     shares = [[value.text for value in row] for row in tables[0].rows]
     assert shares[0][:2] == ["true orbits in bins", "-"]
@@ -108,4 +108,5 @@ def test_failed_cells_leave_the_rest(results):
 
 
 def test_nothing_is_said_of_nothing(tmp_path):
-    assert STUDY.sentences([]) == STUDY.figures([], tmp_path) == STUDY.tables([]) == []
+    assert STUDY.sentences([]) == STUDY.figures([], tmp_path) == []
+    assert not any(table.rows for table in STUDY.tables([]))
