@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from matplotlib.ticker import FixedLocator, NullLocator
-
 from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import CEILING, FILTER, TABLE
 from benchmarks.worlds.scores import find, prompts
@@ -62,8 +60,7 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
                 ends.append(End(name, most, level, CONTROL))
         axis.set_xscale("log")
         ticks = sorted({point.at(axis_name) for point in found if point.at(axis_name)})
-        axis.xaxis.set_major_locator(FixedLocator(ticks))
-        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.minorticks_off()
         axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axis.set(xlabel=f"{axis_name} of the training", ylim=(-0.3, 1.3))
         axis.set_ylabel("S (1: follows each law, 0: one law)")
