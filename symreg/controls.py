@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import laws
+from orbits.runs.choices import check_choice
 from symreg.formula.evaluation import evaluate
 from symreg.points import NAMES
 from symreg.predictions import Predictions
@@ -60,9 +61,7 @@ def answer(name: str, data: Predictions) -> Predictions:
     }
     if name in WRONG_LAWS:
         return replaced(data, _wrong(WRONG_LAWS[name], data))
-    if name not in answers:
-        choices = ", ".join((*answers, *WRONG_LAWS))
-        raise ValueError(f"unknown control {name!r}; choose from {choices}")
+    check_choice("control", name, (*answers, *WRONG_LAWS))
     return replaced(data, answers[name](data))
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from benchmarks.published import tables as published
 from benchmarks.study import MEASUREMENT
+from orbits.runs.choices import check_choice
 
 FOLDER = Path(__file__).parent
 EXPECTATIONS = ("lower", "higher", "equal")
@@ -45,9 +46,7 @@ class Claim:
     without: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.expect not in EXPECTATIONS:
-            choices = ", ".join(EXPECTATIONS)
-            raise ValueError(f"unknown expect {self.expect!r}; choose from {choices}")
+        check_choice("expect", self.expect, EXPECTATIONS)
         if (self.margin is None) == (self.expect == "equal"):
             raise ValueError(f"a margin belongs to equal alone: expect {self.expect!r}")
 

@@ -19,6 +19,7 @@ from benchmarks.rates import best
 from benchmarks.study import PaperStudy
 from benchmarks.training_options import Training
 from orbits.runs.at_once import Compared, in_each
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.naming import in_prose
@@ -99,11 +100,8 @@ class Forecasts:
         check_at_least(self, {"seeds": 0, "lrs": 1e-9, "exponents": 1e-9, "dropout": 0})
         if self.gaps not in ("refuse", "carry"):
             raise ValueError(f"gaps must be refuse or carry, got {self.gaps!r}")
-        if unknown := [name for name in self.models if name not in PEERS]:
-            choices = ", ".join(PEERS)
-            raise ValueError(
-                f"unknown model {unknown[0]!r}; choose from {choices}, or name it as --attention"
-            )
+        for name in self.models:
+            check_choice("model", name, PEERS, ", or name it as --attention")
         if not (self.models or self.attention):
             raise ValueError("nothing to train: give --models or --attention")
         if self.dropout >= 1:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.search import formulas
 from orbits import laws
+from orbits.runs.settings import check_at_least
 
 LAWS = ("newton", "harmonic", "yukawa", "mond")
 NOISE = (0.0, 0.01, 0.05, 0.2)
@@ -47,6 +48,4 @@ class LawRatesSettings:
         for noise in self.noise:
             if not 0 <= noise <= 1:
                 raise ValueError(f"noise must be between 0 and 1, got {noise:g}")
-        for name, lowest in (("first_seed", 0), ("seeds", 1), ("wrong_seeds", 0)):
-            if (value := getattr(self, name)) < lowest:
-                raise ValueError(f"{name} must be at least {lowest}, got {value}")
+        check_at_least(self, {"first_seed": 0, "seeds": 1, "wrong_seeds": 0})

@@ -22,6 +22,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from attention.layer import Attention
 from attention.linear import Mixer
+from orbits.runs.choices import check_choice
 
 OptimizerName = Literal["muon", "adamw"]
 Parameters = list[nn.Parameter] | list[dict[str, Any]]
@@ -146,9 +147,7 @@ class MuonAdamW(Optimizer):
 
 def check(name: str) -> None:
     """Refuse a name that is not an optimiser's."""
-    if name not in get_args(OptimizerName):
-        names = ", ".join(get_args(OptimizerName))
-        raise ValueError(f"unknown optimizer {name!r}; choose from {names}")
+    check_choice("optimizer", name, get_args(OptimizerName))
 
 
 def configure(

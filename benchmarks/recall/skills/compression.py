@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.recall.measures import Integers
 from benchmarks.recall.skills.skill import Skill
+from orbits.runs.settings import check_at_least
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,7 @@ class Compression(Skill):
     seq_len: int = 32
 
     def __post_init__(self) -> None:
-        if self.vocab_size < 2:
-            raise ValueError(f"vocab_size must be at least 2, got {self.vocab_size}")
-        if self.seq_len < 2:
-            raise ValueError(f"seq_len must be at least 2, got {self.seq_len}")
+        check_at_least(self, {"vocab_size": 2, "seq_len": 2})
 
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw the tokens, which are the targets too."""
