@@ -8,20 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks.implied.scores import Row, bins, laws_of, models, rows
 from orbits.runs.at_once import Compared, at_once
 from orbits.runs.result import Result, grouped
-from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, Comparison, compare
+from orbits.runs.statistics import MINIMUM_SEEDS, Comparison, compare
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value
-from orbits.runs.verdict import box, signed
+from orbits.runs.verdict import PAIRS, box, signed
 from worldmodel.probes.implied.names import in_words
 
 TITLE = "Differences between attentions, seed by seed"
 SHARE = "S"
-CAPTION = (
-    "Mean difference of the exponents along continued orbits (and of S) over the seeds that a pair "
-    "shares [95% by Student's t, of this pair alone]; its p value, and that after Holm's "
-    "correction for the {} pairs of a column. A difference is claimed where the corrected one is "
-    f"below {LEVEL:g}. Pairs of attentions that were trained in one world, with {MINIMUM_SEEDS} "
-    "common seeds or more."
+OF = " of the exponents along continued orbits (and of S)"
+WHICH = (
+    f"Pairs of attentions that were trained in one world, with {MINIMUM_SEEDS} common seeds or "
+    "more."
 )
 Pair = tuple[Row, Row]
 Read = Callable[[Row], Mapping[int | None, float]]
@@ -49,7 +47,8 @@ def table(found: Sequence[Row]) -> Table:
         for boxes in [[box(family.get(number), ".3f") for family in families.values()]]
     ]
     columns = [Column("pair"), Column("trained in"), *map(Column, families)]
-    return Table(TITLE, columns, body, CAPTION.format(_count(families)))
+    caption = f"{PAIRS.format(OF, _count(families))}. {WHICH}"
+    return Table(TITLE, columns, body, caption)
 
 
 def sentences(found: Sequence[Row]) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from benchmarks.language.base import measured
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
-from orbits.runs.statistics import LEVEL, Comparison, Seeds, compare
+from orbits.runs.statistics import Comparison, Seeds, compare
 from orbits.runs.table import Column, Table, Value, by_variant
-from orbits.runs.verdict import box
+from orbits.runs.verdict import PAIRS, box
 
 BASELINE = "softmax"
 METRICS = ("loss@1x", "rise@8x", "loss@8x")
@@ -26,11 +26,6 @@ LATE = r", off to step \d+$"
 """The end of the name of a variant that trains without re-weighting at first."""
 Pair = tuple[str, str]
 STATES = {"off": False, "on": True}
-CAPTION = (
-    "Mean difference over the seeds that a pair shares [95% by Student's t, of this pair alone]; "
-    "its p value, and that after Holm's correction for the {} pairs of a column. A difference is "
-    f"claimed where the corrected one is below {LEVEL:g}."
-)
 
 
 def differences(results: Sequence[Result], ntk: str) -> Table:
@@ -45,7 +40,7 @@ def differences(results: Sequence[Result], ntk: str) -> Table:
         if any((one, other) in family for family in families.values())
     ]
     columns = [Column("pair"), *(Column(metric) for metric in METRICS)]
-    caption = CAPTION.format(max(map(len, families.values())))
+    caption = f"{PAIRS.format('', max(map(len, families.values())))}."
     return Table(f"Differences, seed by seed, dynamic NTK {ntk}", columns, body, caption)
 
 

@@ -13,7 +13,7 @@ from orbits.runs.at_once import at_once
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import LEVEL, MINIMUM_SEEDS, compare
 from orbits.runs.table import Column, Table, Value
-from orbits.runs.verdict import box, signed
+from orbits.runs.verdict import PAIRS, box, signed
 from symreg.leaderboard import Row, values_by_seed
 
 TITLE = "Differences, seed by seed"
@@ -168,10 +168,8 @@ def _compared(
     if not number:
         claims = [f"{title}: no claim, for want of {MINIMUM_SEEDS} common seeds without failures."]
     caption = (
-        "Mean difference over the seeds that a pair shares [95% by Student's t, of this pair "
-        f"alone]; its p value, and that after Holm's correction for the {number} pairs of a "
-        f"column. A difference is claimed where the corrected one is below {LEVEL:g} and said "
-        f"above: where no pair differs, a column claims one in at most {LEVEL:.0%} of such tables. "
+        f"{PAIRS.format('', number)} and said above: where no pair differs, a column claims one in "
+        f"at most {LEVEL:.0%} of such tables. "
         f"Pairs with fewer than {MINIMUM_SEEDS} common seeds, or with a failed training, have none."
     )
     columns = [Column("pair"), *(Column(heading) for heading in families)]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orbits.runs.statistics import Comparison, Seeds, compare
+from orbits.runs.statistics import LEVEL, Comparison, Seeds, compare
 from orbits.runs.table import NOTHING, Value, mean_over_seeds
 
+PAIRS = (
+    "Mean difference{} over the seeds that a pair shares [95% by Student's t, of this pair alone]; "
+    "its p value, and that after Holm's correction for the {} pairs of a column. A difference is "
+    f"claimed where the corrected one is below {LEVEL:g}"
+)
+"""Caption of a table of pairs, each a :func:`box`; differences of what, and their number, go in."""
 MOST_NAMED = 3
 """Rows that a sentence names; of two sides, one less on each."""
 
