@@ -119,14 +119,8 @@ def trained_on(result: Result) -> str:
     return str(_checkpoint(result)["trained_on"])
 
 
-def interval(result: Result, metric: str) -> tuple[float, float, float]:
-    """Return value, low and high of a metric; three times the value without an interval."""
-    measure = result.metrics[metric]
-    return measure.interval or (measure.value,) * 3
-
-
 def together(seeds: Sequence[Result], metric: str) -> Interval:
-    """Return a metric over the seeds of a model."""
+    """Return a metric over the seeds of a model (:func:`orbits.runs.trainings.together`)."""
     return trainings.together([result.metrics[metric] for result in seeds])
 
 

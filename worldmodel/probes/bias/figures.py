@@ -15,7 +15,6 @@ from worldmodel.probes.bias.components import PARTS
 from worldmodel.probes.looks import (
     Looks,
     bars,
-    interval,
     is_control,
     once,
     together,
@@ -63,7 +62,7 @@ def state_bias_dots(results: Sequence[Result], path: Path) -> Path:
     with canvas(WIDTH, 1.4 + 0.34 * len(names)) as (figure, axis):
         headline(figure, STATES)
         for result in shown:
-            span = np.array([interval(result, "r_ib")])
+            span = np.array([together([result], "r_ib")])
             look = {**looks.style(result), "linestyle": "none", "ms": 6}
             place = names.index(looks.name(result))
             axis.errorbar(span[:, 0], [place], xerr=bars(span), elinewidth=1, **look)

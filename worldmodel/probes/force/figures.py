@@ -17,7 +17,7 @@ from orbits.runs.naming import display
 from orbits.runs.palette import COLOURS, CONTROL, PALE, SUN, TRUTH
 from orbits.runs.result import Result, grouped
 from orbits.solar_system import PLANETS
-from worldmodel.probes.looks import Array, Looks, bars, interval, rank, together, world_of
+from worldmodel.probes.looks import Array, Looks, bars, rank, together, world_of
 
 ARROWS_OF = "Forces on {} as fine-tuned heads predict them"
 ARROWS = 36
@@ -150,7 +150,7 @@ def inference(results: Sequence[Result], path: Path) -> Path:
                 if metric not in result.metrics:
                     continue
                 rows, leak = result.case.setting["rows"], result.case.setting.get("leak")
-                middle, low, high = interval(result, metric)
+                middle, low, high = together([result], metric)
                 height = names.index(display(name)) + 0.22 * (1 - list(ROW_MARKERS).index(rows))
                 axis.plot([low, high], [height, height], color=LEAK_COLOURS[leak], lw=1.6)
                 axis.plot(middle, height, ROW_MARKERS[rows], color=LEAK_COLOURS[leak], ms=5)
