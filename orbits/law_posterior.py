@@ -118,7 +118,7 @@ def _mean_orbits(
     rounded = np.clip(np.round(mean, MEAN_DECIMALS), fitted[0], fitted[-1])
     for each in np.unique(rounded):
         rows = np.flatnonzero(rounded == each)
-        near = found[int(np.abs(np.array(fitted) - each).argmin())]
+        near = found[int(np.abs(np.array(fitted) - each).argmin())].theta
         points[rows] = ceiling.fit(
             protocol,
             world.rows(rows),
@@ -126,7 +126,7 @@ def _mean_orbits(
             population,
             ITERATIONS,
             believed=law(float(each)),
-            start=near.theta[rows],
+            start=None if near is None else near[rows],
         ).points
     return points
 
