@@ -61,7 +61,7 @@ def test_every_published_table_is_an_answer_to_an_entry():
     assert sorted(named) == sorted(table.table for table in published.tables())
 
 
-NO_ROWS = {"hgrn1", "hgrn2", "tnn", "softmax_naive"}
+NO_ROWS = {"hgrn1", "hgrn2", "softmax_naive"}
 """Rows that no flag names: no encoders here, and a backend of softmax."""
 BY_ATTENTION = ("ablations", "extrapolation", "forecasting", "images", "mad", "mqar", "regbench")
 
