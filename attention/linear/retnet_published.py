@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear._projection import Projection
@@ -40,6 +41,7 @@ class RetNetPublished(Mixer):
         "the first release's LayerNorm of a head, without weights, for the paper's GroupNorm "
         "(torchscale has RMSNorm today); a GPT's block around it: no DeepNorm."
     )
+    kernels: ClassVar = {"fla": fla.head_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -58,8 +60,8 @@ class RetNetPublished(Mixer):
 
     @classmethod
     def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
-        """Return how many channels keys and values have in a head."""
-        return head_dim, EXPAND * head_dim
+        """Return how many channels keys and values have in a head, with the one that sums a row."""
+        return head_dim, EXPAND * head_dim + 1
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
