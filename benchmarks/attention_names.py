@@ -49,10 +49,10 @@ NAMED = {**ABLATIONS, **LAYERS}
 
 
 def check_attention(settings: Any) -> None:
-    """Refuse settings whose ``attention`` names what is no variant, mixer, ablation or layer.
+    """Refuse settings whose ``attention`` or ``encoders`` name no variant, mixer or ablation.
 
     What names may mean is said again where rows are made of them, after torch is loaded; a typo
     does not wait for that.
     """
-    for name in getattr(settings, "attention", ()):
+    for name in (*getattr(settings, "attention", ()), *getattr(settings, "encoders", ())):
         check_name(name, tuple(NAMED))

@@ -85,6 +85,14 @@ def check(job: Job) -> None:
     _check(json.dumps({"learner": job["learner"], "model": job["model"], "data": data}))
 
 
+def check_encoder(job: Job, name: str) -> None:
+    """Refuse what :func:`check` does, and an encoder of an attention that only looks back."""
+    try:
+        check(job)
+    except TypeError as error:
+        raise ValueError(f"{name} cannot be an encoder: {error}") from None
+
+
 @functools.cache
 def _check(job: str) -> None:
     """Build each different model once."""

@@ -160,7 +160,11 @@ def deviation_table(deviations: Mapping[str, str]) -> Table:
 
 
 def comparison_table(
-    table: published.PublishedTable, ours: compare.Ours, setting: str, same_scale: bool
+    table: published.PublishedTable,
+    ours: compare.Ours,
+    setting: str,
+    same_scale: bool,
+    measures: Mapping[str, str] | None = None,
 ) -> Table:
     """Return a published table with our numbers and the verdicts of their intervals.
 
@@ -170,6 +174,8 @@ def comparison_table(
         setting: The setting of ours, in a sentence.
         same_scale: Whether ours have the paper's own setting: values are then compared, and not
             differences to the baseline.
+        measures: Our measure for each metric, where several metrics have the same one: what is
+            measured once counts once.
     """
     rows = []
     judged = compare.verdicts(table, ours, same_scale)
@@ -185,10 +191,12 @@ def comparison_table(
             ]
         )
     header = ("row", "metric", "paper", "ours", "verdict", "why")
+    counted = compare.distinct(judged, measures or {})
+    once = ", each measure of ours counted once" * (len(counted) < len(judged))
     caption = (
         f"Paper: {table.setting}. Ours: {setting.rstrip('.')}; means over seeds. A number is "
         "judged by its difference to the table's baseline, ours paired by seed, with a 95% "
-        f"interval. Of {len(judged)} numbers: {compare.counts(judged)}."
+        f"interval. Of {len(counted)} numbers{once}: {compare.counts(counted)}."
     )
     title = f"{table.paper}, {table.place}, beside ours"
     return Table(title, [Column(heading) for heading in header], rows, caption)

@@ -21,10 +21,14 @@ from orbits.laws.family import power_name
 from orbits.protocol import Protocol
 from orbits.systems import Systems
 
+VERSION = 2
+"""Raised whenever the same arguments would give other numbers."""
 N_GRID = 601
 """Number of exponents at which a density is known."""
 ITERATIONS = 60
 """Most steps of a fit; a law that far from the truth has next to no weight."""
+MEAN_DECIMALS = 2
+"""Decimals of a posterior mean under whose law orbits are fitted: those of one law at once."""
 DOUBT = 0.01
 """Share of the flat prior in every posterior: a fit may have ended in the wrong minimum."""
 
@@ -35,7 +39,7 @@ class LawPosterior(NamedTuple):
     Attributes:
         exponents: The grid, ascending, [G].
         density: Probability density on the grid, [N, G].
-        points: Rows as the orbit of the fitted law nearest to the posterior mean has them, AU,
+        points: Rows as an orbit fitted under the law of the posterior mean has them, AU,
             [N, n_points, 2].
     """
 
@@ -90,8 +94,41 @@ def law_posterior(
     density = normalised(grid, (Akima1DInterpolator(fitted, volumes)(grid) - misfit / 2).T)
     density = (1 - DOUBT) * density + DOUBT / (grid[-1] - grid[0])
     mean = np.trapezoid(density * grid, grid, axis=1)
-    nearest = np.abs(np.subtract.outer(fitted, mean)).argmin(axis=0)
-    return LawPosterior(grid, density, points[nearest, np.arange(len(mean))])
+    return LawPosterior(
+        grid, density, _mean_orbits(protocol, world, n_seen, mean, fitted, found, law)
+    )
+
+
+def _mean_orbits(
+    protocol: Protocol,
+    world: Systems,
+    n_seen: int,
+    mean: Array,
+    fitted: tuple[float, ...],
+    found: list[ceiling.Fit],
+    law: Callable[[float], str],
+) -> Array:
+    """Return orbits fitted under the law of each sequence's posterior mean, [N, n_points, 2].
+
+    The nearest of the laws that are fitted may be half a step away, which is more than the
+    posterior's width where the prompt is long.
+    """
+    points = np.empty((len(mean), protocol.n_points, 2))
+    population = ceiling.typical_systems(protocol)
+    rounded = np.clip(np.round(mean, MEAN_DECIMALS), fitted[0], fitted[-1])
+    for each in np.unique(rounded):
+        rows = np.flatnonzero(rounded == each)
+        near = found[int(np.abs(np.array(fitted) - each).argmin())].theta
+        points[rows] = ceiling.fit(
+            protocol,
+            world.rows(rows),
+            n_seen,
+            population,
+            ITERATIONS,
+            believed=law(float(each)),
+            start=None if near is None else near[rows],
+        ).points
+    return points
 
 
 def _fits(

@@ -36,9 +36,7 @@ def averages(
     Returns:
         y, y before and z before, [B, L, C] each.
     """
-    before = cache.tensors.get("normaliser", torch.full_like(k[:, :1], NOTHING))
-    first = cache.tensors.get("state")
-    earlier = torch.zeros_like(before) if first is None else first[..., 0].mT
+    earlier, before = kept(cache, k)
     z = _recurrent(k, rate, before) if chunk is None else _chunked(k, rate, before, chunk)
     z_before = torch.cat([before, z[:, :-1]], dim=1)
     # A copy: a view would keep the whole sequence in memory as long as the state lives.
@@ -49,6 +47,18 @@ def averages(
     ones = torch.ones_like(share)
     y = decayed_attention(ones, share, heads, log_decay, cache, chunk)[..., 0].mT
     return y, torch.cat([earlier, y[:, :-1]], dim=1), z_before
+
+
+def kept(cache: RecurrentState, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Return y and z of a cache, [B, 1, C] each, or those before the first position of k."""
+    before = cache.tensors.get("normaliser", torch.full_like(k[:, :1], NOTHING))
+    first = cache.tensors.get("state")
+    return torch.zeros_like(before) if first is None else first[..., 0].mT, before
+
+
+def keep(cache: RecurrentState, y: Tensor, z: Tensor) -> None:
+    """Replace y and z of a cache, [B, 1, C] each."""
+    cache.tensors = {**cache.tensors, "state": y.mT[..., None], "normaliser": z}
 
 
 def _recurrent(k: Tensor, rate: Tensor, before: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attention.linear import fla
 from attention.linear.mixer import RecurrentState
 
 
@@ -26,6 +27,15 @@ def scanned(a: Tensor, b: Tensor, cache: RecurrentState, chunk: int | None) -> T
     state = kept_state(cache, b[:, 0])
     h = by_steps(a, b, state) if chunk is None else scan(a, b, state)
     keep_state(cache, h[:, -1])
+    return h
+
+
+def scanned_by_logs(log_a: Tensor, b: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
+    """Compute :func:`scanned` of real factors from their logarithms, [B, L, C], not positive."""
+    if chunk is None or fla.channel_refusal(log_a, b) is not None:
+        return scanned(log_a.exp(), b, cache, chunk)
+    h, state = fla.scan(log_a, b, kept_state(cache, b[:, 0]))
+    keep_state(cache, state)
     return h
 
 

@@ -1,11 +1,19 @@
-"""The decayed sum and the delta rule by flash-linear-attention's kernels, where they can serve.
+"""Recurrences of mixers by flash-linear-attention's kernels, where they can serve.
 
 fla-core is optional: :func:`refusal` says why it does not serve a call, and everything works
 without it. DeltaNet runs in Gated DeltaNet's kernel with no decay, since its own (0.6.0) refuses
-float32, in which states are kept here. RWKV-7's warns that float32 fails on some GPUs, so that
-mixer stays with PyTorch. On an H200 with Triton 3.6 the kernels of one decay a head refused their
-backward pass, see :func:`head_refusal`; that of one decay a channel had not ended its first step
-after 400 s, in which it tunes itself. No other kernel was run on a GPU by us.
+float32, in which states are kept here. Hawk's recurrence is that of HGRN's kernel: its chunked form
+has no gradient of the states, so the recurrent one is taken. The kernel of RWKV-4 is the mixer's.
+
+Of other kernels the mixers that share a name stay with PyTorch. RWKV-7's warns that float32 fails
+on some GPUs. TTT's has one rate for all steps that a position sees, where the published layer has a
+learned rate for each step, and it begins with a whole mini-batch. HGRN's is real, hgrn1 complex.
+Titans has no kernel there, only plain forms.
+
+On an H200 with Triton 3.6 the kernels of one decay a head refused their backward pass, see
+:func:`head_refusal`; that of one decay a channel had not ended its first step after 400 s, in which
+it tunes itself. No other kernel was run on a GPU by us; HGRN's and RWKV-4's are tested in Triton's
+interpreter.
 """
 
 from __future__ import annotations
@@ -17,10 +25,11 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.torch_version import TorchVersion
 
 CHANNELS = 16
-"""Smallest tile of the kernels; channels of keys and values are multiples of it."""
+"""Smallest tile of the kernels; channels of keys are multiples of it, values are padded to one."""
 MOST_KEYS = 256
 """Channels of keys that the kernel of the delta rule takes."""
 HOPPER = 9
@@ -29,12 +38,12 @@ MENDED = "3.7.1"
 """The Triton that compiles it correctly (issue 640 of flash-linear-attention)."""
 
 
-def refusal(k: Tensor, v: Tensor) -> str | None:
-    """Return why fla does not serve a call, or None if it does.
+def channel_refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve a recurrence of single channels, or None if it does.
 
     Args:
-        k: [B, H, L, K].
-        v: [B, H, L, V].
+        k: [..., L, K].
+        v: [..., L, V].
     """
     if not k.is_cuda:
         return f"its kernels run on CUDA; the tensors are on {k.device.type}"
@@ -42,10 +51,22 @@ def refusal(k: Tensor, v: Tensor) -> str | None:
         return "fla-core is not installed"
     if k.dtype != torch.float32:
         return f"its states are float32, the tensors {k.dtype}"
-    if k.shape[-1] % CHANNELS or v.shape[-1] % CHANNELS:
-        return f"{k.shape[-1]} and {v.shape[-1]} channels are no multiples of {CHANNELS}"
     if k.shape[-2] == 1:
         return "one position is a step of the recurrence"
+    return None
+
+
+def refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve a state that is a matrix, or None if it does.
+
+    Args:
+        k: [B, H, L, K].
+        v: [B, H, L, V].
+    """
+    if reason := channel_refusal(k, v):
+        return reason
+    if k.shape[-1] % CHANNELS:
+        return f"{k.shape[-1]} channels of keys are no multiple of {CHANNELS}"
     return None
 
 
@@ -90,6 +111,8 @@ def chunked(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor, bonus: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Compute :func:`attention.linear._decay.chunked`, with the same arguments and result."""
+    values = v.shape[-1]
+    v, state = padded(v), padded(state)
     heads = (*v.shape[:3], k.shape[-1])
     q, k, v, log_decay = (
         x.transpose(1, 2) for x in (q.expand(heads), k.expand(heads), v, log_decay)
@@ -103,17 +126,62 @@ def chunked(
         out, state = _kernel("rwkv6", "chunk_rwkv6")(q, k, v, full, bonus, **settings)
     else:
         out, state = _kernel("gla", "chunk_gla")(q, k, v, log_decay, **settings)
-    return out.transpose(1, 2), state
+    return out.transpose(1, 2)[..., :values], state[..., :values]
 
 
 def delta_rule(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, rate: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return q_t S_t of :func:`attention.linear._delta.delta_rule` after a state, and the last."""
+    values = v.shape[-1]
+    v, state = padded(v), padded(state)
     by_position = (x.transpose(1, 2) for x in (q, k, v, log_decay[..., 0], rate[..., 0]))
     kernel = _kernel("gated_delta_rule", "chunk_gated_delta_rule")
     out, state = kernel(*by_position, scale=1.0, initial_state=state, output_final_state=True)
-    return out.transpose(1, 2), state
+    return out.transpose(1, 2)[..., :values], state[..., :values]
+
+
+def padded(v: Tensor) -> Tensor:
+    """Return values, or a state, with channels of zeros to a multiple of :data:`CHANNELS`."""
+    missing = -v.shape[-1] % CHANNELS
+    return functional.pad(v, (0, missing)) if missing else v
+
+
+def scan(log_a: Tensor, b: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Return h_t = exp(log_a_t) h_{t-1} + b_t of all positions, and the last.
+
+    Args:
+        log_a: Logarithms of real factors, not positive, [B, L, C].
+        b: Summands, [B, L, C].
+        state: h before the first position, [B, C].
+
+    Returns:
+        [B, L, C] and [B, C].
+    """
+    return _kernel("hgrn", "fused_recurrent_hgrn")(b, log_a, state, output_final_state=True)
+
+
+def bonus_average(
+    k: Tensor, v: Tensor, log_rate: Tensor, bonus: Tensor, average: Tensor, normaliser: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return RWKV-4's wkv of all positions, and the average and normaliser after the last.
+
+    Args:
+        k: Logarithms of weights, [B, L, C].
+        v: Values, [B, L, C].
+        log_rate: Logarithm of w, [C].
+        bonus: u, [C].
+        average: y of :mod:`attention.linear._average` before the first position, [B, 1, C].
+        normaliser: z before it, [B, 1, C].
+
+    Returns:
+        [B, L, C] and twice [B, 1, C].
+    """
+    # The kernel keeps two sums and a logarithm by which both are scaled down.
+    state = torch.stack([average, torch.ones_like(average), normaliser], dim=1)
+    out, last = _kernel("rwkv4", "fused_recurrent_rwkv4")(log_rate, bonus, k, v, state)
+    total, weight, exponent = last.unbind(1)
+    return out, total / weight, exponent + weight.log()
 
 
 def _kernel(package: str, name: str) -> Callable[..., tuple[Tensor, Tensor]]:

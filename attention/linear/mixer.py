@@ -34,8 +34,8 @@ class RecurrentState:
 class Mixer(nn.Module, ABC):
     """A sequence mixer whose time is linear and whose state is constant in the length.
 
-    It is causal; ``zeros`` alone can be told not to be. Mixers that are ``quadratic`` have a
-    longest sequence, which bounds their state.
+    It is causal; ``zeros`` and ``tnn`` alone can be told not to be. Mixers that are ``quadratic``
+    have a longest sequence, which bounds their state.
 
     A subclass describes itself by constants, makes its layers in ``__init__`` and writes
     :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear._projection import Projection
 from attention.linear.mixer import RecurrentState, full_precision
-from attention.linear.retnet import RetNet
+from attention.linear.retnet import EXPAND, RetNet
 
 GAIN = 2**-2.5
 """Gain of Glorot's start of queries, keys, values and gates, as in the authors' code."""
@@ -38,7 +39,6 @@ class RetNetPublished(RetNet):
         "the first release's LayerNorm of a head, without weights, for the paper's GroupNorm "
         "(torchscale has RMSNorm today); a GPT's block around it: no DeepNorm."
     )
-    kernels: ClassVar = {}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -48,6 +48,11 @@ class RetNetPublished(RetNet):
 
     def _linear(self, inputs: int, outputs: int) -> Projection:
         return Projection(inputs, outputs)
+
+    @classmethod
+    def channels(cls, head_dim: int, args: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many channels keys and values have in a head, with the one that sums a row."""
+        return head_dim, EXPAND * head_dim + 1
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         q, k, v = (self._split(layer(x)) for layer in (self.query, self.key, self.value))

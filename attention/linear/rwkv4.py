@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from attention.linear._average import averages
+from attention.linear import fla
+from attention.linear._average import averages, keep, kept
 from attention.linear._rwkv import change_since_last, channels
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
@@ -30,6 +31,7 @@ class RWKV4(Mixer):
         "time mixing alone: the block's MLP is the model's; projections start as a model's linear "
         "layers do; in the authors' code value is orthogonal, the other three 0."
     )
+    kernels: ClassVar = {"fla": fla.channel_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -55,9 +57,14 @@ class RWKV4(Mixer):
         r, k, v = (layer(x + change * (1 - mix)).to(dtype) for layer, mix in layers)
         with full_precision(x):
             # Beyond exp(10) positions forget all at once, and the gradient would be infinite.
-            rate = self.log_rate.to(dtype).clamp_max(10.0).exp()
-            _, past, z = averages(k, v, rate, cache, chunk)
-            mixed = torch.lerp(past, v, torch.sigmoid(self.bonus.to(dtype) + k - z))
+            log_rate, bonus = self.log_rate.to(dtype).clamp_max(10.0), self.bonus.to(dtype)
+            if chunk is not None and fla.channel_refusal(k, v) is None:
+                average, normaliser = kept(cache, k)
+                mixed, *last = fla.bonus_average(k, v, log_rate, bonus, average, normaliser)
+                keep(cache, *last)
+            else:
+                _, past, z = averages(k, v, log_rate.exp(), cache, chunk)
+                mixed = torch.lerp(past, v, torch.sigmoid(bonus + k - z))
         return self.project((r.sigmoid() * mixed).to(x.dtype))
 
 

@@ -24,9 +24,11 @@ RULE = (
     "more seeds of kept results as in reports: by the difference to the table's baseline, since "
     "our models are smaller. Contradicted: more checks are than chance would let. Reproduced: not "
     "that, and at least half agree. Inconclusive: neither, or its checks do not answer it, for "
-    "the reason beside them; and a check on which runs disagree. All of it is at reduced scale; "
-    "the models of extrapolation-small-400, mqar-8192 and mad-mixers-small had weight decay on "
-    "gains and learned numbers, too, which today's have not."
+    "the reason beside them; and a check on which runs disagree. Checks at several lengths of one "
+    "training are not independent, though they are counted as if they were. All of it is at "
+    "reduced scale. "
+    "The models of mad-mixers-small had weight decay on gains and learned numbers, too, which "
+    "today's have not."
 )
 COLUMNS = (
     Column("what"),

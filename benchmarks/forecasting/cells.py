@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 from benchmarks import learners, rates, training
 from benchmarks.forecasting import series
-from benchmarks.forecasting.forecasting import LAST, LAW, Forecasts
+from benchmarks.forecasting.forecasting import ENCODER, LAST, LAW, Forecasts
 from benchmarks.forecasting.learner import ForecastData
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job, options
@@ -63,13 +63,16 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
     models: dict[str, dict[str, Any]] = {
         name: {"kind": name, "dropout": settings.dropout, **sizes} for name in settings.models
     }
-    for variant in variants(settings.attention, settings.exponents):
-        arguments = variant.arguments(tokens) or None
-        mixer = {"attention": variant.attention, "attention_args": arguments}
-        models[variant.label] = {"kind": "mixer", "patch": settings.patch, **mixer, **sizes}
+    # A mixer that looks back has no word about it: its cells are those of runs without encoders.
+    for names, ahead in ((settings.attention, {}), (settings.encoders, {"causal": False})):
+        for variant in variants(names, settings.exponents):
+            arguments = variant.arguments(tokens) or None
+            mixer = {"attention": variant.attention, "attention_args": arguments, **ahead}
+            label = f"{variant.label}{ENCODER if ahead else ''}"
+            models[label] = {"kind": "mixer", "patch": settings.patch, **mixer, **sizes}
     for label, model in models.items():
         for job in rates.jobs(settings, "forecasting", model, data, keep_best=True):
-            learners.check(job)
+            learners.check_encoder(job, label.removesuffix(ENCODER))
             setting = {**task, "lr": job["lr"]}
             case = Case(study.name, MEASUREMENT, label, seed=job["seed"], setting=setting)
             yield Cell(train_and_test, case, {"job": job})

@@ -31,6 +31,8 @@ from orbits.runs.table import Column, Table, Value, by_variant, number
 from orbits.runs.verdict import against, beside, shown, span
 
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
+ENCODER = ", encoder"
+"""The end of the name of a row that is no causal model."""
 PEERS = (LINEAR, "patchtst", "itransformer")
 """Models that are no mixers of this suite."""
 HORIZONS = (96, 192, 336, 720)
@@ -51,6 +53,7 @@ class Forecasts:
         drop: Columns that are left out.
         models: Models beside mixers: dlinear, patchtst, itransformer.
         attention: Attention variants, linear mixers and the papers' ablations of both.
+        encoders: Those that are trained as encoders, in which every piece sees all others.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         lookback: Steps that a model reads.
         horizons: Steps that it forecasts, a training each.
@@ -75,6 +78,7 @@ class Forecasts:
     drop: tuple[str, ...] = ()
     models: tuple[str, ...] = PEERS
     attention: tuple[str, ...] = ("softmax",)
+    encoders: tuple[str, ...] = ()
     exponents: tuple[float, ...] = ()
     lookback: int = 96
     horizons: tuple[int, ...] = (24,)
@@ -102,8 +106,8 @@ class Forecasts:
             raise ValueError(f"gaps must be refuse or carry, got {self.gaps!r}")
         for name in self.models:
             check_choice("model", name, PEERS, ", or name it as --attention")
-        if not (self.models or self.attention):
-            raise ValueError("nothing to train: give --models or --attention")
+        if not (self.models or self.attention or self.encoders):
+            raise ValueError("nothing to train: give --models, --attention or --encoders")
         if self.dropout >= 1:
             raise ValueError(f"dropout must be below 1, got {self.dropout}")
 
@@ -115,7 +119,7 @@ class Forecasting(PaperStudy):
     version = 2
     about = "Does attention forecast a series better than a linear map, and how near to the law?"
     Settings = Forecasts
-    once = ("series", "models", "attention", "horizons", "lrs", "seeds")
+    once = ("series", "models", "attention", "encoders", "horizons", "lrs", "seeds")
     undeciding = ("data",)
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "mse": Quantity("lower", "training variances", "mean squared error of the test windows"),

@@ -95,6 +95,7 @@ class ForecastModel(TrainedModel):
         n_head: Heads per block.
         head_dim: Channels per head.
         dropout: Dropout of PatchTST and iTransformer.
+        causal: Whether pieces of a ``mixer`` see earlier ones alone; False for an encoder.
         optimizer: Optimiser, see :class:`worldmodel.models.base.GPTModel`.
         lr: Learning rate, see there.
         weight_decay: Weight decay, see there.
@@ -114,6 +115,7 @@ class ForecastModel(TrainedModel):
         n_head: int = 2,
         head_dim: int = 32,
         dropout: float = 0.0,
+        causal: bool = True,
         optimizer: str = "adamw",
         lr: float = 1e-3,
         weight_decay: float = 0.0,
@@ -127,7 +129,7 @@ class ForecastModel(TrainedModel):
         self.network: nn.Module
         if kind == "mixer":
             self.network = networks.MixerForecast(
-                horizon, patch, attention, attention_args, n_layer, n_head, head_dim
+                horizon, patch, attention, attention_args, n_layer, n_head, head_dim, causal
             )
         elif kind == "dlinear":
             self.network = networks.DLinear(lookback, horizon)

@@ -134,7 +134,10 @@ class ITransformer(nn.Module):
 
 
 class MixerForecast(nn.Module):
-    """A GPT of any attention or mixer on pieces of one channel; its last state is the forecast."""
+    """A GPT of any attention or mixer on pieces of one channel; its last state is the forecast.
+
+    In an encoder, ``causal=False``, every piece sees all others, those after it too.
+    """
 
     def __init__(
         self,
@@ -145,11 +148,12 @@ class MixerForecast(nn.Module):
         n_layer: int,
         n_head: int,
         head_dim: int,
+        causal: bool = True,
     ) -> None:
         super().__init__()
         check_size("patch", patch)
         self.patch = patch
-        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim)
+        self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, causal=causal)
         self.embed = nn.Linear(patch, self.gpt.width)
         self.head = nn.Linear(self.gpt.width, horizon)
 

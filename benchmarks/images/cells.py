@@ -75,18 +75,10 @@ def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -
             **{name: getattr(settings, name) for name in of_model},
         }
         for job in rates.jobs(settings, "images", model, data):
-            _check(job, variant.name)
+            learners.check_encoder(job, variant.name)
             setting = {"task": task.name, "lr": job["lr"]}
             case = Case(study.name, MEASUREMENT, variant.label, seed=job["seed"], setting=setting)
             yield Cell(train_and_test, case, {"job": job})
-
-
-def _check(job: Job, name: str) -> None:
-    """Refuse a job whose model cannot be built."""
-    try:
-        learners.check(job)
-    except TypeError as error:
-        raise ValueError(f"{name} cannot be an encoder: {error}") from None
 
 
 def train_and_test(

@@ -19,7 +19,7 @@ from worldmodel.probes.implied.names import SHIFT, in_words
 EXPONENT = "exponent_within"
 MODEL, TWIN = "pretrained", "untrained"
 KEPT = 0.1
-"""Largest difference from the truth's exponent, in bins or not, of a law that is kept."""
+"""Largest difference from the exponent of the truth of a law that is kept."""
 Place = tuple[str, str | None]
 """Law of the prompts, and their shift out of the training box."""
 
@@ -148,27 +148,34 @@ def models(found: Iterable[Row]) -> dict[str, list[Row]]:
 
 def keeps(found: Sequence[Row], row: Row, place: Place) -> bool | None:
     """Return whether continuations have the exponent of the truth; None where that is unknown."""
-    value, known = row.mean(place), _truths(found, place)
-    if value is None or not known:
+    value, known = row.mean(place), _truth(found, row, place)
+    if value is None or known is None:
         return None
-    return min(known) - KEPT <= value <= max(known) + KEPT
+    return abs(value - known) <= KEPT
 
 
 def is_off(found: Sequence[Row], row: Row, place: Place) -> bool:
-    """Return whether the interval of an exponent leaves the truth out, in bins and not.
+    """Return whether a law is not kept and the interval of its exponent leaves the truth out.
 
     Two trainings have no interval, so that they show nothing.
     """
-    around, known = row.interval(place), _truths(found, place)
-    if around is None or not known or 1 < len(row.metrics(place)) < MINIMUM_SEEDS:
+    around, known = row.interval(place), _truth(found, row, place)
+    if around is None or known is None or keeps(found, row, place):
+        return False
+    if 1 < len(row.metrics(place)) < MINIMUM_SEEDS:
         return False
     _, low, high = around
-    return high < min(known) or low > max(known)
+    return high < known or low > known
 
 
-def _truths(found: Sequence[Row], place: Place) -> list[float]:
-    truths = [one(found, name) for name in (TRUE, IN_BINS)]
-    return [x for truth in truths if truth is not None and (x := truth.mean(place)) is not None]
+def _truth(found: Sequence[Row], row: Row, place: Place) -> float | None:
+    """Return the exponent of true orbits, as a row can show it.
+
+    A model writes tokens, so that the exact path of the law has the exponent of the truth in bins
+    there. A table pastes exact orbits.
+    """
+    truth = bins(found) if row.arm in (MODEL, TWIN) else one(found, TRUE)
+    return None if truth is None else truth.mean(place)
 
 
 def table_of(found: Iterable[Row], world: str | None) -> Row | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.implied import pairs
 from benchmarks.implied.names import FITTED, MIDDLE
-from benchmarks.implied.scores import MODEL, TWIN, Row, bins, laws_of, places, rows
+from benchmarks.implied.scores import KEPT, MODEL, TWIN, Row, bins, laws_of, places, rows
 from orbits import laws
 from orbits.runs.result import Result
 from orbits.runs.study import Study
@@ -29,7 +29,9 @@ OUTSIDE_CAPTION = (
     "Orbits of the training's own law that are not like those of the training. Errors: distance in "
     "AU from the truth one step after the prompt and at the end. A power has no scale, so that a "
     "training orbit obeys it wherever it is pasted in another size; softened has one, so that only "
-    "there the exponent tells a table from a law."
+    "there the exponent tells a table from a law. A law is kept within "
+    f"{KEPT} of one truth: by a model of the truth in bins, which is all that its tokens show, by "
+    "a table, in no bins, of the true orbit."
 )
 NEAR = "Near and far orbits"
 NEAR_CAPTION = (

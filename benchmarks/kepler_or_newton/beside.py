@@ -27,8 +27,8 @@ READ = {
 
 
 def verdicts(results: Sequence[Result], table: str) -> list[compare.Verdict]:
-    """Return the verdicts of our runs on each number of a published table."""
-    return compare.verdicts(published.get(table), ours(results, table))
+    """Return the verdicts of our runs on a published table, one for each number of ours."""
+    return compare.distinct(compare.verdicts(published.get(table), ours(results, table)), READ)
 
 
 def ours(results: Sequence[Result], table: str) -> compare.Ours:
@@ -49,7 +49,7 @@ def with_published(report: Report, results: Sequence[Result], setting: str) -> R
     """Return a report with the published numbers beside ours."""
     there = [result for result in results if result.ok]
     made = [
-        comparison_table(published.get(table), ours(there, table), setting, same_scale=False)
+        comparison_table(published.get(table), ours(there, table), setting, False, measures=READ)
         for table in (CONTEXT, NOISE)
     ]
     more = [Section(table.title, [table]) for table in made]

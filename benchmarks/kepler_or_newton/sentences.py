@@ -128,7 +128,8 @@ def _differences(before: BySeed, after: BySeed) -> list[float]:
 
 def _counts(results: Sequence[Result], table: str, knob: str) -> list[str]:
     found = verdicts(results, table)
-    return [f"Of {len(found)} published numbers by {knob}: {compare.counts(found)}."]
+    once = ", both components of a vector counted as one" * (table == CONTEXT)
+    return [f"Of {len(found)} published numbers by {knob}{once}: {compare.counts(found)}."]
 
 
 def _paths(windows: dict[object, Carried]) -> list[str]:

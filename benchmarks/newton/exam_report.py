@@ -25,17 +25,14 @@ ITSELF = "The row called ceiling, causal is that orbit fit itself: what a model 
 MEDIANS_TITLE = "The exam by medians"
 MEDIANS = (
     "A root mean square may be that of a few sequences, in which the star moves less than a bin; "
-    "the median is that of the others. Of 400 test sequences of protocol identifiable under "
-    "Newton's law they are 5.0, 7.7 and 1.0% in star_heavier, planet_lighter and closer, and make "
-    "65, 75 and 67% of the causal ceiling's squared error. Rows whose median was not kept have a "
-    "dash. The ceiling's median, in the unit, is taken as it is."
+    "the median is that of the others. Rows whose median was not kept have a dash. The ceiling's "
+    "median, in the unit, is taken as it is."
 )
 INTERVALS = (
     "Three trainings or more: Student's t over trainings, of logarithms; those of a baseline are "
     "fits to as many sets of labels. Fewer: resampled test sequences of one training, which says "
-    "nothing about the next training. A few sequences make most of the error, so that such an "
-    "interval is too narrow: for the causal ceiling of protocol identifiable it covers 88% where "
-    "it should cover 95%."
+    "nothing about the next training; a few sequences make most of the error, so that it is "
+    "somewhat too narrow."
 )
 
 

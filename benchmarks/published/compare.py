@@ -68,6 +68,20 @@ def verdicts(table: PublishedTable, ours: Ours, same_scale: bool = False) -> lis
     ]
 
 
+def distinct(judged: Sequence[Verdict], ours: Mapping[str, str]) -> list[Verdict]:
+    """Return the verdicts without those that one number of ours has given before.
+
+    Args:
+        judged: Verdicts of a table.
+        ours: Our measure for a metric of the table, where several metrics have the same one; any
+            other metric is its own.
+    """
+    first: dict[tuple[str, str, str], Verdict] = {}
+    for each in judged:
+        first.setdefault((each.row, ours.get(each.metric, each.metric), each.outcome), each)
+    return list(first.values())
+
+
 def counts(judged: Sequence[Verdict]) -> str:
     """Return the number of verdicts with each outcome, in words."""
     found = Counter(verdict.outcome for verdict in judged)

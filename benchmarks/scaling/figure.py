@@ -24,7 +24,7 @@ from orbits.runs.study import Study
 
 @dataclass(frozen=True)
 class Drawing:
-    """What one figure shows.
+    """A figure of one metric.
 
     Attributes:
         metric: What is drawn.

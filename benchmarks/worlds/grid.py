@@ -29,7 +29,7 @@ from benchmarks.worlds.names import (
     WITH_FAMILIES,
 )
 from benchmarks.worlds.worlds import Worlds
-from orbits import protocols
+from orbits import law_posterior, protocols
 from orbits.laws.family import power_name
 from orbits.mixture import Mixture, is_held_out, spread
 from orbits.runs.cell import Cell
@@ -107,7 +107,7 @@ class _Grid:
             "fitted": np.linspace(settings.low, settings.high, settings.n_fits).round(4).tolist(),
         }
         case = self._case("worlds", CEILING, "ceiling")
-        yield Cell(functions.ask_ceiling, case, fitted, needs=needs)
+        yield Cell(functions.ask_ceiling, case, fitted, needs=needs, version=law_posterior.VERSION)
         asked_of = [model for model in models if model.case.arm != TOLD]
         for name, family in self.families.items():
             yield from self._of_family(name, family, asked_of, job)
@@ -170,7 +170,8 @@ class _Grid:
             "n_fitted": settings.n_fitted,
             "fitted": np.linspace(powers[0], powers[-1], settings.n_fits).round(4).tolist(),
         }
-        yield Cell(functions.ask_ceiling, case(CEILING, "ceiling"), fitted, needs=needs)
+        of = case(CEILING, "ceiling")
+        yield Cell(functions.ask_ceiling, of, fitted, needs=needs, version=law_posterior.VERSION)
 
     def _asking(
         self, function: Any, variant: str, arm: str, seed: int, truths: Cell, training: Cell

@@ -27,7 +27,8 @@ class Quantity:
         unit: Unit of the value, for example ``nats per byte``; empty for a pure number.
         about: One sentence.
         bounds: Its least and largest possible value, where measured ones come near them; an
-            interval of few is then no symmetric one, and tables show each.
+            interval of few is then no symmetric one, and tables show each. One of them may be
+            infinite: then each is shown where an interval would pass the other.
     """
 
     direction: Direction

@@ -272,7 +272,8 @@ def mean_over_seeds(
     """Return the mean of trainings: with its interval, or with each of them if they are few.
 
     Two have no interval. Three have, but it is symmetric and 2.5 standard deviations wide a side,
-    which a measure near its bounds does not allow: those are shown one by one too.
+    which a measure near its bounds does not allow: those are shown one by one too, of a measure
+    with one bound where the interval passes it.
 
     Args:
         values: One per training.
@@ -284,10 +285,12 @@ def mean_over_seeds(
         return Value("")
     if lost := sum(not math.isfinite(value) for value in found):
         return Value("not finite", f"(in {lost} of {len(found)})")
-    if len(found) > MINIMUM_SEEDS or (len(found) == MINIMUM_SEEDS and bounds is None):
+    least, largest = bounds or (-math.inf, math.inf)
+    if len(found) >= MINIMUM_SEEDS:
         mean, low, high = over_seeds(found)
-        least, largest = bounds or (-math.inf, math.inf)
-        return interval((mean, max(low, least), min(high, largest)), form)
+        near = math.isfinite(largest - least) or low < least or high > largest
+        if len(found) > MINIMUM_SEEDS or not near:
+            return interval((mean, max(low, least), min(high, largest)), form)
     mean = fmean(found)
     each = ", ".join(format(value, f"z{form}") for value in found)
     return Value(

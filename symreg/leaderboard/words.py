@@ -16,6 +16,7 @@ from symreg.points import NAMES
 
 EXPECTED_RATE = 0.9
 """Share of the searches on the true force that should find the law."""
+ELSEWHERE = "What a model predicts elsewhere they do not say."
 
 BESIDE = {"oracle", "ceiling", "control", "untrained"}
 """Parts of arms that are no trained model's."""
@@ -61,7 +62,7 @@ def name(row: Row, limit: int = 120) -> str:
 
 
 def verdict(rows: Sequence[Row], law: str) -> list[str]:
-    """Say how often the law is found in predictions, and how often in those that know no law.
+    """Say how often formulas of predictions are the law's, and how often of those that know none.
 
     That is the first control whose file stands among the models', or else a look-up table.
     """
@@ -71,14 +72,14 @@ def verdict(rows: Sequence[Row], law: str) -> list[str]:
     tables = [row for row in rows if row.is_control and row.model.startswith(NEAREST) and row.laws]
     if not models:
         return []
-    said = f"Searches that find the law {printable(law)} in predictions: "
+    said = f"Formulas of predictions that are the law {printable(law)} on the points given: "
     said += "; ".join(_found(row) for row in models[:MOST_NAMED])
     said += f" and {len(models) - MOST_NAMED} more rows" if len(models) > MOST_NAMED else ""
     if controls:
         said += f"; {_found(controls[0])}"
     elif tables:
-        said += f"; in those of a look-up table of true forces, {_found(tables[0])}"
-    return [f"{said}."]
+        said += f"; of a look-up table of true forces, {_found(tables[0])}"
+    return [f"{said}. {ELSEWHERE}"]
 
 
 def _found(row: Row) -> str:

@@ -37,11 +37,11 @@ SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"173 of 180": "sum of the column within 0.05 over the twelve rows of models"},
+    "The five findings in detail": {"173 of 180": "as in Results"},
     FOUND: {"173 of 180": "as in Results"},
     "A law inferred from the prompt": {"-2.75": "the setting low"},
     "Softmax taken apart": {"0.068 [0.022, 0.115]": "exp less l1, paired by seed"},
     "What the pilot found, and what came": {
-        "0.233": "the pilot's, twice the width",
         "0.234": "the pilot's, four times the steps",
         "17.8": "the pilot's constant of the planet for a linear filter",
         "36.8": "the pilot's constant of the planet",

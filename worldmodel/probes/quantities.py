@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from orbits.runs.result import Quantity
 
+UP_TO_ONE = (-math.inf, 1.0)
 BODIES = {"planet": 0, "star": 1}
 """Rows of the read-outs, by how far they lie behind the planet's."""
 READ_OUTS = {
@@ -31,27 +33,31 @@ QUANTITIES: Mapping[str, Quantity] = {
     "star_error": Quantity("lower", "AU", "the same of the star"),
     "planet_error_mode": Quantity("lower", "AU", "distance of the likeliest bin of the planet"),
     "star_error_mode": Quantity("lower", "AU", "the same of the star"),
-    "energy_error": Quantity("lower", "share", "deviation of the energy in a rollout, at most 1"),
+    "energy_error": Quantity(
+        "lower", "share", "deviation of the energy in a rollout, at most 1", UP_TO_ONE
+    ),
     "energy_drift": Quantity("lower", "share per step", "slope of that deviation, median"),
     "angular_momentum_error": Quantity(
-        "lower", "share", "deviation of the angular momentum in a rollout, at most 1"
+        "lower", "share", "deviation of the angular momentum in a rollout, at most 1", UP_TO_ONE
     ),
     "angular_momentum_drift": Quantity("lower", "share per step", "slope of that, median"),
     # Interventions.
-    "agreement": Quantity("higher", "", "1 - SSE / SST of a predicted change, about zero"),
+    "agreement": Quantity(
+        "higher", "", "1 - SSE / SST of a predicted change, about zero", UP_TO_ONE
+    ),
     "slope": Quantity(
         "none",
         "",
         "slope of a predicted change or coefficient; 1 is perfect",
     ),
-    "agreement_own": Quantity("none", "", "1 - SSE / SST about the model's own change"),
+    "agreement_own": Quantity("none", "", "1 - SSE / SST about the model's own change", UP_TO_ONE),
     "slope_own": Quantity("none", "", "slope against the model's own change"),
     "slope_place": Quantity("none", "", "slope against what places account for of a change"),
     "slope_mass": Quantity("none", "", "slope against the rest, for which a mass has to be known"),
     "share_path": Quantity(
         "none", "", "share of the world's change of a path that is followed, under another law"
     ),
-    "agreement_path": Quantity("higher", "", "1 - SSE / SST of that change, about zero"),
+    "agreement_path": Quantity("higher", "", "1 - SSE / SST of that change, about zero", UP_TO_ONE),
     "share_exponent": Quantity(
         "none", "", "the same share of the exponent that the path obeys, along each orbit alone"
     ),
@@ -60,9 +66,11 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "tokens_changed": Quantity("none", "share", "sequences whose tokens the intervention changes"),
     # Forces.
-    "r2": Quantity("higher", "", "R2 of predictions"),
-    "r2_log": Quantity("higher", "", "R2 of the logarithm of the force"),
-    "r2_log_over_seeds": Quantity("higher", "", "the same, with the interval over trainings"),
+    "r2": Quantity("higher", "", "R2 of predictions", UP_TO_ONE),
+    "r2_log": Quantity("higher", "", "R2 of the logarithm of the force", UP_TO_ONE),
+    "r2_log_over_seeds": Quantity(
+        "higher", "", "the same, with the interval over trainings", UP_TO_ONE
+    ),
     "relative_error": Quantity("lower", "share", "median of abs(predicted / true - 1)"),
     "cosine": Quantity(
         "higher", "", "mean cosine between predicted and true force vectors", (-1, 1)
@@ -76,7 +84,10 @@ QUANTITIES: Mapping[str, Quantity] = {
     "unusable": Quantity("lower", "share", "predictions that are not positive: no logarithm"),
     "points": Quantity("none", "points", "number of predictions"),
     # Read-outs.
-    **{f"r2_{name}": Quantity("higher", "", f"R2 of {of}") for name, of in READ_OUTS.items()},
+    **{
+        f"r2_{name}": Quantity("higher", "", f"R2 of {of}", UP_TO_ONE)
+        for name, of in READ_OUTS.items()
+    },
     # Implied laws.
     "exponent_within": Quantity("none", "", "exponent of the distance, along each orbit alone"),
     "first_error": Quantity("lower", "AU", "error of a rollout one step after the prompt"),
@@ -97,8 +108,10 @@ QUANTITIES: Mapping[str, Quantity] = {
     "strength": Quantity("none", "", "abs(ln) of a pull over Newton's between the masses, median"),
     "missed": Quantity("lower", "share", "rms error of the kicks of a step over their rms"),
     # Inductive bias.
-    "r_ib": Quantity("higher", "", "same outputs for the same state: 1 - 2 loss, 0 is chance"),
-    "d_ib": Quantity("higher", "", "different outputs for different states: 2 loss"),
+    "r_ib": Quantity(
+        "higher", "", "same outputs for the same state: 1 - 2 loss, 0 is chance", UP_TO_ONE
+    ),
+    "d_ib": Quantity("higher", "", "different outputs for different states: 2 loss", UP_TO_ONE),
     "r_ib_standard_error": Quantity("none", "", "of r_ib, over datasets"),
     "d_ib_standard_error": Quantity("none", "", "of d_ib, over datasets"),
     "mae_linear": Quantity("lower", "", "calibration error against the linear oracle"),

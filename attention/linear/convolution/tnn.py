@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -29,17 +30,19 @@ class ToeplitzNetwork(Mixer):
 
     T is a Toeplitz matrix, a convolution, of coefficients that a small network makes of the number
     t - i alone (relative position encoder); the decay lambda lets it read longer sequences than
-    it was trained on. Heads only set the width.
+    it was trained on. Heads only set the width. An encoder has coefficients of both signs of
+    t - i, and lambda^|t - i|.
 
     Arguments:
         state: N, coefficients of an output: those of distances from N on are 0.
+        causal: False for the whole matrix, in which each position sees all.
     """
 
     name = "tnn"
     source = "Qin et al. 2023 (arXiv:2305.04749), Sect. 3: gated Toeplitz unit"
     about = "A gated convolution whose taps, made of the distance by a small network, decay."
     kept = "3 H D (N - 1)"
-    arguments: ClassVar = {"state": 1024}
+    arguments: ClassVar = {"state": 1024, "causal": True}
     deviations = (
         "the gated Toeplitz unit alone, beside the GPT's MLP in place of the paper's GLU. An "
         "output sees N inputs, which bounds the state; what the paper has beyond is below 0.99^N "
@@ -53,13 +56,29 @@ class ToeplitzNetwork(Mixer):
         self.coefficients = RelativePositionEncoder(wide)
         self.project = nn.Linear(wide, self.width)
 
+    @classmethod
+    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all arguments, as in :meth:`Mixer.checked`."""
+        checked = super().checked(args)
+        if not isinstance(checked["causal"], bool):
+            raise ValueError(f"causal of tnn must be True or False, got {checked['causal']!r}")
+        return checked
+
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
+        if not self.causal and cache.length:
+            raise ValueError("tnn with causal=False reads a whole sequence, not parts of one")
         v = functional.silu(self.inputs(x)).to(torch.promote_types(x.dtype, torch.float32))
         with full_precision(x):
-            entered = with_past(v, self.args["state"] - 1, cache, "recent_inputs").mT
+            if self.causal:
+                entered = with_past(v, self.args["state"] - 1, cache, "recent_inputs").mT
+            else:
+                entered = v.mT
             count = min(entered.shape[-1], self.args["state"])
-            distance = torch.arange(count, device=x.device, dtype=v.dtype)
-            taps = self.coefficients(distance) * (math.log(DECAY) * distance).exp()
+            ahead = 0 if self.causal else count - 1
+            distance = torch.arange(-ahead, count, device=x.device, dtype=v.dtype)
+            taps = self.coefficients(distance) * (math.log(DECAY) * distance.abs()).exp()
+            # The first tap is of the input furthest ahead: sums are asked for so much later.
+            entered = functional.pad(entered, (0, ahead)) if ahead else entered
             mixed = convolved(entered, taps, x.shape[1], chunk).mT
         return self.project(functional.silu(self.gate(x)) * mixed.to(x.dtype))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.linear import fla
 from attention.linear._convolution import ShortConvolution
-from attention.linear._scan import scanned
+from attention.linear._scan import scanned_by_logs
 from attention.linear.mixer import Mixer, RecurrentState, full_precision
 
 SHARPNESS = 8.0
@@ -36,6 +37,7 @@ class Hawk(Mixer):
         "out; 1 - a^2 is kept above 1e-12, where the code bounds the gradient of its root."
     )
     undecayed = ("gate_bias",)
+    kernels: ClassVar = {"fla": fla.channel_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -62,7 +64,7 @@ class Hawk(Mixer):
             forget, enter = gates.sigmoid().flatten(-2)
             log_factor = -SHARPNESS * functional.softplus(self.rate.to(heads.dtype)) * forget
             size = (-torch.expm1(2 * log_factor)).clamp_min(1e-12).sqrt()
-            h = scanned(log_factor.exp(), size * enter * branch, cache, chunk)
+            h = scanned_by_logs(log_factor, size * enter * branch, cache, chunk)
         return self.project(h.to(x.dtype) * functional.gelu(self.gate(x), approximate="tanh"))
 
 

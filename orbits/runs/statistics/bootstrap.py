@@ -56,12 +56,18 @@ def studentized(
     n_boot: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Return a positive statistic of sums over groups, with a bootstrap-t interval of its logarithm.
+    """Return a positive statistic of sums, with a bootstrap-t interval of its logarithm.
 
     For root mean squares and their ratios, of which a few groups make much: a sample that missed
     such groups is low and has a small standard error, which percentiles (:func:`bootstrap`) do not
     see. Each resample is measured in units of its own standard error, by the delta method (Efron &
     Tibshirani 1993, section 12.5).
+
+    It is too narrow still where few groups make all. Of the causal ceiling's errors in the eight
+    shifts of the exam, 8,000 sequences each, of which the worst 1% make 11 to 53% of the squares,
+    1,000 were drawn 400 times: the geometric mean over shifts lies in 91% of these intervals and
+    in 85% of percentiles; single shifts in 85 to 96% (79 to 95%), but for more eccentric orbits,
+    where one sequence in 8,000 makes a fifth: 68% (56%).
 
     Args:
         sums: Contribution of each group, [n_groups, k].
@@ -90,8 +96,9 @@ def studentized(
         for draws in [np.ones((1, len(table))), *_draws(len(table), n_boot, seed)]:
             logs.append(_log_and_error(draws, table, statistic))
         (middle, error), resampled = logs[0][0], np.concatenate(logs[1:])
-        low, high = np.nanquantile((resampled[:, 0] - middle) / resampled[:, 1], [0.025, 0.975])
-    ends = np.exp(middle - error * np.array([high, low]))
+        away = (resampled[:, 0] - middle) / resampled[:, 1]  # infinite where all drawn are alike
+        ends = np.nanquantile(away, [0.975, 0.025], method="nearest")
+        ends = np.exp(middle - error * ends)
     return Interval(value, *map(float, ends))
 
 
@@ -184,7 +191,7 @@ def _draws(n: int, n_boot: int, seed: int) -> Iterator[Array]:
     """Yield how often each of ``n`` groups is in each resample, [some resamples, n] at a time."""
     rng = np.random.default_rng(seed)
     for start in range(0, n_boot, _CHUNK):
-        yield rng.multinomial(n, np.full(n, 1 / n), min(_CHUNK, n_boot - start))
+        yield rng.multinomial(n, np.full(n, 1 / n), min(_CHUNK, n_boot - start)).astype(np.float64)
 
 
 def percentiles(value: float, samples: Array) -> Interval:

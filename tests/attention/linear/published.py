@@ -56,9 +56,8 @@ def turned(x, n):
 def with_gradients(found, leaves):
     """Return an output and a state, and the gradients of random sums of both."""
     generator = torch.Generator().manual_seed(1)
-    total = sum(
-        (x * torch.randn(x.shape, generator=generator, dtype=torch.float64)).sum() for x in found
-    )
+    weights = (torch.randn(x.shape, generator=generator, dtype=torch.float64) for x in found)
+    total = sum((x * weight.to(x.device)).sum() for x, weight in zip(found, weights, strict=True))
     return [*found, *torch.autograd.grad(total, leaves)]
 
 

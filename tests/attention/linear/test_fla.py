@@ -47,7 +47,7 @@ class OnGPU:
         (True, OnGPU(), None),
         (False, OnGPU(), "fla-core is not installed"),
         (True, OnGPU(torch.float64), "its states are float32, the tensors torch.float64"),
-        (True, OnGPU(channels=24), "24 and 24 channels are no multiples of 16"),
+        (True, OnGPU(channels=24), "24 channels of keys are no multiple of 16"),
         (True, OnGPU(length=1), "one position is a step of the recurrence"),
     ],
 )
@@ -119,6 +119,26 @@ def test_flas_own_plain_forms_compute_the_same(decays, wanted, monkeypatch):
     assert calls == [(wanted.removeprefix("chunk_"), wanted)]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("values", [5, 16, 17])
+def test_values_are_padded_to_what_the_kernels_take(values, monkeypatch):
+    widths = []
+
+    def kernel(q, k, v, g, initial_state, **settings):
+        widths.append((v.shape[-1], initial_state.shape[-1]))
+        q, k, v, g = (x.transpose(1, 2) for x in (q, k, v, g[..., None]))
+        out, state = _decay.recurrent(q, k, v, g, initial_state)
+        return out.transpose(1, 2), state
+
+    monkeypatch.setattr(fla, "_kernel", lambda package, name: kernel)
+    q, k, v, log_decay, state = inputs(1, torch.float64)
+    given = [q, k, v.repeat(1, 1, 1, 2)[..., :values], log_decay, state.repeat(1, 1, 1, 2)]
+    given[4] = given[4][..., :values]
+    pairs = zip(fla.chunked(*given), _decay.recurrent(*given), strict=True)
+    for found, expected in pairs:
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert widths == [(-(-values // 16) * 16,) * 2]
 
 
 def recorded_kernel(calls):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.__main__ import main
+from benchmarks.__main__ import main, packages
 from benchmarks.coverage import entries as listed
 from benchmarks.coverage.entries import Claim, Entry
 from benchmarks.coverage.judge import Source, answers, claim_outcomes, combined, state
@@ -20,6 +20,7 @@ from benchmarks.published.compare import (
 )
 from benchmarks.recall.mad import STUDY as MAD
 from benchmarks.recall.mqar import STUDY as MQAR
+from orbits.runs import flags, studies
 from orbits.runs.result import Case, Metric, Result
 
 PAGE = Path(listed.FOLDER) / "COVERAGE.md"
@@ -62,6 +63,39 @@ def test_a_row_of_mad_that_is_printed_twice_is_judged_once():
 def test_every_published_table_is_an_answer_to_an_entry():
     named = [table for entry in listed.load().values() for table in entry.tables]
     assert sorted(named) == sorted(table.table for table in published.tables())
+
+
+NO_ROWS = {"hgrn1", "hgrn2", "softmax_naive"}
+"""Rows that no flag names: no encoders here, and a backend of softmax."""
+BY_ATTENTION = ("ablations", "extrapolation", "forecasting", "images", "mad", "mqar", "regbench")
+
+
+@pytest.mark.full
+def test_every_command_runs_the_rows_that_its_entry_judges():
+    asked = {}
+    for name, entry in listed.load().items():
+        if not entry.command.startswith("benchmarks run"):
+            continue
+        _, _, study, *words = entry.command.split()
+        # Refuses an unknown study, preset, flag or attention.
+        settings = flags.parse_study(studies.get(packages(), study), words, "x").settings
+        if study not in BY_ATTENTION:
+            continue
+        rows = {row.row for table in entry.tables for row in published.get(table).rows}
+        rows |= {x for claim in entry.claims for x in (claim.row, claim.against)}
+        named = {row.partition(" p=")[0] for row in rows} - NO_ROWS
+        missing = named - {*settings.attention, *getattr(settings, "models", ())}
+        asked[name] = sorted(missing)
+        if study == "mad":
+            skills = {x.name.partition("@")[2] for x in published.get(entry.tables[0]).metrics}
+            assert set(settings.problems) == skills - {"average"}, name
+    assert len(asked) >= 10
+    assert not {name: missing for name, missing in asked.items() if missing}
+
+
+def test_what_has_no_command_says_why():
+    bare = [x for x in listed.load().values() if not (x.command or x.same_as)]
+    assert all("nothing is measured" in x.why or "no command" in x.why for x in bare)
 
 
 @pytest.mark.parametrize(

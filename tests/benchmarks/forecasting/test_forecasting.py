@@ -46,6 +46,28 @@ def test_a_forecast_follows_the_level_and_scale_of_its_window(kind):
     torch.testing.assert_close(other, 10 + 100 * one, rtol=1e-3, atol=1e-2)
 
 
+def test_an_encoder_sees_the_pieces_after_it():
+    past = torch.randn(2, 48, 1)
+    other = past.clone()
+    other[:, -8:] += torch.randn(2, 8, 1)  # the last piece
+    for causal in (True, False):
+        network = model("mixer", causal=causal).network
+        seen = [network.gpt(network.embed(networks.patches(x, 8))) for x in (past, other)]
+        assert torch.equal(seen[0][:, :-1], seen[1][:, :-1]) == causal
+        assert network(past).shape == (2, 12, 1)
+
+
+def test_encoders_are_rows_of_their_own_and_leave_the_others_as_they_were():
+    settings = STUDY.settings("tiny", attention=("softmax",))
+    more = STUDY.settings("tiny", attention=("softmax",), encoders=("softmax", "zeros"))
+    before, after = (
+        {cell.case.variant: cell for cell in STUDY.cells(given)} for given in (settings, more)
+    )
+    assert set(after) - set(before) == {"softmax, encoder", "zeros, encoder"}
+    assert all(after[name].key == cell.key for name, cell in before.items())
+    assert "causal" not in before["softmax"].arguments["job"]["model"]
+
+
 def test_dlinear_is_two_linear_maps_of_a_moving_average():
     linear = networks.DLinear(40, 3)
     past = torch.randn(1, 40, 1)
@@ -174,6 +196,8 @@ def test_series_of_one_name_are_refused(tmp_path, files, words):
         (["--gaps", "zero"], "gaps must be refuse or carry, got 'zero'"),
         (["--gaps", "refuse"], "radial_velocity, column signal"),
         (["--models", "", "--attention", ""], "nothing to train"),
+        (["--encoders", "gla"], "gla cannot be an encoder: gla has no causal"),
+        (["--encoders", "zero"], "unknown attention 'zero'"),
         (["--horizons", "900"], "holds no window of 48 + 900 steps"),
     ],
 )
@@ -186,11 +210,11 @@ def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
     out = tmp_path / "out"
     names = "radial_velocity,etth1"
     more = ["--models", "dlinear,patchtst,itransformer", "--attention", "softmax,gla"]
-    more += ["--data", str(tmp_path), "--workers", "1"]
+    more += ["--encoders", "zeros", "--data", str(tmp_path), "--workers", "1"]
     main(["run", "forecasting", "--preset", "tiny", "--series", names, "--out", str(out), *more])
     results, _ = folder.load(out)
     trained = {x.case.variant for x in results if x.ok and x.case.seed is not None}
-    assert trained == {"dlinear", "patchtst", "itransformer", "softmax", "gla"}
+    assert trained == {"dlinear", "patchtst", "itransformer", "softmax", "gla", "zeros, encoder"}
     (skipped,) = (x for x in results if not x.ok)
     assert skipped.status == "skipped"
     assert "etth1 is not here: no ETTh1.csv in --data" in skipped.error

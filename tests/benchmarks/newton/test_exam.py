@@ -291,7 +291,7 @@ def search(verdict, r, symbolic="no"):
     return Result(case, cell=f"{verdict} {r}", metrics=metrics, details=details)
 
 
-def test_the_headline_counts_formulas_at_three_strengths_and_has_seven_columns():
+def test_the_headline_counts_formulas_at_three_strengths_and_says_who_passed():
     searches = [
         search("law", -2.0, "yes"),
         search("law", -1.99),
@@ -300,10 +300,10 @@ def test_the_headline_counts_formulas_at_three_strengths_and_has_seven_columns()
         Result(search("law", -2.0).case, status="failed", error="no"),
     ]
     table = headline(Exam.of(results("softmax", [30, 40, 50])).rows, rows(searches))
-    assert len(table.columns) == 7
-    ((model, trained, labels, exam_score, box, kept, formulas),) = table.rows
+    ((model, trained, labels, exam_score, passed, box, kept, formulas),) = table.rows
     assert (model.text, trained.text, labels.text) == ("softmax", "pretrained, 3", "300")
     assert exam_score.text == "39.1"
+    assert passed.text == "no"
     assert box.text == "19.6"
     assert kept.text == "0, 0, 0 of 1", "the exponent is 0.5 where the law's is 1"
     assert formulas.text == "3 / 2 / 1 of 5"

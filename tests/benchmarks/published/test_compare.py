@@ -258,6 +258,21 @@ def test_verdicts_are_on_every_number_once(table):
     assert compare.counts(judged) == "1 same direction, 12 not run"
 
 
+def test_what_is_measured_once_counts_once_for_each_outcome():
+    judged = [
+        compare.Verdict(row, metric, outcome, "")
+        for row, metric, outcome in (
+            ("short", "Fx", compare.SAME_DIRECTION),
+            ("short", "Fy", compare.SAME_DIRECTION),
+            ("short", "a", compare.SAME_DIRECTION),
+            ("long", "Fx", compare.SAME_DIRECTION),
+            ("long", "Fy", compare.CONTRADICTED),
+        )
+    ]
+    found = compare.distinct(judged, {"Fx": "force", "Fy": "force"})
+    assert found == [judged[0], *judged[2:]]
+
+
 def test_every_published_number_can_be_judged():
     for table in tables.tables():
         judged = compare.verdicts(table, {})

@@ -1,5 +1,7 @@
 """Verdicts: a difference is named with its interval, and none is where none is shown."""
 
+import math
+
 from orbits.runs.verdict import against, beside, shown, span
 
 LEVEL = {0: 10.0, 1: 11.0, 2: 12.1}
@@ -50,3 +52,11 @@ def test_without_the_other_row_nothing_is_said():
 
 def test_near_its_bounds_each_training_is_shown():
     assert shown(ROWS["softmax"], ".0f", "%", (0, 100)) == "11% (10, 11, 12)"
+
+
+def test_with_one_bound_each_of_three_is_shown_where_their_interval_would_pass_it():
+    upper = (-math.inf, 1.0)
+    assert shown({0: 0.9, 1: 0.95, 2: 0.99}, ".2f", "", upper) == "0.95 (0.90, 0.95, 0.99)"
+    assert shown({0: 0.5, 1: 0.51, 2: 0.52}, ".2f", "", upper) == "0.51 [0.49, 0.53]"
+    five = dict(enumerate((0.9, 0.99, 0.99, 0.99, 0.99)))
+    assert shown(five, ".2f", "", upper) == "0.97 [0.92, 1.00]"

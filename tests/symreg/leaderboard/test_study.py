@@ -206,4 +206,5 @@ def test_the_verdict_has_the_control_among_the_files_beside_the_models(tmp_path)
     assert "; filter, implied, control 2 of 2 [" in said
     assert "look-up table" not in said
     (alone,) = words.verdict([x for x in found if x.model != "filter"], "newton")
-    assert "in those of a look-up table" in alone
+    assert "; of a look-up table of true forces, " in alone
+    assert alone.endswith(words.ELSEWHERE)

@@ -95,6 +95,55 @@ def test_the_coefficients_are_those_of_fla():
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("by_chunks", [False, True])
+def test_the_memory_is_that_of_fla_at_its_gradient(by_chunks):
+    """fla's memory learns another loss, with a LayerNorm; given its gradient all else is the same.
+
+    That gradient divides a sum alone by the norm's deviation, so that it is none of a loss; it is
+    handed over as the error of each position. What is read is normalised and added there.
+    """
+    naive = pytest.importorskip("fla.ops.titans.naive").chunk_titans_linear_ref
+    size, length, width = 6, 18, 4
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 3, length, width)
+    gain, shift = 1 + 0.3 * torch.randn(3, width), 0.3 * torch.randn(3, width)
+    rates = Rates(*(x.float() for x in rates_of(length)))
+    start = 0.3 * torch.randn(2, 3, width, width)
+    by_position = [x.transpose(1, 2) for x in (q, k, v)]
+    rates_there = (rates.step, -torch.expm1(rates.log_keep), rates.log_momentum.exp())
+    expected, memory_there = naive(
+        *by_position,
+        *(gain, shift),
+        *(x.transpose(1, 2) for x in rates_there),
+        chunk_size=size,
+        initial_state=start,
+        output_final_state=True,
+        use_chunk=by_chunks,
+    )
+    gain, shift, eps = gain[:, None], shift[:, None], 1e-6
+
+    def normalised(x):
+        centred = x - x.mean(-1, keepdim=True)
+        deviation = (centred.square().mean(-1, keepdim=True) + eps).sqrt()
+        return centred / deviation, deviation
+
+    for form in (recurrent, chunked):
+        memory, momentum, found = start, torch.zeros_like(start), []
+        for first in range(0, length, size):
+            part = slice(first, first + size)
+            q_p, k_p, v_p, *given = (x[..., part, :] for x in (q, k, v, *rates))
+            unit_p, deviation = normalised(k_p @ memory)
+            by_unit = gain * (gain * unit_p + shift - (v_p - k_p))
+            total, along = (x.sum(-1, keepdim=True) for x in (by_unit, by_unit * unit_p))
+            error = width * by_unit - (total + unit_p * along) / (deviation * width)
+            read, memory, momentum = form(q_p, k_p, 2 * error, Rates(*given), memory, momentum)
+            found.append(read + gain * normalised(read)[0] + shift)
+        pairs = ((torch.cat(found, dim=-2), expected.transpose(1, 2)), (memory, memory_there))
+        for one, other in pairs:
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-6 * other.abs().max().item())
+
+
 @pytest.mark.parametrize("rate", [0.0, 6.0])
 def test_no_rate_makes_rounding_grow(rate):
     """The memory's answers come back to it; the same tokens are the worst case of a large step."""

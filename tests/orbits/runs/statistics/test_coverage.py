@@ -14,6 +14,7 @@ from orbits.runs.statistics import (
     paired,
     percentiles,
     power_law,
+    studentized,
     wilson,
     within_slope,
 )
@@ -135,20 +136,35 @@ def test_shares_of_variance():
     assert 92 < coverage(interval, 0.9, 400) < 98
 
 
+def squares(rng, spread):
+    """Return squares whose largest 1% make Phi(spread - 2.33) of the sum, [1000, 1]."""
+    return np.exp(rng.normal(0, spread, (1000, 1)))
+
+
+def root_mean_square(rng, spread, interval):
+    sums = np.concatenate([squares(rng, spread), np.ones((1000, 1))], axis=1)
+    return interval(sums, lambda s: np.sqrt(mean_of(s)), n_boot=200)
+
+
 @pytest.mark.full
 def test_where_one_percent_make_half_of_a_sum_means_are_too_narrow_and_medians_are_not():
-    """As in the causal ceiling's squared error outside the box: see :func:`bootstrap`."""
-    spread = 2.3  # of ln square: the largest 1% make Phi(2.3 - 2.33) of the sum
+    """As in the causal ceiling's squared error outside the box: see :func:`studentized`."""
+    spread = 2.3
 
-    def squares(rng):
-        return np.exp(rng.normal(0, spread, (1000, 1)))
+    def covered(interval):
+        draw = functools.partial(root_mean_square, spread=spread, interval=interval)
+        return coverage(draw, np.exp(spread**2 / 4), 300)
 
-    def rms(rng):
-        sums = np.concatenate([squares(rng), np.ones((1000, 1))], axis=1)
-        return bootstrap(sums, lambda s: np.sqrt(mean_of(s)), n_boot=200)
+    plain, better = covered(bootstrap), covered(studentized)
+    assert plain < 87
+    assert plain + 3 < better < 94
+    assert 92 < coverage(lambda rng: median(squares(rng, spread), 100), 1, 200) < 98
 
-    assert coverage(rms, np.exp(spread**2 / 4), 200) < 91
-    assert 92 < coverage(lambda rng: median(squares(rng), 100), 1, 200) < 98
+
+@pytest.mark.full
+def test_root_mean_squares_of_which_a_fifth_lies_in_one_percent():
+    draw = functools.partial(root_mean_square, spread=1.5, interval=studentized)
+    assert 92 < coverage(draw, np.exp(1.5**2 / 4), 400) < 98
 
 
 @pytest.mark.full

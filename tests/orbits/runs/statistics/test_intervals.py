@@ -11,6 +11,7 @@ from orbits.runs.statistics import (
     over_seeds_and_groups,
     power_law,
     r_squared,
+    studentized,
     wilson,
     within_slope,
 )
@@ -114,3 +115,33 @@ def test_a_median_has_the_interval_of_resampled_sequences():
     assert middles.mean() == pytest.approx(3, abs=0.05)
     assert 88 <= np.sum((lows < 3) & (highs > 3)) <= 100
     assert median([[1.0, np.nan]])[1:] == (-np.inf, np.inf)
+
+
+def rms(sums):
+    return np.sqrt(sums[..., 0] / sums[..., 1])
+
+
+def test_a_studentized_interval_of_well_behaved_groups_is_that_of_the_delta_method():
+    sums = np.random.default_rng(0).uniform(1, 3, (4000, 1)) * [1, 0] + [0, 1]
+    found = studentized(sums, rms)
+    x = sums[:, 0]
+    error = x.std() / len(x) ** 0.5 / (2 * x.mean())
+    assert found.value == rms(sums.sum(axis=0))
+    for end, sign in ((found.low, -1), (found.high, 1)):
+        assert np.log(end / found.value) == pytest.approx(1.96 * sign * error, rel=0.15)
+    assert found == studentized(sums, rms)
+    assert found != studentized(sums, rms, seed=1)
+
+
+def test_a_group_that_makes_half_of_a_sum_stretches_a_studentized_interval_upwards():
+    sums = np.ones((200, 2))
+    sums[0, 0] = 200
+    found, plain = studentized(sums, rms), bootstrap(sums, rms)
+    assert found.high / found.value > 1.5 * plain.high / plain.value
+
+
+def test_studentized_intervals_of_one_group_of_no_error_and_of_no_table():
+    assert studentized([[4.0, 1.0]], rms) == (2.0, -np.inf, np.inf)
+    assert studentized([[0.0, 1.0]] * 3, rms) == (0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match=r"must be \[n_groups, k\] with a group, got \(2,\)"):
+        studentized([1.0, 2.0], rms)
