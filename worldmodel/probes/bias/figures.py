@@ -23,7 +23,7 @@ from worldmodel.probes.looks import (
     world_of,
 )
 
-STATES = "Do equal states get equal answers from a model that is fine-tuned on new functions?"
+STATES = "Do equal states get equal answers from a model that learns new functions?"
 DISTANCES = "Are answers as far apart as those of an oracle that sees the true state?"
 PARTS_KEPT = "Which components of the state do answers carry? (1: all, 0: none)"
 PANELS = {"linear": "linear oracle", "mlp": "MLP oracle"}
