@@ -13,6 +13,7 @@ import importlib
 import importlib.util
 import itertools
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from orbits.runs.figure import check_picture
 from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
-from worldmodel.models.exported import check_export
+from worldmodel.models.exported import check_export, check_layer, read_config
 from worldmodel.probes import names
 
 USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
@@ -331,6 +332,9 @@ def attention_maps(arguments: Sequence[str]) -> None:
         check_picture(out)
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")
+        if Path(options.checkpoint).is_dir():  # whose depth is known without torch
+            depth = read_config(options.checkpoint)["settings"].get("n_layer")
+            check_layer(options.layer, depth if isinstance(depth, int) else sys.maxsize)
         options.out = out
         draw = importlib.import_module("worldmodel.maps").attention_maps
         print(f"written    {draw(**vars(options))}")
