@@ -45,19 +45,20 @@ def check_name(name: str) -> None:
 def get(name: str) -> Probe:
     """Return the probe called ``name``."""
     check_name(name)
-    parts = _files()[name].relative_to(Path(__file__).parent).with_suffix("").parts
-    module = ".".join((__name__, *parts))
+    file = _files()[name]
+    place = next(place for place in map(Path, __path__) if file.is_relative_to(place))
+    module = ".".join((__name__, *file.relative_to(place).with_suffix("").parts))
     probe: Probe = importlib.import_module(module).PROBE
     if probe.name != name:
         raise ValueError(f"{module} names its probe {probe.name!r}")
     return probe
 
 
-@functools.cache
 def _files() -> dict[str, Path]:
     """Return the files of all probes by name; those of folders are found too."""
     return {
         file.stem: file
-        for file in Path(__file__).parent.rglob("*.py")
+        for place in map(Path, __path__)
+        for file in place.rglob("*.py")
         if re.search(r"^PROBE\b", file.read_text(encoding="utf-8"), re.MULTILINE)
     }

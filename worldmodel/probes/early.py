@@ -7,14 +7,14 @@ methods. A checkpoint, which is a pickle, tells nothing before torch reads it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from orbits import protocols
 from orbits.protocols import Protocol
-from worldmodel import probes
 from worldmodel.models.exported import check_export, class_of
 from worldmodel.outside import Source, tried
+from worldmodel.probes.takes import Takes
 
 UNASKED = {
     "TextModel": "a model of text; probes evaluate models of orbits",
@@ -24,12 +24,12 @@ UNASKED = {
 """Classes that no probe takes, and the reason."""
 
 
-def check_exported(folder: Path, names: Sequence[str], law: str | None) -> Protocol:
+def check_exported(folder: Path, named: Mapping[str, Takes], law: str | None) -> Protocol:
     """Refuse an exported model that is damaged, or that a named probe does not take.
 
     Args:
         folder: The exported model.
-        names: The probes that were named; none where all are asked for.
+        named: What the probes take that were named, by name; none where all are asked for.
         law: Law of the world in which it is evaluated; None for its own.
 
     Returns:
@@ -39,16 +39,16 @@ def check_exported(folder: Path, names: Sequence[str], law: str | None) -> Proto
     kind = class_of(folder, settings)
     if kind in UNASKED:
         raise ValueError(f"{folder}: {UNASKED[kind]}")
-    for name in names:
-        _refuse(name, folder, probes.takes(name).why_not_class(kind))
+    for name, takes in named.items():
+        _refuse(name, folder, takes.why_not_class(kind))
     return _in(protocols.get(settings["protocol"], settings.get("protocol_args")), law)
 
 
-def check_outside(source: Source, names: Sequence[str], law: str | None) -> Protocol:
+def check_outside(source: Source, named: Mapping[str, Takes], law: str | None) -> Protocol:
     """Refuse a model from outside that fails or that a named probe does not take; as above."""
     model = tried(source)
-    for name in names:
-        _refuse(name, source.path, probes.takes(name).why_not_outside(model))
+    for name, takes in named.items():
+        _refuse(name, source.path, takes.why_not_outside(model))
     return _in(model.trained_on, law)
 
 

@@ -96,7 +96,8 @@ class Probing(Study):
             probes.check_name(name)
         if settings.law is not None:
             laws.get(settings.law)
-        named, worlds = () if settings.probes == ALL else settings.probes, []
+        asked = () if settings.probes == ALL else settings.probes
+        named, worlds = {name: probes.takes(name) for name in asked}, []
         for found in map(subject, settings.checkpoints):
             if found.model is not None:
                 source = Source(found.path, found.model)

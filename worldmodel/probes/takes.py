@@ -1,4 +1,4 @@
-"""What each probe takes: classes of this package, and models from outside by their methods.
+"""The models that each probe takes: classes of this package, and models from outside by methods.
 
 All of it is known without torch: of a model from outside by its methods, of an exported model by
 its settings, and of a probe by its file (:func:`worldmodel.probes.takes`).
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from worldmodel.world_model import can
 
 ANSWERS = {"NextTokenModel": "no next row", "ForceModel": "no force"}
-"""What a model lacks that is not of a class, in the words of a refusal."""
+"""The answer that a class alone gives, as a refusal says that it is missing."""
 
 
 class Takes(NamedTuple):
