@@ -77,10 +77,10 @@ CAPTIONS = {
     ),
     "calibration": (
         "Mean distance between a model's outputs at two points against that of an oracle that "
-        "is given the true state; both are averaged over white-noise datasets and over pairs "
-        "in 20 bins, in units of the targets' standard deviation. Bands: 95% over datasets. "
-        "On the 45-degree line a model extrapolates by the state. Control: the same model "
-        "with random weights."
+        "is given the true state (the table has two, of which one is drawn); both are averaged "
+        "over white-noise datasets and over pairs in 20 bins, in units of the targets' standard "
+        "deviation. Bands: 95% over datasets. On the 45-degree line a model extrapolates by the "
+        "state. Control: the same model with random weights."
     ),
     "components": (
         "How much of each component of the state is in a model's new functions: the slope of its "
