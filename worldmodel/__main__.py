@@ -8,6 +8,7 @@ from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from he
 
 # isort: split
 import argparse
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -115,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif command in LIGHTNING and not {*HELP}.isdisjoint(rest):
         about = " ".join(ABOUT[command].split())
         typed = called(f"worldmodel {command}")
-        print(f"{USAGE.format(typed)}\n\n{about}\n{_keys(typed)}")
+        keys = _brief(command, rest) if command in TRAINING else ""
+        print(f"{USAGE.format(typed)}\n\n{about}\n{keys}{_keys(typed)}")
     else:
         with one_line_errors(resumes=False):
             rest = configurations.found(rest)
@@ -137,6 +139,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rest = from_checkpoint.fine_tuning(rest)
             rest = ["--help" if word == "--help-all" else word for word in rest]
             importlib.import_module("worldmodel.cli").main([command, *rest])
+
+
+def _brief(command: str, arguments: Sequence[str]) -> str:
+    """Return a short line per key of the model and the data that a training has."""
+    words = [word for word in arguments if word not in HELP]
+    with contextlib.suppress(FileNotFoundError):  # help is given whatever -c names
+        words = configurations.found(words)
+    make = importlib.import_module("worldmodel.keys.help").brief
+    return f"{make(command, _settings(command, words)[1])}\n"
 
 
 def _help(command: str, arguments: Sequence[str]) -> str | None:
