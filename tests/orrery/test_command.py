@@ -3,14 +3,18 @@
 import contextlib
 import importlib
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from orbits.runs.cli import called
 from orrery.__main__ import COMMANDS, main
 
+ROOT = Path(__file__).parents[2]
 PUBLISHED = (
     *("data", "train", "finetune", "predict", "probe", "law", "bench", "attention", "doctor"),
 )
@@ -27,6 +31,8 @@ def python(code, *arguments):
 def test_every_command_has_help_that_loads_no_torch(command):
     code = """
 import sys
+import tomllib
+from pathlib import Path
 sys.argv = ["/bin/orrery", *sys.argv[1:]]
 from orrery.__main__ import main
 try:
@@ -127,3 +133,12 @@ def test_a_command_whose_output_is_data_offers_it_to_programs(words, capsys):
     page = capsys.readouterr().out
     assert "--json" in page
     assert "--quiet" in page
+
+
+def test_the_readme_has_every_command_and_every_extra():
+    page = (ROOT / "orrery" / "README.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `orrery ([\w-]+)` \| `python -m ([^`]+)` \|", page, re.MULTILINE))
+    assert told == {name: runs for name, (runs, _) in COMMANDS.items()}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = re.findall(r"^\| `(\w+)` \| [^|]+\|$", page, re.MULTILINE)
+    assert sorted(extras) == sorted(known["optional-dependencies"])
