@@ -84,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     beside = "results folders, or folders of these, beside the kept results of the suite"
     site.add_argument("folders", metavar="DIR", nargs="*", default=[], type=Path, help=beside)
     site.add_argument("--only", action="store_true", help="leave the kept results out")
+    output.offer(site, "the path of the page")
     site.set_defaults(command=_site)
 
     about = "which tables and figures of the papers the results answer, and how"
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     questions.add_argument("out", metavar="OUT", type=Path, help="new folder for the questions")
     about = "key of a held-back exam, a file that you keep to yourself; made if it is not there"
     questions.add_argument("--key", metavar="FILE", type=Path, help=about)
+    output.offer(questions, "the signature")
     questions.set_defaults(command=_questions)
 
     export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
@@ -189,15 +191,25 @@ def _find(name: str) -> study.Study:
 
 def _questions(options: argparse.Namespace) -> None:
     signature, what = sheet(options.out, options.key)
-    print(f"{what}: {options.out}\nsignature {signature}")
     key = "" if options.key is None else f" --key {options.key}"
-    print(f"next: {called(f'benchmarks run submissions FOLDER{key}')}, once there are answers")
+    then = f"next: {called(f'benchmarks run submissions FOLDER{key}')}, once there are answers"
+    output.say(
+        options,
+        lambda: f"{what}: {options.out}\nsignature {signature}\n{then}",
+        lambda: {"out": str(options.out), "signature": signature},
+        lambda: signature,
+    )
 
 
 def _site(options: argparse.Namespace) -> None:
     check_site(options.out, options.folders)  # before matplotlib is imported
     index = build_site(options.out, options.folders, packages(*ELSEWHERE), kept=not options.only)
-    print(f"written {options.out}\nnext: open {index} in a browser")
+    output.say(
+        options,
+        lambda: f"written {options.out}\nnext: open {index} in a browser",
+        lambda: {"out": str(options.out), "page": str(index)},
+        lambda: str(index),
+    )
 
 
 def _coverage(options: argparse.Namespace) -> None:

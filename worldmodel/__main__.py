@@ -8,23 +8,26 @@ from orbits.runs import stopped  # noqa: F401  (first: it answers Ctrl-C from he
 
 # isort: split
 import argparse
+import contextlib
 import hashlib
 import importlib
 import importlib.util
 import itertools
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from attention.listing import check_name
+from orbits.runs import output
 from orbits.runs.choices import unknown
 from orbits.runs.cli import OneLineParser, called, next_line, one_line_errors, taken
 from orbits.runs.figure import check_picture
 from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
-from worldmodel.models.exported import check_export
+from worldmodel.models.exported import check_export, check_layer, read_config
 from worldmodel.probes import names
 
 USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
@@ -32,8 +35,10 @@ ABOUT = {
     "fit": """pre-train on next-token prediction, of orbits (-c pretrain) or of text (-c text;
              lm_124m and others on token shards); with StateModel, on the true state""",
     "finetune": "train a force head (-c force), from --pretrained CKPT or from scratch",
-    "validate": "CKPT  evaluate a checkpoint on the validation sequences",
-    "test": "CKPT  evaluate a checkpoint on the held-out test sequences",
+    "validate": """CKPT [--json | --quiet]
+             evaluate a checkpoint on the validation sequences""",
+    "test": """CKPT [--json | --quiet]
+             evaluate a checkpoint on the held-out test sequences: its losses, as JSON, or alone""",
     "attention-maps": """CKPT [--layer N] [--sequence N] [--text TEXT] [--out PNG]
              draw the weights of every head of a block on one held-out orbit, or on a text""",
     "predict": """CKPT [--out FILE] [--overwrite]
@@ -114,15 +119,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif command in LIGHTNING and not {*HELP}.isdisjoint(rest):
         about = " ".join(ABOUT[command].split())
         typed = called(f"worldmodel {command}")
-        print(f"{USAGE.format(typed)}\n\n{about}\n{_keys(typed)}")
+        keys = _brief(command, rest) if command in TRAINING else ""
+        print(f"{USAGE.format(typed)}\n\n{about}\n{keys}{_keys(typed)}")
     else:
         with one_line_errors(resumes=False):
             rest = configurations.found(rest)
             if command in LIGHTNING and (page := _help(command, rest)):
                 print(page)
                 return
+            form = "text"
             if command in EVALUATION:
-                rest = _spelt_out(command, rest)
+                rest, form = _spelt_out(command, rest)
             _check(command, rest)
             if command == "predict":
                 _check_output(rest)
@@ -135,7 +142,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             elif command == "finetune":
                 rest = from_checkpoint.fine_tuning(rest)
             rest = ["--help" if word == "--help-all" else word for word in rest]
-            importlib.import_module("worldmodel.cli").main([command, *rest])
+            importlib.import_module("worldmodel.cli").main([command, *rest], form)
+
+
+def _brief(command: str, arguments: Sequence[str]) -> str:
+    """Return a short line per key of the model and the data that a training has."""
+    words = [word for word in arguments if word not in HELP]
+    with contextlib.suppress(FileNotFoundError):  # help is given whatever -c names
+        words = configurations.found(words)
+    make = importlib.import_module("worldmodel.keys.help").brief
+    return f"{make(command, _settings(command, words)[1])}\n"
 
 
 def _help(command: str, arguments: Sequence[str]) -> str | None:
@@ -165,15 +181,19 @@ def _keys(command: str) -> str:
     return KEYS.format(configurations=known, fit=fit, command=command, **classes)
 
 
-def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
-    """Return the line of an evaluation with ``CKPT``, ``--out`` and ``--overwrite`` as keys."""
+def _spelt_out(command: str, arguments: Sequence[str]) -> tuple[list[str], str]:
+    """Return the line of an evaluation with flags as keys, and how its losses are printed."""
     words = list(arguments)
     if words and not words[0].startswith("-"):
         checkpoint = words.pop(0)
         words.append(f"--ckpt_path={checkpoint}")  # behind a configuration, which has one of null
-    if command != "predict":
-        return words
     parser = OneLineParser(add_help=False)
+    if command != "predict":
+        output.offer(parser, "the loss")
+        asked, words = parser.parse_known_args(words)
+        if not (asked.json or asked.quiet):
+            return words, "text"
+        return [*words, "--verbose=false"], "json" if asked.json else "quiet"
     parser.add_argument("--out")
     parser.add_argument("--overwrite", action="store_true")
     flags, words = parser.parse_known_args(words)
@@ -182,7 +202,7 @@ def _spelt_out(command: str, arguments: Sequence[str]) -> list[str]:
         words.append(f"--trainer.callbacks.path={flags.out}")
     if flags.overwrite:
         words.append("--trainer.callbacks.overwrite=true")
-    return words
+    return words, "text"
 
 
 def _check(command: str, arguments: Sequence[str]) -> None:
@@ -331,6 +351,9 @@ def attention_maps(arguments: Sequence[str]) -> None:
         check_picture(out)
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")
+        if Path(options.checkpoint).is_dir():  # whose depth is known without torch
+            depth = read_config(options.checkpoint)["settings"].get("n_layer")
+            check_layer(options.layer, depth if isinstance(depth, int) else sys.maxsize)
         options.out = out
         draw = importlib.import_module("worldmodel.maps").attention_maps
         print(f"written    {draw(**vars(options))}")

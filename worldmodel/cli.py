@@ -43,6 +43,7 @@ from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
 from worldmodel.training.terminal import (
+    Form,
     quieten,
     tell_evaluated,
     tell_predicted,
@@ -166,9 +167,15 @@ class Parser(LightningArgumentParser):
 
 
 class WorldModelCLI(LightningCLI):
-    """fit | validate | test | predict | finetune, configured by YAML files and flags."""
+    """fit | validate | test | predict | finetune, configured by YAML files and flags.
 
-    def __init__(self, args: ArgsType = None) -> None:
+    Args:
+        args: Words of the command line; None for those of the process.
+        form: How the losses of an evaluation are printed: text, json or quiet.
+    """
+
+    def __init__(self, args: ArgsType = None, form: Form = "text") -> None:
+        self.form = form
         # A {class_path: ...} inside a dict[str, Any], as attention_args, is data and no class.
         set_parsing_settings(instantiate_subclass_spec_in_any=False)
         super().__init__(
@@ -249,7 +256,8 @@ class WorldModelCLI(LightningCLI):
 
     def after_test(self) -> None:
         """Print the command that comes next."""
-        tell_evaluated(self.trainer, self.model, self.config[self.subcommand]["ckpt_path"])
+        path = self.config[self.subcommand]["ckpt_path"]
+        tell_evaluated(self.trainer, self.model, path, self.form)
 
     after_validate = after_test
 
@@ -304,7 +312,7 @@ class WorldModelCLI(LightningCLI):
                 check_resumable(checkpoint, content)
 
 
-def main(args: ArgsType = None) -> None:
+def main(args: ArgsType = None, form: Form = "text") -> None:
     """Run the command line.
 
     Every failure is one line. Bad input, a full disk and a missing folder exit with 2; a training
@@ -314,7 +322,7 @@ def main(args: ArgsType = None) -> None:
     keep_freed_memory()
     quieten()
     try:
-        WorldModelCLI(args)
+        WorldModelCLI(args, form)
     except (ValueError, TypeError, OSError, MisconfigurationException) as error:
         _fail(str(error))
     except (KeyboardInterrupt, SystemExit) as ended:

@@ -23,6 +23,7 @@ from worldmodel.models.checkpoint import (
     check_attention,
     read_checkpoint,
 )
+from worldmodel.models.exported import read_config
 
 read_model = deferred("worldmodel.models.export:read_model")
 DATA = "datamodule_hyper_parameters"
@@ -117,9 +118,15 @@ def fine_tuning(arguments: Sequence[str]) -> list[str]:
     source = pretrained if resumed in (None, *KEYWORDS) else resumed
     if pretrained is None or source is None or "://" in source:
         return list(arguments)
-    content = read_model(source)
+    if Path(source).is_dir():  # whose settings are read without torch
+        config = read_config(source)
+        content = {**config, "hyper_parameters": config["settings"]}
+    else:
+        content = read_model(source)
     check_attention(source, content)
     model = content["hyper_parameters"]
+    place = after_configurations(arguments)
+    _refuse_other(source, model, arguments[place:])
     words = as_flags("model", {x: model[x] for x in BACKBONE if x in model})
     if "protocol" in model:
         overrides = dict(model.get("protocol_args") or {})
@@ -129,8 +136,19 @@ def fine_tuning(arguments: Sequence[str]) -> list[str]:
             if name not in OF_LABELS and name.isidentifier()
         }
         words += as_flags("data", {"protocol": model["protocol"], **of_world})
-    place = after_configurations(arguments)
     return [*arguments[:place], *words, *arguments[place:]]
+
+
+def _refuse_other(source: str, model: Mapping[str, Any], arguments: Sequence[str]) -> None:
+    """Refuse flags that give a backbone another attention or protocol than it was trained with."""
+    for group, name in (("model", "attention"), ("data", "protocol")):
+        for key in (f"{group}.{name}", f"{group}.init_args.{name}"):
+            asked = value_of(arguments, key)
+            if name in model and asked not in (None, model[name]):
+                raise ValueError(
+                    f"{source}: trained with {name}={model[name]!r}, this model has {name}="
+                    f"{asked!r}; leave out --{key}"
+                )
 
 
 def value_of(arguments: Sequence[str], key: str) -> str | None:

@@ -18,6 +18,7 @@ from orbits.runs.naming import display
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.backbone import Block
 from worldmodel.models.base import GPTModel
+from worldmodel.models.exported import check_layer
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.models.text import TextModel, TokenModel
@@ -69,8 +70,7 @@ def attention_maps(
             f"{called('worldmodel fit')} or finetune"
         )
     depth = len(model.gpt.blocks)
-    if not -depth <= layer < depth:
-        raise ValueError(f"layer must be in [{-depth}, {depth}), got {layer}")
+    check_layer(layer, depth)
     weights = layer_weights(model, layer, sequence, text)
     name = label(model.hparams["attention"], **(model.hparams["attention_args"] or {}))
     title = f"{display(name)}, block {layer % depth + 1} of {depth}"

@@ -75,6 +75,19 @@ def attention_of(name: str) -> str:
     return first if first in OWN else name
 
 
+def shade(colour: str, number: int) -> str:
+    """Return a colour as it is, darker or lighter, in turn by number.
+
+    >>> [shade("#0072B2", number) for number in range(3)]
+    ['#0072B2', '#003959', '#80b8d8']
+    """
+    if number % 3 == 0:
+        return colour
+    ground, share = ((0, 0.5), (255, 0.5))[number % 3 - 1]
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round((1 - share) * x + share * ground):02x}" for x in parts)
+
+
 def _free(colour: str, first: int, taken: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the look of a colour with the first line and marker that none of its series has."""
     lines, markers = ({x[key] for x in taken if x["color"] == colour} for key in ("ls", "marker"))

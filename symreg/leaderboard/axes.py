@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ CONTESTANT = COLOURS[0]
 ARMS = {"scratch": COLOURS[5]}
 """Colours of arms; any other contestant is a :data:`CONTESTANT`."""
 LONGEST = 44
-"""Longest name, in letters."""
+"""Longest line of a name, in letters."""
 
 
 def fixed_margins(figure: Figure) -> None:
@@ -42,15 +43,30 @@ def fixed_margins(figure: Figure) -> None:
 
 def label(row: Row) -> str:
     """Return a row's name as a reader knows it, cut in its middle, for its end tells it apart."""
-    arms = "" if row.arm in ("control", "-") else arm(row.arm)
-    labels = "" if row.is_control or row.labels == "-" else f"{row.labels} labels"
-    text = ", ".join(filter(None, (display(row.model), arms, labels)))
+    text = _name(row)
     if len(text) > LONGEST:
         start, _, end = text.rpartition(", ")
         room = max(LONGEST - len(end) - 4, LONGEST // 2)
         cut = start.rfind(", ", 0, room + 1)
         text = f"{start[: cut if cut > 0 else room]}, … {end[: LONGEST // 2]}"
     return printable(text, 60)
+
+
+def in_lines(row: Row) -> str:
+    """Return a row's name, whole in one or two lines; what is longer still as :func:`label`."""
+    lines = textwrap.wrap(printable(_name(row), 2 * LONGEST), LONGEST)
+    return "\n".join(lines) if len(lines) < 3 and "…" not in lines[-1] else label(row)
+
+
+def row_height(rows: Sequence[Row]) -> float:
+    """Return the inches of a row, with room for its name."""
+    return 0.34 if any("\n" in in_lines(row) for row in rows) else 0.24
+
+
+def _name(row: Row) -> str:
+    arms = "" if row.arm in ("control", "-") else arm(row.arm)
+    labels = "" if row.is_control or row.labels == "-" else f"{row.labels} labels"
+    return ", ".join(filter(None, (display(row.model), arms, labels)))
 
 
 def colour(row: Row) -> str:
@@ -70,7 +86,7 @@ def by_budget(rows: Sequence[Row]) -> list[Row]:
 
 def label_rows(axes: Sequence[Axes], rows: Sequence[Row]) -> None:
     """Name the rows along the shared y axis, the first on top, with a line above the controls."""
-    axes[0].set_yticks(range(len(rows)), [label(row) for row in rows])
+    axes[0].set_yticks(range(len(rows)), list(map(in_lines, rows)))
     axes[0].set_ylim(len(rows) - 0.4, -0.6)
     groups = [("control" if row.is_control else row.labels) for row in rows]
     for place in range(1, len(rows)):

@@ -32,6 +32,7 @@ from symreg.leaderboard.axes import (
     label_rows,
     legend,
     limit,
+    row_height,
 )
 from symreg.leaderboard.rate import LawRate
 from symreg.leaderboard.row import FORCES, SEARCH, Row
@@ -61,7 +62,7 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
         return None
     true_law = laws.get(law)
     constant = None if true_law.exponents is None else float(true_law.magnitude(1, 1, 1))
-    panels, height = len(NAMES) + 1, 0.9 + 0.24 * len(rows)
+    panels, height = len(NAMES) + 1, 0.9 + row_height(rows) * len(rows)
     with canvas(WIDTH, height, ncols=panels, sharey=True) as (figure, axes):
         for axis, name in zip(axes, NAMES, strict=False):
             axis.set_xlabel(f"exponent of {name}")

@@ -3,14 +3,18 @@
 import contextlib
 import importlib
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from orbits.runs.cli import called
 from orrery.__main__ import COMMANDS, main
 
+ROOT = Path(__file__).parents[2]
 PUBLISHED = (
     *("data", "train", "finetune", "predict", "probe", "law", "bench", "attention", "doctor"),
 )
@@ -27,6 +31,8 @@ def python(code, *arguments):
 def test_every_command_has_help_that_loads_no_torch(command):
     code = """
 import sys
+import tomllib
+from pathlib import Path
 sys.argv = ["/bin/orrery", *sys.argv[1:]]
 from orrery.__main__ import main
 try:
@@ -115,15 +121,25 @@ def test_lists_are_data_where_they_are_asked_to_be(capsys):
 
 DATA = (
     *("data ls", "data info", "law ls", "law score", "law fit", "law show", "law leaderboard"),
-    *("bench ls", "bench report", "bench coverage", "bench run mqar", "doctor"),
+    *("bench ls", "bench report", "bench coverage", "bench run mqar", "doctor", "test"),
+    *("bench site", "bench questions"),
     *("attention ls", pytest.param("probe", marks=pytest.mark.full)),
 )
 
 
 @pytest.mark.parametrize("words", DATA)
 def test_a_command_whose_output_is_data_offers_it_to_programs(words, capsys):
-    with pytest.raises(SystemExit):
+    with contextlib.suppress(SystemExit):
         main([*words.split(), "--help"])
     page = capsys.readouterr().out
     assert "--json" in page
     assert "--quiet" in page
+
+
+def test_the_readme_has_every_command_and_every_extra():
+    page = (ROOT / "orrery" / "README.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `orrery ([\w-]+)` \| `python -m ([^`]+)` \|", page, re.MULTILINE))
+    assert told == {name: runs for name, (runs, _) in COMMANDS.items()}
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = re.findall(r"^\| `(\w+)` \| [^|]+\|$", page, re.MULTILINE)
+    assert sorted(extras) == sorted(known["optional-dependencies"])

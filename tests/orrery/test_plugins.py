@@ -177,14 +177,19 @@ def test_a_file_that_fails_takes_nothing_else_down(stranger):
 
 
 @pytest.mark.full
-def test_a_model_from_a_file_is_probed_and_examined(stranger):
+def test_a_model_from_a_file_is_probed_examined_and_ranked(stranger):
     model = "--model my_model.py:FlatModel --executor here"
     stranger.together(
-        f"probe {model} --probes rollout --n-sequences 20 --seeds 0 --out probed",
+        f"probe {model} --probes rollout,predictions --n-sequences 20 --seeds 0 --out probed",
         f"bench run exam {model} --preset tiny --out examined",
         "bench report examined --quiet",
         codes=(0, 0, 0),
     )
+    (file,) = (stranger.folder / "probed").rglob("predictions.npz")
+    said = stranger(
+        f"law leaderboard {file} --seeds 1 --engine powerlaw --executor here --out board"
+    )
+    assert "flat network" in said
     assert "flat network" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
     assert "flat network" in (stranger.folder / "examined" / "report.md").read_text("utf-8")
 
@@ -232,6 +237,24 @@ def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
     assert all(each.endswith(missing) for each in said)
     stranger(f"{probe} --out probed {plugin}")
     assert "fading" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
+
+
+@pytest.mark.full
+def test_a_model_of_an_attention_and_a_law_from_files_is_probed(stranger):
+    plugins = "--plugin my_attention.py --plugin my_law.py"
+    small = "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8"
+    steps = "--trainer.max_steps 2 --trainer.val_check_interval 2"
+    world = "--model.attention soft --data.protocol_args.law gentle"
+    last = "runs/pretrain/version_0/checkpoints/last.ckpt"
+    probe = f"probe {last} --probes rollout --n-sequences 12 --seeds 0 --executor here"
+    stranger.together(
+        f"train -c pretrain {world} {small} {steps} {plugins}",
+        f"{probe} --out probed {plugins}",
+        codes=(0, 0),
+    )
+    report = (stranger.folder / "probed" / "report.md").read_text("utf-8")
+    assert "soft" in report
+    assert "gentle" in report
 
 
 @pytest.mark.full

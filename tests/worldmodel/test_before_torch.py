@@ -36,6 +36,8 @@ finally:
 
 WHOLE = "benchmarks/results/newton-exam/models/softmax-head-3"
 """The folder of an exported model."""
+ELSEWHERE = "benchmarks/results/implied-small/models/softmax-world-model-power_1_5-0"
+"""A world model of another law."""
 MISSING = [
     ("fit --ckpt_path missing", "missing: no such file"),
     ("fit -c missing.yaml", "missing.yaml: no such file"),
@@ -100,6 +102,23 @@ MISSING = [
         "DIR/odd.py: Ahead is no world model: predict_next of",
     ),
     ("probe --model DIR/odd.py:Mute", "DIR/odd.py: Mute is no world model: it has no method"),
+    (
+        f"finetune -c force --pretrained {WHOLE} --data.protocol=paper",
+        f"{WHOLE}: trained with protocol='identifiable', this model has protocol='paper'; leave o",
+    ),
+    (
+        f"finetune -c force --pretrained {WHOLE} --model.init_args.attention lssar",
+        f"{WHOLE}: trained with attention='softmax', this model has attention='lssar'; leave out",
+    ),
+    (f"attention-maps {WHOLE} --layer 9 --out DIR/x.png", "layer must be in [-2, 2), got 9"),
+    (
+        f"probe {WHOLE} --probes rollout",
+        f"rollout cannot probe {WHOLE}: a ForceModel predicts no next row; take a NextTokenModel",
+    ),
+    (f"probe {WHOLE} {ELSEWHERE}", f"{WHOLE} and {ELSEWHERE} are of different worlds, which neve"),
+    ("probe DIR/odd.py:Still --probes exchange", "exchange cannot probe DIR/odd.py: it exchanges"),
+    ("probe DIR/odd.py:Still --probes linear", "linear cannot probe DIR/odd.py: the model has no"),
+    (f"probe DIR/odd.py:Still {ELSEWHERE}", f"DIR/odd.py and {ELSEWHERE} are of different worl"),
     ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]
 
@@ -197,6 +216,13 @@ WRONG = [
 ODD = """
 class Mute:
     pass
+
+class Still:
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        return places
 
 class Ahead:
     def observe(self, seen):

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -164,3 +165,24 @@ def test_help_has_a_line_per_key(capsys):
 
 def test_help_on_a_class_from_elsewhere_is_left_to_lightning():
     assert key_help.page("fit", ["--model.help=package.Model"], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "model", "data"),
+    [
+        (["fit", "--help"], "NextTokenModel", "OrbitData"),
+        (["finetune", "-c", "force", "-h"], "ForceModel", "OrbitData"),
+        (["fit", "-c", "text", "-h"], "TextModel", "TextData"),
+        (["fit", "-c", "nothing", "-h"], "NextTokenModel", "OrbitData"),
+    ],
+)
+def test_help_of_a_training_has_the_keys_of_its_model_and_data(words, model, data, capsys):
+    main(words)
+    said = capsys.readouterr().out
+    assert f"keys of {model}, with their defaults:\n" in said
+    assert "\n  --data.batch_size=64 " in said
+    for group, kind in (("model", model), ("data", data)):
+        shown = re.findall(rf"^  --{group}\.(\w+)=", said, re.MULTILINE)
+        left_out = signatures.LINKED if group == "model" else ()
+        assert shown == [key for key in signatures.keys(group, kind) if key not in left_out]
+    assert len(said.splitlines()) <= 50, "a screen and a half"

@@ -1,5 +1,6 @@
 """What a command prints as the next one runs as it is printed, and writes below runs alone."""
 
+import json
 import shlex
 
 import pytest
@@ -55,6 +56,13 @@ def test_each_command_names_the_next_one(tmp_path, monkeypatch, capsys, refusal)
     assert made["data"]["protocol_args"] == {"n_points": 16, "n_bins": 32}
     assert "exists; choose another file with --out" in refusal(main, predicting)
     said_by(capsys, *predicting, "--data.n_test=9", "--overwrite")
+
+    line = ["test", tuned, "--data.n_test=9"]
+    main([*line, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["checkpoint"] == tuned
+    main([*line, "--quiet"])
+    assert float(capsys.readouterr().out) == told["test_loss"]
 
     # A configuration and a checkpoint alone give the same forces.
     whole = ["-c", "runs/force/version_0/config.yaml", "--trainer.logger=false"]

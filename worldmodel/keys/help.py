@@ -12,6 +12,8 @@ from worldmodel.keys import signatures
 from worldmodel.keys.signatures import CLASSES, LINKED, Key, class_of
 from worldmodel.keys.values import type_text
 
+ACROSS, FLAG = 100, 36
+"""Letters of a line of the short help, and of its flag with the default."""
 CONSTANTS = {"None": "null", "True": "true", "False": "false"}
 FLAGS = {f"--{group}.help": group for group in CLASSES}
 DEFAULTS = {"finetune": {"model": "ForceModel"}}
@@ -62,6 +64,34 @@ def page(command: str, arguments: Sequence[str], chosen: Mapping[str, str]) -> s
             f"{', '.join(each for each in CLASSES[group] if each != kind)}.",
         ]
     )
+
+
+def brief(command: str, chosen: Mapping[str, str]) -> str:
+    """Return a short line per key of the model and the data of a training, with its default.
+
+    Args:
+        command: fit or finetune.
+        chosen: The classes that a command line chooses, by group; of one from elsewhere nothing
+            is known without importing it, and nothing is shown.
+    """
+    lines = []
+    for group in CLASSES:
+        default = DEFAULTS.get(command, {}).get(group, CLASSES[group][0])
+        kind = class_of(group, chosen.get(group, "") or default)
+        if kind is None:
+            continue
+        lines.append(f"\nkeys of {kind}, with their defaults:")
+        for name, key in signatures.keys(group, kind).items():
+            if group == "data" or name not in LINKED:
+                flag, _, value, about = _row(group, name, key)
+                line = f"  {f'{flag}={value}':{FLAG}s} {about}"
+                lines.append(_cut(line.rstrip()))
+    return "\n".join(lines)
+
+
+def _cut(line: str) -> str:
+    """Return a line that ends at a word where it is longer than a screen is wide."""
+    return line if len(line) <= ACROSS else f"{line[: ACROSS - 4].rpartition(' ')[0]} ..."
 
 
 def _row(group: str, name: str, key: Key) -> tuple[str, str, str, str]:

@@ -7,18 +7,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError, safe_open
 
 from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_plain
 
 SCHEMA = 2
+BY_SETTING = {"tokenizer": "TextModel", "vocab_size": "TokenModel", "exponents": "MixtureModel"}
+"""Classes that a hyper-parameter tells."""
+BY_WEIGHT = {"head.state.weight": "StateModel", "head.readout.weight": "ForceModel"}
+"""Classes that a weight tells; a model with none of all these is a NextTokenModel."""
 
 
 def settings_digest(settings: Mapping[str, Any]) -> str:
     """Return the sha256 of settings, in whatever order they are written."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def class_name(settings: Mapping[str, Any], weights: Container[str]) -> str:
+    """Return the name of the class of a model, by its hyper-parameters and its weights' names."""
+    told = [kind for name, kind in BY_SETTING.items() if name in settings]
+    told += [kind for name, kind in BY_WEIGHT.items() if name in weights]
+    return next(iter(told), "NextTokenModel")
+
+
+def class_of(folder: str | Path, settings: Mapping[str, Any]) -> str:
+    """Return the name of the class of an exported model, of whose weights the names are read.
+
+    Raises:
+        ValueError: The file of weights is none.
+    """
+    path = Path(folder) / WEIGHTS
+    try:
+        with safe_open(path, "numpy") as file:
+            return class_name(settings, set(file.keys()))
+    except SafetensorError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def check_layer(layer: int, depth: int) -> None:
+    """Refuse the number of a block of which a model of some depth has none."""
+    if not -depth <= layer < depth:
+        raise ValueError(f"layer must be in [{-depth}, {depth}), got {layer}")
 
 
 def read_config(folder: str | Path) -> dict[str, Any]:

@@ -9,11 +9,17 @@ from typing import Any
 from orbits.runs import artefact
 from worldmodel.models.base import GPTModel
 from worldmodel.models.export import read_model
+from worldmodel.models.exported import class_name
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.restored import restored
 from worldmodel.models.state import StateModel
 from worldmodel.models.text import TextModel, TokenModel
+
+CLASSES: tuple[type[GPTModel], ...] = (
+    *(NextTokenModel, ForceModel, StateModel, TextModel, TokenModel, MixtureModel),
+)
+"""Classes that a checkpoint may be of."""
 
 
 def load_model(path: str | Path, checkpoint: Mapping[str, Any] | None = None) -> GPTModel:
@@ -29,17 +35,8 @@ def load_model(path: str | Path, checkpoint: Mapping[str, Any] | None = None) ->
             do not belong together.
     """
     checkpoint = read_model(path) if checkpoint is None else checkpoint
-    kind: type[GPTModel]
-    if "tokenizer" in checkpoint["hyper_parameters"]:
-        kind = TextModel
-    elif "vocab_size" in checkpoint["hyper_parameters"]:
-        kind = TokenModel
-    elif "exponents" in checkpoint["hyper_parameters"]:
-        kind = MixtureModel
-    elif "head.state.weight" in checkpoint["state_dict"]:
-        kind = StateModel
-    else:
-        kind = ForceModel if "head.readout.weight" in checkpoint["state_dict"] else NextTokenModel
+    name = class_name(checkpoint["hyper_parameters"], checkpoint["state_dict"])
+    kind = next(each for each in CLASSES if each.__name__ == name)
     return restored(kind, checkpoint, path)
 
 

@@ -5,6 +5,7 @@ A file that defines ``PROBE`` is a probe and is called like it; the others are s
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orbits.runs.choices import check_choice
+from worldmodel.probes.takes import Takes
 
 if TYPE_CHECKING:
     from worldmodel.probes.base import Probe
@@ -19,7 +21,19 @@ if TYPE_CHECKING:
 
 def names() -> tuple[str, ...]:
     """Return the names of all probes; none is imported."""
-    return tuple(sorted(_modules()))
+    return tuple(sorted(_files()))
+
+
+def takes(name: str) -> Takes:
+    """Return what a probe takes, as its file says it; none is imported."""
+    found = {}
+    for path in filter(None, [_files().get(name)]):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for each in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                    found[each.targets[0].id] = each.value
+    told = {key: ast.literal_eval(found[key]) for key in Takes._fields if key in found}
+    return Takes(**told)
 
 
 def check_name(name: str) -> None:
@@ -31,19 +45,20 @@ def check_name(name: str) -> None:
 def get(name: str) -> Probe:
     """Return the probe called ``name``."""
     check_name(name)
-    module = _modules()[name]
+    file = _files()[name]
+    place = next(place for place in map(Path, __path__) if file.is_relative_to(place))
+    module = ".".join((__name__, *file.relative_to(place).with_suffix("").parts))
     probe: Probe = importlib.import_module(module).PROBE
     if probe.name != name:
         raise ValueError(f"{module} names its probe {probe.name!r}")
     return probe
 
 
-def _modules() -> dict[str, str]:
-    """Return the modules of all probes by name; those of folders are found too."""
-    modules = {}
-    for place in map(Path, __path__):
-        for file in place.rglob("*.py"):
-            if re.search(r"^PROBE\b", file.read_text(encoding="utf-8"), re.MULTILINE):
-                parts = file.relative_to(place).with_suffix("").parts
-                modules[file.stem] = ".".join((__name__, *parts))
-    return modules
+def _files() -> dict[str, Path]:
+    """Return the files of all probes by name; those of folders are found too."""
+    return {
+        file.stem: file
+        for place in map(Path, __path__)
+        for file in place.rglob("*.py")
+        if re.search(r"^PROBE\b", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }

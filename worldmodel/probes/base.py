@@ -16,6 +16,7 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
 from worldmodel.probes.settings import Settings
+from worldmodel.probes.takes import Takes
 
 
 class Pieces:
@@ -74,8 +75,10 @@ class Probe(ABC):
         options: Further ones, which are part of an address only where they differ from their
             default, so that what was computed before they came is found.
         trains: Whether it trains anything, which a GPU does where there is one.
-        asks: Abilities of which a model from outside needs one; none for a probe that needs the
-            weights of a model of this package.
+        asks: Methods of which a model from outside needs one, written out; none for a probe that
+            needs the weights of a model of this package.
+        of: Names of the classes of this package that it takes, written out; empty for all.
+        inside: Why a probe without ``asks`` takes no model from outside, in words.
     """
 
     name: ClassVar[str]
@@ -84,15 +87,17 @@ class Probe(ABC):
     options: ClassVar[Sequence[str]] = ()
     trains: ClassVar[bool] = False
     asks: ClassVar[Sequence[str]] = ()
+    of: ClassVar[Sequence[str]] = ()
+    inside: ClassVar[str] = Takes().inside
 
     def why_not(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used, or the method that a model from outside lacks."""
+        taken, model = Takes(self.asks, self.of, self.inside), checkpoint.model
         if checkpoint.arm == OUTSIDE:
-            if not self.asks:
-                return "it trains or looks into a GPT of this package; take a checkpoint"
-            if not any(map(checkpoint.can, self.asks)):
-                return f"the model has no {' and no '.join(self.asks)}; add the method"
-        return self.refusal(checkpoint, settings)
+            reason = taken.why_not_outside(model)
+        else:
+            reason = taken.why_not_class(type(model).__name__)
+        return reason or self.refusal(checkpoint, settings)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, and the fix; None if it can."""

@@ -20,8 +20,8 @@ from worldmodel.models.checkpoint import SHAPE
 from worldmodel.models.export import read_model
 from worldmodel.models.gpt_world import world_model
 from worldmodel.models.load import load_model
-from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, OrbitModel
+from worldmodel.probes.early import UNASKED
 from worldmodel.world_model import can
 
 OUTSIDE = "outside"
@@ -68,12 +68,9 @@ class Checkpoint:
         """
         content = read_model(path)
         model = load_model(path, content)
-        if not isinstance(model, OrbitModel):
-            raise ValueError(f"{path}: a model of text; probes evaluate models of orbits")
-        if isinstance(model, MixtureModel):
-            raise ValueError(
-                f"{path}: trained in the worlds of several laws; ask it by benchmarks run worlds"
-            )
+        if (reason := UNASKED.get(type(model).__name__)) is not None:
+            raise ValueError(f"{path}: {reason}")
+        assert isinstance(model, OrbitModel)
         data = content.get("datamodule_hyper_parameters", {})
         seed = data.get("seed", 0) if data.get("train_seed") is None else data["train_seed"]
         batch_size = data.get("batch_size")

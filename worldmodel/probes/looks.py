@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits.runs import trainings
-from orbits.runs.palette import CONTROL, CONTROL_MARKERS, attention_of, looks
+from orbits.runs.palette import CONTROL, CONTROL_MARKERS, attention_of, looks, shade
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Interval
 
@@ -36,6 +36,7 @@ class Looks:
         self._shared = set.intersection(*facts) if facts else set()
         self._models = list(dict.fromkeys(_identity(result) for result in models))
         self._styles = looks(list(map(str, self._models)), self._families())
+        self._shades = self._own_shades()
         controls = [result for result in results if is_control(result)]
         self._controls = list(dict.fromkeys(self.model(result) for result in controls))
 
@@ -53,7 +54,7 @@ class Looks:
 
     def colour(self, result: Result) -> str:
         """Return the colour of the model."""
-        return str(self._styles[str(_identity(result))]["color"])
+        return self._shades[str(_identity(result))]
 
     def style(self, result: Result) -> dict[str, Any]:
         """Return the look of a curve through points, as arguments of matplotlib."""
@@ -63,10 +64,10 @@ class Looks:
             return {"color": CONTROL, "linestyle": ":", "marker": marker}
         twin, style = result.case.arm.startswith("untrained"), self._styles[str(_identity(result))]
         return {
-            "color": style["color"],
+            "color": self.colour(result),
             "linestyle": "--" if twin else "-",
             "marker": style["marker"],
-            "markerfacecolor": "white" if twin else style["color"],
+            "markerfacecolor": "white" if twin else self.colour(result),
         }
 
     def first_of_each(self, results: Sequence[Result], role: str) -> list[Result]:
@@ -80,15 +81,25 @@ class Looks:
     def _families(self) -> list[str]:
         """Return the name that decides the colour of each model: its attention, or else its world.
 
-        Where several share an attention, the worlds of their training tell them apart, or else
-        all that is known of them.
+        Where several share an attention, the worlds of their training tell them apart; models that
+        share both have shades of their attention's colour.
         """
         variants, worlds = ([x[part] for x in self._models] for part in (0, 2))
         if len(set(variants)) == len(variants):
             return [attention_of(variant) for variant in variants]
         if len({*zip(variants, worlds, strict=True)}) == len(variants):
             return [world.removeprefix("trained on ") for world in worlds]
-        return list(map(str, self._models))
+        return [attention_of(variant) for variant in variants]
+
+    def _own_shades(self) -> dict[str, str]:
+        """Return the colour of each model, in shades where attention and world are shared."""
+        in_shades = len({(x[0], x[2]) for x in self._models}) < len(self._models)
+        found: dict[str, str] = {}
+        for name in map(str, self._models):
+            colour = self._styles[name]["color"]
+            alike = sum(self._styles[each]["color"] == colour for each in found)
+            found[name] = shade(colour, alike * in_shades)
+        return found
 
     def _number(self, result: Result) -> int:
         return self._models.index(_identity(result))

@@ -23,8 +23,8 @@ from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes
 from worldmodel.models.checkpoint import NAMED, check_file, named_checkpoint
-from worldmodel.models.exported import check_export
-from worldmodel.outside import Source, source, tried
+from worldmodel.outside import Source, source
+from worldmodel.probes import early
 from worldmodel.probes.quantities import QUANTITIES, UNDECLARED
 from worldmodel.probes.settings import Settings as ProbeSettings
 from worldmodel.training.allocator import keep_freed_memory
@@ -94,14 +94,19 @@ class Probing(Study):
             raise ValueError("no checkpoint is given; name one or more files")
         for name in settings.probes if settings.probes != ALL else ():
             probes.check_name(name)
-        for text in settings.checkpoints:
-            found = subject(text)
-            if found.model is not None:
-                tried(Source(found.path, found.model))
-            else:
-                (check_export if found.path.is_dir() else check_file)(found.path)
         if settings.law is not None:
             laws.get(settings.law)
+        asked = () if settings.probes == ALL else settings.probes
+        named, worlds = {name: probes.takes(name) for name in asked}, []
+        for found in map(subject, settings.checkpoints):
+            if found.model is not None:
+                source = Source(found.path, found.model)
+                worlds.append((found.path, early.check_outside(source, named, settings.law)))
+            elif found.path.is_dir():
+                worlds.append((found.path, early.check_exported(found.path, named, settings.law)))
+            else:
+                check_file(found.path)
+        early.refuse_unlike(worlds)
 
     def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
         """Return the data that determine the results; checkpoints count by bytes, not paths."""
@@ -184,7 +189,7 @@ def measure(
         dataclasses.replace(
             outcome,
             details={"curves": {}, **outcome.details, "checkpoint": loaded.row},
-            device=device(method.trains),
+            device=device(method.trains and model is None),
         )
         for outcome in method.measure(loaded, ProbeSettings(**settings), pieces)
     ]
@@ -228,17 +233,9 @@ def _digest(text: str) -> str:
 
 def _refuse_unlike(checkpoints: Sequence[Checkpoint]) -> None:
     """Refuse checkpoints that would share a row without being trainings of one model."""
-    first, by_row = checkpoints[0], dict[str, "Checkpoint"]()
+    early.refuse_unlike((each.path, each.protocol) for each in checkpoints)
+    by_row = dict[str, "Checkpoint"]()
     for checkpoint in checkpoints:
-        one, other_world = (
-            dataclasses.replace(x.protocol, label_leak=0) for x in (first, checkpoint)
-        )
-        if one != other_world:
-            alike = one == dataclasses.replace(other_world, law=one.law)
-            raise ValueError(
-                f"{first.path} and {checkpoint.path} are of different worlds, which never "
-                f"share a table; probe them apart{f', or both in one: --law {one.law}' * alike}"
-            )
         other = by_row.setdefault(json.dumps(checkpoint.row), checkpoint)
         if other is not checkpoint:
             raise ValueError(

@@ -122,7 +122,7 @@ ASKED: Mapping[str, Sequence[Asked]] = {
     ),
     "inductive_bias": (
         Asked(
-            "Do equal states get equal answers after fine-tuning on new functions (R-IB, 1: "
+            "Do equal states get equal answers from a model that learns new functions (R-IB, 1: "
             "always)?",
             "r_ib",
         ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shlex
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lightning
 import numpy as np
@@ -30,6 +31,10 @@ NO_FAULTS = (
 )
 """Warnings of Lightning about itself, or about what is so on purpose: batches are made as fast as
 they are read, and a resumed training writes where it stood."""
+
+
+Form = Literal["text", "json", "quiet"]
+"""Output of an evaluation: a table, one JSON object, or the loss alone."""
 
 
 def quieten() -> None:
@@ -65,9 +70,18 @@ def tell_trained(trainer: lightning.Trainer, model: GPTModel) -> None:
     print(f"written    {path}\n{next_line(_next(model, shlex.quote(os.fspath(path))))}")
 
 
-def tell_evaluated(trainer: lightning.Trainer, model: GPTModel, path: str) -> None:
-    """Print the command that comes after the errors of a checkpoint."""
-    if trainer.is_global_zero:
+def tell_evaluated(
+    trainer: lightning.Trainer, model: GPTModel, path: str, form: Form = "text"
+) -> None:
+    """Print the losses of a checkpoint as data, or the command that comes after their table."""
+    losses = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    if not trainer.is_global_zero:
+        return
+    if form == "json":
+        print(json.dumps({"checkpoint": path, **losses}))
+    elif form == "quiet":
+        print(*(value for name, value in losses.items() if name.endswith("_loss")))
+    else:
         print(next_line(_next(model, shlex.quote(path))))
 
 

@@ -92,3 +92,14 @@ def test_no_more_than_ten_seeds_and_searches_of_a_row_are_drawn(monkeypatch):
     searches = [search(search=number, details={"front": front}) for number in range(12)]
     figures.fronts(table([forces(), *searches]))
     assert lines.pop() == 2 * figures.MOST, "each with the mark of the chosen formula"
+
+
+def test_a_long_name_is_whole_in_two_lines_and_a_longer_one_is_cut():
+    name = "true force + errors of softmax, pre-trained, unlimited labels, seed 2"
+    (row, *_) = table([forces(name, arm="control", labels="-")])
+    lines = axes.in_lines(row)
+    assert lines.replace("\n", " ") == name
+    assert lines.count("\n") == 1
+    assert axes.row_height([row]) > 0.3
+    (row, *_) = table([forces("a" * 200)])
+    assert len(axes.in_lines(row)) <= 60

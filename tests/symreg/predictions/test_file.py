@@ -345,9 +345,9 @@ def test_the_example_runs_as_it_is_printed(tmp_path, monkeypatch, capsys):
     runpy.run_module("symreg.examples.own_model")
     out = capsys.readouterr().out
     assert "in the box   law: " in out
-    assert out.startswith("written      own_model.npz\n")
-    assert out.endswith("next: python -m symreg leaderboard own_model.npz\n")
-    data = predictions.read("own_model.npz")
+    assert out.startswith("written      runs/own_model.npz\n")
+    assert out.endswith("next: python -m symreg leaderboard runs/own_model.npz\n")
+    data = predictions.read("runs/own_model.npz")
     assert data.row["model"] == "5-NN of 2000 forces"
     assert len(data) == 3000
     r, m1, m2 = data.X.T

@@ -209,9 +209,9 @@ def test_only_what_is_asked_for_moves_an_address(untrained):
 
 def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
     def refusal(*options, **changes):
-        return PROBE.refusal(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
+        return PROBE.why_not(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
 
-    assert refusal(ForceModel) == "a ForceModel continues no orbits; take a NextTokenModel"
+    assert refusal(ForceModel) == "a ForceModel predicts no next row; take a NextTokenModel"
     assert "several planets" in refusal(protocol="fixed", protocol_args={"n_points": 88})
     assert "n_points=22" in refusal(protocol_args={"n_points": 22})
     assert refusal() is None
@@ -239,7 +239,7 @@ def test_a_world_that_tokens_cannot_express_is_refused(changes, message):
     [
         ((), "inverse_cube", "law 'inverse_cube' does not bind"),
         ((), "newton_G_1000000", "the shortest time step that a token tells, 0.0078125 years"),
-        ((ForceModel,), "newton", "a ForceModel continues no orbits; take a NextTokenModel"),
+        ((ForceModel,), "newton", "a ForceModel predicts no next row; take a NextTokenModel"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line_before_any_work(

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from orbits.runs.palette import COLOURS, CONTROL, MARKERS, TRUTH
+from orbits.runs.palette import COLOURS, CONTROL, MARKERS, TRUTH, shade
 from tests.worldmodel.probes.evaluation import result
 from worldmodel.probes.bias import figures as bias_figures
 from worldmodel.probes.force import figures as force_figures
@@ -110,6 +110,26 @@ def test_twins_look_like_their_model_and_controls_have_no_training():
     assert looks.style(controls[0])["color"] == CONTROL
     assert without_repeats([*controls, *twins]) == [controls[0], *twins]
     assert once(["a", "b", "a"]) == ["a", "b", None]
+
+
+def test_models_of_one_attention_and_world_have_shades_of_its_colour():
+    lines = [result(), result(arm="state-trained", of="state-trained"), result("lssar p=15")]
+    looks = Looks(lines)
+    colours = [looks.colour(x) for x in lines]
+    assert colours == [COLOURS[0], shade(COLOURS[0], 1), COLOURS[1]]
+    assert len({looks.style(x)["marker"] for x in lines[:2]}) == 2
+
+
+def test_names_and_words_of_an_axis_lie_within_the_figure(drawn, tmp_path):
+    metrics = {"angle_deg": [20.0, 15.0, 25.0]}
+    mine = [result("lssar p=15", metrics=metrics, setting={"planet": "all"})]
+    force_figures.angles(mine, tmp_path)
+    (figure,) = drawn
+    figure.savefig(tmp_path / "angles.png")
+    whole = figure.bbox
+    for text in (figure.axes[0].xaxis.label, figure._suptitle):
+        box = text.get_window_extent()
+        assert whole.x0 <= box.x0 < box.x1 <= whole.x1
 
 
 def test_twins_of_models_that_were_trained_for_other_things_are_told_apart():

@@ -202,7 +202,7 @@ def test_planets_that_pull_on_each_other_conserve_nothing_of_their_own(untrained
 
 def test_what_cannot_be_probed_is_refused_with_the_fix(untrained):
     def refusal(*options, **changes):
-        return PROBE.refusal(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
+        return PROBE.why_not(Checkpoint.load(untrained(*options, **changes)), SETTINGS)
 
     assert refusal(ForceModel) == "a ForceModel predicts no next row; take a NextTokenModel"
     short = refusal(protocol="fixed", protocol_args={"n_points": 60})

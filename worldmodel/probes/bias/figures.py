@@ -22,10 +22,10 @@ from worldmodel.probes.looks import (
     world_of,
 )
 
-STATES = "Do equal states get equal answers from a model that is fine-tuned on new functions?"
-DISTANCES = "Are answers as far apart as those of an oracle that sees the true state?"
+STATES = "Do equal states get equal answers from a model that learns new functions?"
+DISTANCES = "Are answers as far apart as an oracle's that sees the true state?"
 PARTS_KEPT = "Which components of the state do answers carry? (1: all, 0: none)"
-PANELS = {"linear": "linear oracle", "mlp": "MLP oracle"}
+ORACLES = {"linear": "linear oracle", "mlp": "MLP oracle"}
 SEQUENCES = {
     "labelled": "other rows of labelled sequences",
     "fresh": "systems without labels",
@@ -33,24 +33,26 @@ SEQUENCES = {
 
 
 def calibration(results: Sequence[Result], path: Path) -> Path:
-    """Draw the models' distances against each oracle's, with the 45-degree line."""
+    """Draw the models' distances against an oracle's, with the 45-degree line.
+
+    It is the linear one; of bits, of which a line makes nothing, the MLP. The other is a curve.
+    """
     looks, alone = Looks(results), without_repeats(results)
-    with canvas(7.6, 4.8, ncols=2, sharey=True) as (figure, axes):
+    key = "mlp" if results[0].case.setting["target"] == "random" else "linear"
+    shown = [result for result in alone if result.case.variant != ORACLES[key]]
+    with canvas(WIDTH, 5.6) as (figure, axis):
         headline(figure, DISTANCES)
-        for axis, (key, oracle) in zip(axes, PANELS.items(), strict=True):
-            shown = [result for result in alone if result.case.variant != oracle]
-            largest = 0.0
-            labels = once([looks.name(x) for x in shown])
-            for result, label in zip(shown, labels, strict=True):
-                curve, style = result.details["curves"][key], looks.style(result)
-                axis.plot(curve["oracle"], curve["model"], ms=3.5, label=label, **style)
-                axis.fill_between(
-                    curve["oracle"], curve["low"], curve["high"], color=style["color"], alpha=0.12
-                )
-                largest = max(largest, *curve["oracle"], *curve["model"])
-            axis.plot([0, largest], [0, largest], color=TRUTH, lw=1, label="calibrated")
-            axis.set_xlabel(f"distance of two answers, {oracle}")
-        axes[0].set_ylabel("distance of two answers, model")
+        largest = 0.0
+        for result, label in zip(shown, once([looks.name(x) for x in shown]), strict=True):
+            curve, style = result.details["curves"][key], looks.style(result)
+            axis.plot(curve["oracle"], curve["model"], ms=3.5, label=label, **style)
+            axis.fill_between(
+                curve["oracle"], curve["low"], curve["high"], color=style["color"], alpha=0.12
+            )
+            largest = max(largest, *curve["oracle"], *curve["model"])
+        axis.plot([0, largest], [0, largest], color=TRUTH, lw=1, label="calibrated")
+        axis.set_xlabel(f"distance of two answers, {ORACLES[key]}")
+        axis.set_ylabel("distance of two answers, model")
         legend(figure, world_of(results))
         return save_figure(figure, path)
 

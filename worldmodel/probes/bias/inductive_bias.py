@@ -14,7 +14,8 @@ pooled figure hides what was learnt: each component is reported by itself too, a
 labelled sequences and at systems without labels (:mod:`worldmodel.probes.bias.components`).
 
 Checkpoints of one world share the datasets, and those of one shape and seed the untrained twin:
-both are cells of their own.
+both are cells of their own. A model from outside keeps its weights, since nothing is known of its
+training: ridge regression on its last hidden states learns the functions.
 """
 
 from __future__ import annotations
@@ -43,12 +44,14 @@ from worldmodel.probes.bias.white_noise import (
     draw_labels,
     draw_targets,
     extrapolate,
+    hidden_read_out,
     linear_filter,
     linear_oracle,
     mlp_oracle,
     nearest,
 )
-from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.checkpoint import OUTSIDE, Checkpoint
+from worldmodel.probes.read_out import hidden_states
 from worldmodel.probes.settings import Settings
 
 SEQUENCES, POINTS = 100, 2000
@@ -62,10 +65,10 @@ REFERENCES = {
     "filter": ("linear filter", "control"),
 }
 """Variant and arm of each reference, by its name in the file of the datasets."""
-PREDICTORS = ("checkpoint", "untrained", *REFERENCES)
 LABELLED, FRESH = "labelled", "fresh"
 """Sequences with labels at two rows, of which the other rows count; sequences without labels."""
 NOISE, OUTPUTS = "noise.npz", "outputs.npz"
+READ_OUT = "ridge regression on its last hidden states"
 CAPTIONS = {
     "state_bias": (
         "R-IB: how well the sign of an output predicts that at a point with the same state "
@@ -74,10 +77,10 @@ CAPTIONS = {
     ),
     "calibration": (
         "Mean distance between a model's outputs at two points against that of an oracle that "
-        "is given the true state; both are averaged over white-noise datasets and over pairs "
-        "in 20 bins, in units of the targets' standard deviation. Bands: 95% over datasets. "
-        "On the 45-degree line a model extrapolates by the state. Control: the same model "
-        "with random weights."
+        "is given the true state (the table has two, of which one is drawn); both are averaged "
+        "over white-noise datasets and over pairs in 20 bins, in units of the targets' standard "
+        "deviation. Bands: 95% over datasets. On the 45-degree line a model extrapolates by the "
+        "state. Control: the same model with random weights."
     ),
     "components": (
         "How much of each component of the state is in a model's new functions: the slope of its "
@@ -88,6 +91,7 @@ CAPTIONS = {
         "look-up table of the true state, a linear filter of the last places."
     ),
 }
+OF_OUTSIDE = f" A model from outside keeps its weights: {READ_OUT} learns the functions."
 
 
 class InductiveBias(Probe):
@@ -97,6 +101,7 @@ class InductiveBias(Probe):
     about = "does a model that learns a new function of the state extrapolate by the state?"
     uses = ("n_sequences", "seeds", "steps", "datasets", "white_noise", "data_seed")
     trains = True
+    asks = ("hidden",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems, and labels of the same sequences."""
@@ -105,31 +110,44 @@ class InductiveBias(Probe):
     def needs(self, checkpoint: Checkpoint, settings: Settings) -> dict[str, Cell]:
         """Return the datasets and the untrained twin's outputs on them."""
         noise = noise_cell(checkpoint, settings)
+        if checkpoint.arm == OUTSIDE:
+            return {"noise": noise}
         return {"noise": noise, "untrained": twin_cell(checkpoint, settings, noise)}
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
-        """Return the measures of the checkpoint, its untrained twin and the two oracles."""
+        """Return the measures of the checkpoint, its untrained twin and the references."""
         systems = histories(**_sequences(checkpoint, settings))
         steps = settings.steps or STEPS
         noise = pieces.needed("noise", NOISE)
-        outputs = {
-            **{name: noise[name] for name in REFERENCES},
-            "untrained": pieces.needed("untrained", OUTPUTS)["output"],
-            "checkpoint": tuned([checkpoint.model], systems, noise["labels"], steps, pieces),
-        }
+        labels = noise["labels"]
+        learner: dict[str, Any] = {"steps": steps}
+        if checkpoint.arm == OUTSIDE:
+            learner = {"learner": READ_OUT}
+            models = {"checkpoint": checkpoint.model, **checkpoint.twins(settings.seeds[0])}
+            outputs = {
+                name: hidden_read_out(hidden_states(model), systems, labels)
+                for name, model in models.items()
+            }
+        else:
+            outputs = {
+                "checkpoint": tuned([checkpoint.model], systems, labels, steps, pieces),
+                "untrained": pieces.needed("untrained", OUTPUTS)["output"],
+            }
+        outputs |= {name: noise[name] for name in REFERENCES}
         setting = {
             "target": settings.white_noise,
-            "steps": steps,
+            **learner,
             "interval": f"over {settings.datasets} datasets",
         }
         names = {"checkpoint": (None, None), "untrained": (None, "untrained"), **REFERENCES}
-        measured = _measured(systems, noise["targets"], noise["labels"], outputs)
+        names = {name: names[name] for name in outputs}
+        measured = _measured(systems, noise["targets"], labels, outputs)
         outcomes = [
             Outcome(metrics, {"curves": curves}, variant=variant, arm=arm, setting=setting)
             for (variant, arm), (metrics, curves) in zip(names.values(), measured, strict=True)
         ]
         if settings.white_noise != "random":  # bits are no sum over components
-            for part, where in _by_component(systems, noise["targets"], noise["labels"], outputs):
+            for part, where in _by_component(systems, noise["targets"], labels, outputs):
                 outcomes += [
                     Outcome(where[name], variant=variant, arm=arm, setting={**setting, **part})
                     for name, (variant, arm) in names.items()
@@ -140,16 +158,18 @@ class InductiveBias(Probe):
         """Draw R-IB, the calibration curves and the components."""
         pooled = [result for result in results if "r_ib" in result.metrics]
         single = [result for result in results if "slope" in result.metrics]
+        read = any("learner" in result.case.setting for result in results)
         figures: dict[str, tuple[Callable[..., Path], list[Result]]] = {
             "state_bias": (state_bias_dots, pooled),
             "calibration": (calibration, pooled),
             "components": (carried, single),
         }
-        return [
-            Picture(CAPTIONS[name], [figure(shown, out / "figures" / f"{self.name}_{name}.png")])
-            for name, (figure, shown) in figures.items()
-            if shown
-        ]
+        pictures = []
+        for name, (figure, shown) in figures.items():
+            if shown:
+                path = figure(shown, out / "figures" / f"{self.name}_{name}.png")
+                pictures.append(Picture(CAPTIONS[name] + OF_OUTSIDE * read, [path]))
+        return pictures
 
 
 def noise_cell(checkpoint: Checkpoint, settings: Settings) -> Cell:
@@ -285,13 +305,13 @@ def _noise(systems: Histories, white_noise: str, seed: int, number: int) -> dict
 def _measured(
     systems: Histories, targets: Array, labels: Array, outputs: Mapping[str, Array]
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the metrics and curves of all predictors, in the order of ``PREDICTORS``."""
+    """Return the metrics and curves of all predictors, in the order of their outputs."""
     n, same = systems.n_systems, systems.same_state()
     some = np.random.default_rng(0).permutation(n * len(systems.rows))[:POINTS]
-    samples = {name: [output[:n].ravel()[some] for output in outputs[name]] for name in PREDICTORS}
+    samples = {name: [x[:n].ravel()[some] for x in output] for name, output in outputs.items()}
     scales = {oracle: Calibration(samples[oracle]) for oracle in ORACLES}
     measured = []
-    for name in PREDICTORS:
+    for name in outputs:
         twice = [output[systems.twice] for output in outputs[name]]
         metrics, curves = state_bias(twice, same), {}
         for oracle, scale in scales.items():
@@ -320,7 +340,7 @@ def _by_component(
         FRESH: (systems.fresh, fresh, np.ones(fresh.shape, bool)),
     }
     for where, (rows, wanted, counts) in places.items():
-        found = {name: np.asarray(outputs[name])[:, rows] for name in PREDICTORS}
+        found = {name: np.asarray(output)[:, rows] for name, output in outputs.items()}
         pooled = {
             name: {"r2": extrapolation(list(output), list(wanted), list(counts))}
             for name, output in found.items()
@@ -332,7 +352,7 @@ def _by_component(
         if where == FRESH:  # elsewhere it is in the first outcomes
             yield {"component": TOGETHER, "sequences": where}, pooled
         for part in next(iter(parts.values())):
-            metrics = {name: parts[name][part] for name in PREDICTORS}
+            metrics = {name: parts[name][part] for name in outputs}
             yield {"component": part, "sequences": where}, metrics
 
 

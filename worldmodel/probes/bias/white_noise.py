@@ -23,6 +23,7 @@ from worldmodel.controls.ridge import ALPHAS
 from worldmodel.models import optim
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.bias.histories import Array, Histories
+from worldmodel.probes.read_out import Features
 from worldmodel.training.trainer import quiet_trainer
 
 LABELS = 2
@@ -137,10 +138,34 @@ def linear_filter(systems: Histories, labels: Array) -> Array:
             before = np.zeros_like(body)
             before[:, lag:] = body[:, :-lag] - origin[:, lag:]
             inputs.append(before)
-    places = np.concatenate(inputs, axis=-1)
-    known, values = _labelled(places, labels)
+    return _ridge(np.concatenate(inputs, axis=-1), labels)
+
+
+def hidden_read_out(features: Features, systems: Histories, labels: Array) -> Array:
+    """Extrapolate each dataset by ridge regression on the last hidden states of a model.
+
+    Args:
+        features: The hidden states of a batch by layer, of which the last are read.
+        systems: The M sequences.
+        labels: Labels of D datasets at the planet's rows of the first N, NaN elsewhere, [D, N, K].
+
+    Returns:
+        Answers at all of these rows, [D, M, K].
+    """
+    parts = []
+    for start in range(0, len(systems.states), _PREDICT_AT_ONCE):
+        some = slice(start, start + _PREDICT_AT_ONCE)
+        layers = features({name: value[some] for name, value in systems.batch.items()})
+        parts.append(list(layers.values())[-1][:, systems.rows].double().numpy())
+    states = np.concatenate(parts)
+    return np.stack([_ridge(states, each) for each in labels])
+
+
+def _ridge(inputs: Array, labels: Array) -> Array:
+    """Return ridge regression's answers at all rows, [M, K], of inputs [M, K, k]."""
+    known, values = _labelled(inputs, labels)
     fitted = make_pipeline(StandardScaler(), RidgeCV(ALPHAS)).fit(known, values)
-    return fitted.predict(places.reshape(-1, places.shape[-1])).reshape(places.shape[:2])
+    return fitted.predict(inputs.reshape(-1, inputs.shape[-1])).reshape(inputs.shape[:2])
 
 
 def _labelled(states: Array, labels: Array) -> tuple[Array, Array]:

@@ -26,7 +26,11 @@ ARROWS = 36
 ALL = "all"
 """Name of the setting in which all planets are taken together."""
 LEAK_COLOURS = {0: COLOURS[0], 2: COLOURS[1], None: CONTROL}
-LEAKS = {0: "no leak", 2: "labels leak into the prompt", None: "controls"}
+LEAKS = {
+    0: "no label of a test sequence in the training set",
+    2: "two labels of each test sequence in the training set",
+    None: "controls",
+}
 ROW_MARKERS = {"unlabelled": "o", "leaked labels": "x", "fresh sequences": "s"}
 PANELS = {
     "r2_log": "R² of log F",
@@ -130,7 +134,7 @@ def angles(results: Sequence[Result], path: Path) -> Path:
         axis.set_xlim(0, min(180, axis.get_xlim()[1]))
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="x")
-        axis.set_xlabel("angle to the Sun, degrees (large: all planets; small: each planet)")
+        axis.set_xlabel("angle to the Sun in degrees\n(large: all planets; small: each planet)")
         return save_figure(figure, path)
 
 
@@ -168,7 +172,7 @@ def inference(results: Sequence[Result], path: Path) -> Path:
             for leak, colour in LEAK_COLOURS.items()
             if leak in told
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
         return save_figure(figure, path)
 
 

@@ -78,6 +78,7 @@ class ForceMagnitude(Probe):
     about = "does a fine-tuned force head infer the masses, or remember leaked labels?"
     uses = (*HEAD_SETTINGS, "seeds", "scratch", "stop_heads")
     trains = True
+    inside = "it fine-tunes a GPT of this package with a force head"
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world without labelled two-body systems, and a control of unknown length."""

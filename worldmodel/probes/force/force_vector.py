@@ -147,6 +147,7 @@ class ForceVector(Probe):
     about = "fine-tuned on ten force vectors of each planet: do the others point at the Sun?"
     uses = ("seeds", "steps")
     trains = True
+    inside = "it fine-tunes a GPT of this package with a force head"
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Refuse a world that does not hold the Solar System, or too short sequences."""

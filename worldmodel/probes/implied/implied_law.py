@@ -63,12 +63,10 @@ class ImpliedLaw(Probe):
     uses = ("n_sequences", "seeds", "data_seed", "cells")
     options = ("draws",)
     asks = ("predict_next",)
+    of = ("NextTokenModel",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be asked, or None."""
-        if not checkpoint.can("predict_next"):
-            name = type(checkpoint.model).__name__
-            return f"a {name} continues no orbits; take a NextTokenModel"
         if settings.draws and not isinstance(checkpoint.model, NextTokenModel):
             return "it has no distribution to draw from; take a NextTokenModel or draws 0"
         worlds = (checkpoint.trained_on, checkpoint.protocol)

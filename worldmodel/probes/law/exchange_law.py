@@ -49,12 +49,11 @@ class ExchangeLaw(Probe):
         "at some rows is that of a system with another law in the same state."
     )
     uses = ("n_sequences", "seeds", "data_seed")
+    of = ("NextTokenModel",)
+    inside = "it exchanges residual streams inside a GPT of this package"
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, or None."""
-        if not isinstance(checkpoint.model, NextTokenModel):
-            name = type(checkpoint.model).__name__
-            return f"a {name} continues no orbits; take a NextTokenModel"
         protocol = dataclasses.replace(checkpoint.protocol, label_leak=0)
         if reason := asked.refusal(protocol):
             return reason

@@ -66,16 +66,12 @@ class Causal(Probe):
     about = "Whether predicted motion and force change as they should when a mass is changed."
     uses = ("n_sequences", "seeds", "data_seed")
     asks = ("predict_next", "force")
+    of = ("NextTokenModel", "ForceModel")
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, or None."""
         if checkpoint.leaks:
             return checkpoint.leaks
-        if not checkpoint.can("predict_next") and not checkpoint.can("force"):
-            return (
-                f"a {type(checkpoint.model).__name__} predicts neither motion nor force; take a "
-                "NextTokenModel or a ForceModel"
-            )
         protocol = checkpoint.protocol
         if protocol.interacting:
             return (

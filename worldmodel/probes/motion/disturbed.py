@@ -30,7 +30,6 @@ from orbits.runs import trainings
 from orbits.runs.cell import Outcome
 from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
-from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
@@ -59,12 +58,11 @@ class Disturbed(Probe):
         "prompted with orbits that have them and with orbits that have not."
     )
     uses = ("n_sequences", "seeds", "data_seed")
+    asks = ("predict_next",)
+    of = ("NextTokenModel",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be prompted, or None."""
-        if not isinstance(checkpoint.model, NextTokenModel):
-            name = type(checkpoint.model).__name__
-            return f"a {name} continues no orbits; take a NextTokenModel"
         own = checkpoint.trained_on
         if own.name not in WORLDS or checkpoint.law != NEWTON or own.law != NEWTON:
             return (
@@ -80,7 +78,7 @@ class Disturbed(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures of continuations of each world's prompts, and those of controls."""
-        own, twin = checkpoint.trained_on, checkpoint.untrained(settings.seeds[0])
+        own, twins = checkpoint.trained_on, checkpoint.twins(settings.seeds[0])
         outcomes = []
         for name in pieces.progress(WORLDS):
             world = _alike(protocols.get(name), own)
@@ -89,7 +87,7 @@ class Disturbed(Probe):
             setting = {"prompt": name}
             outcomes += [
                 Outcome(_measured(test, continued(model, test)), arm=arm, setting=setting)
-                for arm, model in ((None, checkpoint.model), ("untrained", twin))
+                for arm, model in ((None, checkpoint.model), *twins.items())
             ]
             outcomes += [
                 Outcome(_measured(test, points), variant=who, arm=arm, setting=setting)

@@ -74,6 +74,8 @@ class ExchangeProbe(Probe):
     name = "exchange"
     about = "Whether the residual stream at a body's rows carries what a changed mass changes."
     uses = ("n_sequences", "seeds", "labels", "data_seed")
+    of = ("NextTokenModel", "ForceModel")
+    inside = "it exchanges residual streams inside a GPT of this package"
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why the probe cannot be used on a checkpoint, or None: as the causal probe."""

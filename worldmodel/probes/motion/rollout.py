@@ -63,13 +63,10 @@ class Rollout(Probe):
     about = "Errors of next points and of free rollouts; what rollouts conserve."
     uses = ("n_sequences", "seeds", "data_seed")
     asks = ("predict_next",)
+    of = ("NextTokenModel",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot continue orbits, or None."""
-        if not checkpoint.can("predict_next"):
-            return (
-                f"a {type(checkpoint.model).__name__} predicts no next row; take a NextTokenModel"
-            )
         protocol = checkpoint.protocol
         least = 8 * (protocol.max_planets + 1)
         if protocol.n_points < least:

@@ -1,0 +1,96 @@
+"""World models from outside in the probes that once took checkpoints alone."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.worldmodel.probes.conftest import SMALL
+from tests.worldmodel.probes.evaluation import evaluate, find, interval
+from tests.worldmodel.trainings import save
+from worldmodel import probes
+from worldmodel.models.exported import class_of, read_config
+from worldmodel.models.load import CLASSES, export_model, load_model
+from worldmodel.probes.settings import Settings
+from worldmodel.probes.takes import ANSWERS
+
+ROOT = Path(__file__).parents[3]
+MODEL = """
+import numpy as np
+
+
+class Still:
+    name = "still"
+
+    def __init__(self, sign=1.0):
+        self.sign = sign
+
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        return np.concatenate([places[:, :1], places[:, :-1]], axis=1)
+
+    def hidden(self, places):
+        return {"first": 0 * places, "last": self.sign * places}
+
+    def untrained(self, seed):
+        return Still(-1.0)
+"""
+
+
+@pytest.fixture
+def still(tmp_path):
+    path = tmp_path / "still.py"
+    path.write_text(MODEL, "utf-8")
+    return f"{path}:Still"
+
+
+@pytest.mark.parametrize("name", probes.names())
+def test_what_a_probe_takes_is_known_from_its_file(name):
+    one, told = probes.get(name), probes.takes(name)
+    assert (one.asks, one.of, one.inside) == tuple(told)
+    assert set(one.of) <= set(ANSWERS)
+    assert one.asks or one.inside.startswith("it ")
+
+
+def test_the_readme_says_which_probes_take_a_model_from_outside():
+    page = (ROOT / "worldmodel" / "README.md").read_text("utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    told = {row[1].strip(" `"): row[3].strip() for row in rows}
+    assert set(told) == set(probes.names())
+    for name, needs in told.items():
+        asks = probes.takes(name).asks
+        assert needs == (" or ".join(f"`{each}`" for each in asks) or "no"), name
+
+
+@pytest.mark.full
+def test_a_model_from_outside_is_prompted_with_disturbed_worlds(still, tmp_path):
+    settings = Settings(n_sequences=3, seeds=(0,))
+    results = evaluate("disturbed", still, settings, tmp_path / "out")
+    mine = [x for x in results if x.case.variant == "still"]
+    assert {x.case.arm for x in mine} == {"outside", "untrained"}
+    assert "drag_rate" in mine[0].metrics
+
+
+@pytest.mark.full
+def test_functions_are_read_from_the_last_hidden_states_of_a_model_from_outside(still, tmp_path):
+    settings = Settings(n_sequences=12, datasets=2, seeds=(0,))
+    results = evaluate("inductive_bias", still, settings, tmp_path / "out")
+    pooled = [x for x in results if "r_ib" in x.metrics]
+    own = find(pooled, variant="still", arm="outside")
+    twin = find(pooled, variant="still", arm="untrained")
+    # A ridge regression does not see the sign of what it reads.
+    assert interval(own, "r2") == pytest.approx(interval(twin, "r2"))
+    assert own.metrics["r2"].value > 0.05, "the places are a part of the state"
+    assert "steps" not in own.case.setting
+    for picture in probes.get("inductive_bias").draw(results, tmp_path):
+        assert picture.caption.endswith("learns the functions.")
+
+
+def test_the_class_of_an_exported_model_is_told_by_its_folder(tmp_path):
+    for kind in CLASSES[:3]:
+        name = kind.__name__
+        path = save(kind(**SMALL), tmp_path / f"{name}.ckpt")
+        folder = export_model(path, tmp_path / name)
+        assert class_of(folder, read_config(folder)["settings"]) == name
+        assert type(load_model(folder)) is kind
