@@ -27,8 +27,7 @@ class Quantity:
         unit: Unit of the value, for example ``nats per byte``; empty for a pure number.
         about: One sentence.
         bounds: Its least and largest possible value, where measured ones come near them; an
-            interval of few is then no symmetric one, and tables show each. One of them may be
-            infinite: then each is shown where an interval would pass the other.
+            interval of few is then no symmetric one, and tables show each. One may be infinite.
     """
 
     direction: Direction

@@ -272,8 +272,7 @@ def mean_over_seeds(
     """Return the mean of trainings: with its interval, or with each of them if they are few.
 
     Two have no interval. Three have, but it is symmetric and 2.5 standard deviations wide a side,
-    which a measure near its bounds does not allow: those are shown one by one too, of a measure
-    with one bound where the interval passes it.
+    which a measure near its bounds does not allow: those are shown one by one too.
 
     Args:
         values: One per training.
@@ -285,12 +284,10 @@ def mean_over_seeds(
         return Value("")
     if lost := sum(not math.isfinite(value) for value in found):
         return Value("not finite", f"(in {lost} of {len(found)})")
-    least, largest = bounds or (-math.inf, math.inf)
-    if len(found) >= MINIMUM_SEEDS:
+    if len(found) > MINIMUM_SEEDS or (len(found) == MINIMUM_SEEDS and bounds is None):
         mean, low, high = over_seeds(found)
-        near = math.isfinite(largest - least) or low < least or high > largest
-        if len(found) > MINIMUM_SEEDS or not near:
-            return interval((mean, max(low, least), min(high, largest)), form)
+        least, largest = bounds or (-math.inf, math.inf)
+        return interval((mean, max(low, least), min(high, largest)), form)
     mean = fmean(found)
     each = ", ".join(format(value, f"z{form}") for value in found)
     return Value(

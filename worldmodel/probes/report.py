@@ -29,8 +29,8 @@ TOLD_APART = ("trained_on", "size", "steps", "labels")
 READING = (
     "A number with an interval: 95%, over the seeds of the checkpoints (Student's t) where a row "
     f"has {MINIMUM_SEEDS} or more, else over held-out sequences (bootstrap) unless the setting "
-    f"says over what. Of {MINIMUM_SEEDS} angles or cosines, and of {MINIMUM_SEEDS} R2 whose "
-    "interval would pass 1, each is shown: they have bounds that no symmetric interval respects.",
+    f"says over what. Of {MINIMUM_SEEDS} angles, cosines, R2 or shares of at most 1 each is shown: "
+    "they have bounds that no symmetric interval respects.",
     "A row of one seed says nothing about the next training of the same model.",
     "Heads of different checkpoints are trained on the same labels, so that an interval over "
     "checkpoints says nothing about other labels.",
