@@ -16,7 +16,7 @@ from symreg.points import NAMES
 
 EXPECTED_RATE = 0.9
 """Share of the searches on the true force that should find the law."""
-ELSEWHERE = "What a model predicts elsewhere they do not say."
+ELSEWHERE = "A formula says nothing of what a model predicts at other points."
 
 BESIDE = {"oracle", "ceiling", "control", "untrained"}
 """Parts of arms that are no trained model's."""
@@ -79,7 +79,7 @@ def verdict(rows: Sequence[Row], law: str) -> list[str]:
         said += f"; {_found(controls[0])}"
     elif tables:
         said += f"; of a look-up table of true forces, {_found(tables[0])}"
-    return [f"{said}. {ELSEWHERE}"]
+    return [f"{said}.", ELSEWHERE]
 
 
 def _found(row: Row) -> str:

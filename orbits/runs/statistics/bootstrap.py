@@ -92,7 +92,7 @@ def studentized(
     if not value > 0:
         return Interval(value, value, value)
     logs = []
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         for draws in [np.ones((1, len(table))), *_draws(len(table), n_boot, seed)]:
             logs.append(_log_and_error(draws, table, statistic))
         (middle, error), resampled = logs[0][0], np.concatenate(logs[1:])

@@ -19,11 +19,11 @@ def made(results):
 
 def test_three_seeds_make_an_interval_and_fewer_do_not():
     def one(seed, value):
-        metrics = {"r2": [value, value - 0.1, value + 0.1]}
+        metrics = {"exponent_r": [value, value - 0.1, value + 0.1]}
         return result(seed=seed, setting={"layer": 1}, metrics=metrics)
 
     header, rows = made([one(0, 0.5), one(1, 0.7)])
-    assert header == ["layer", "variant", "arm", "seeds", "r2"]
+    assert header == ["layer", "variant", "arm", "seeds", "exponent_r"]
     assert rows == [["1", "softmax", "pretrained", "2", "0.5 [0.4, 0.6]; 0.7 [0.6, 0.8]"]]
     _, rows = made([one(0, 0.5), one(1, 0.6), one(2, 0.7)])
     half = 4.302653 * 0.1 / 3**0.5  # Student's t, two degrees of freedom
