@@ -36,7 +36,7 @@ def measure(untrained, tmp_path):
 
 
 def refusal(path):
-    return PROBE.refusal(Checkpoint.load(path), SETTINGS)
+    return PROBE.why_not(Checkpoint.load(path), SETTINGS)
 
 
 def drawn(results, out):
