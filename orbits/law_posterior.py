@@ -28,7 +28,7 @@ N_GRID = 601
 ITERATIONS = 60
 """Most steps of a fit; a law that far from the truth has next to no weight."""
 MEAN_DECIMALS = 2
-"""Decimals of a posterior mean under whose law orbits are fitted: those of one law at once."""
+"""Decimals of a posterior mean under whose law orbits are fitted, so that sequences share a law."""
 DOUBT = 0.01
 """Share of the flat prior in every posterior: a fit may have ended in the wrong minimum."""
 

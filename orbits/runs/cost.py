@@ -36,8 +36,6 @@ PROPORTIONAL = (STEPS, "batch_size", "seq_len", "n_points")
 """Sizes to which the seconds of another size are taken to be proportional."""
 BACKBONE = ("n_layer", "n_head", "head_dim")
 """Sizes of a transformer, to whose number of weights its seconds are taken to be proportional."""
-OUTSIDE = "outside"
-"""Arm of a model from outside, whose speed is not known."""
 MANY = 100_000
 """CPU minutes, ten weeks, from which two digits are given."""
 WORDS = ("backend", "engine", "mode", "problem", "task")
@@ -119,10 +117,6 @@ def summary(left: Sequence[Cell], cells: Iterable[Cell]) -> str:
         lines.append("* of variants that were not measured; each counts as the dearest that was")
     if any(each is not None and not each.same_size for each in found):
         lines.append("~ of sizes that were not measured; reckoned from the nearest that was")
-    if any(cell.case.arm == OUTSIDE for cell in left):
-        lines.append(
-            "a model from outside may take longer: its answers are as fast as it makes them"
-        )
     if any(each is not None for each in found):
         lines.append("CPU minutes are those of one core of the machine of the kept results")
     return "\n".join(lines)

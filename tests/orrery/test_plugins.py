@@ -10,6 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TRAINED = "runs/pretrain/version_0/checkpoints/last.ckpt"
+SMALL = (
+    "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8 "
+    "--trainer.max_steps 2 --trainer.val_check_interval 2"
+)
 LAW = """
 from orbits.laws import Law
 
@@ -217,21 +222,18 @@ def test_a_mixer_that_leaks_the_future_is_refused_before_any_work(stranger):
 def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
     plugin = "--plugin my_mixer.py"
     recall = "bench run mqar --preset tiny --attention fading --seeds 0 --lrs 0.01"
-    small = "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8"
-    steps = "--trainer.max_steps 2 --trainer.val_check_interval 2"
     _, said = stranger.together(
         f"{recall} --workers 1 --out recalled {plugin}",
-        f"train -c pretrain --model.attention fading {small} {steps} {plugin}",
+        f"train -c pretrain --model.attention fading {SMALL} {plugin}",
         codes=(0, 0),
     )
     (next_line,) = [line for line in said.splitlines() if line.startswith("next: ")]
     assert next_line.endswith(plugin)
-    checkpoint = "runs/pretrain/version_0/checkpoints/last.ckpt"
-    probe = f"probe {checkpoint} --probes rollout --n-sequences 20 --seeds 0 --executor here"
+    probe = f"probe {TRAINED} --probes rollout --n-sequences 20 --seeds 0 --executor here"
     missing = (
-        f"error: {checkpoint}: unknown attention 'fading'; it was trained with {plugin}: add that\n"
+        f"error: {TRAINED}: unknown attention 'fading'; it was trained with {plugin}: add that\n"
     )
-    lines = ("bench report recalled", probe, f"finetune -c force --pretrained {checkpoint}")
+    lines = ("bench report recalled", probe, f"finetune -c force --pretrained {TRAINED}")
     _, *said = stranger.together(*lines, codes=(0, 2, 2))
     assert "fading" in (stranger.folder / "recalled" / "report.md").read_text("utf-8")
     assert all(each.endswith(missing) for each in said)
@@ -242,13 +244,10 @@ def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
 @pytest.mark.full
 def test_a_model_of_an_attention_and_a_law_from_files_is_probed(stranger):
     plugins = "--plugin my_attention.py --plugin my_law.py"
-    small = "--model.n_layer 1 --model.head_dim 8 --data.n_train 32 --data.n_val 8"
-    steps = "--trainer.max_steps 2 --trainer.val_check_interval 2"
     world = "--model.attention soft --data.protocol_args.law gentle"
-    last = "runs/pretrain/version_0/checkpoints/last.ckpt"
-    probe = f"probe {last} --probes rollout --n-sequences 12 --seeds 0 --executor here"
+    probe = f"probe {TRAINED} --probes rollout --n-sequences 12 --seeds 0 --executor here"
     stranger.together(
-        f"train -c pretrain {world} {small} {steps} {plugins}",
+        f"train -c pretrain {world} {SMALL} {plugins}",
         f"{probe} --out probed {plugins}",
         codes=(0, 0),
     )

@@ -27,11 +27,10 @@ def names() -> tuple[str, ...]:
 def takes(name: str) -> Takes:
     """Return what a probe takes, as its file says it; none is imported."""
     found = {}
-    for path in filter(None, [_files().get(name)]):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            for each in node.body if isinstance(node, ast.ClassDef) else ():
-                if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
-                    found[each.targets[0].id] = each.value
+    for node in ast.parse(_files()[name].read_text(encoding="utf-8")).body:
+        for each in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
+                found[each.targets[0].id] = each.value
     told = {key: ast.literal_eval(found[key]) for key in Takes._fields if key in found}
     return Takes(**told)
 

@@ -108,6 +108,13 @@ class Probing(Study):
                 check_file(found.path)
         early.refuse_unlike(worlds)
 
+    def plan(self, cells: Sequence[Cell], settings: ProbeSettings) -> str:
+        """Return the cells of a run, and that the costs below know no model from outside."""
+        told = super().plan(cells, settings)
+        if all(subject(text).model is None for text in settings.checkpoints):
+            return told
+        return f"{told}\nA model from outside may take longer than is reckoned for it."
+
     def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
         """Return the data that determine the results; checkpoints count by bytes, not paths."""
         digests = sorted(map(_digest, settings.checkpoints))

@@ -40,9 +40,7 @@ def bootstrap(
     Raises:
         ValueError: ``sums`` is not a table, or has no group.
     """
-    table = np.asarray(sums, np.float64)
-    if table.ndim != 2 or not len(table):
-        raise ValueError(f"sums must be [n_groups, k] with a group, got {table.shape}")
+    table = _table(sums)
     value = float(statistic(table.sum(axis=0)))
     if len(table) < 2:
         return Interval(value, -math.inf, math.inf)
@@ -83,9 +81,7 @@ def studentized(
     Raises:
         ValueError: ``sums`` is not a table, or has no group.
     """
-    table = np.asarray(sums, np.float64)
-    if table.ndim != 2 or not len(table):
-        raise ValueError(f"sums must be [n_groups, k] with a group, got {table.shape}")
+    table = _table(sums)
     value = float(statistic(table.sum(axis=0)))
     if len(table) < 2:
         return Interval(value, -math.inf, math.inf)
@@ -100,6 +96,14 @@ def studentized(
         ends = np.nanquantile(away, [0.975, 0.025], method="nearest")
         ends = np.exp(middle - error * ends)
     return Interval(value, *map(float, ends))
+
+
+def _table(sums: npt.ArrayLike) -> Array:
+    """Return contributions of groups, [n_groups, k]; refuse what is no table, or has no group."""
+    table = np.asarray(sums, np.float64)
+    if table.ndim != 2 or not len(table):
+        raise ValueError(f"sums must be [n_groups, k] with a group, got {table.shape}")
+    return table
 
 
 def _log_and_error(draws: Array, table: Array, statistic: Callable[[Array], Array]) -> Array:

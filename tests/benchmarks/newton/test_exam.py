@@ -139,7 +139,7 @@ def test_errors_are_read_as_they_were_written(tmp_path):
     assert read["closer"].squares == pytest.approx(np.full(N, POINTS * 0.09))
 
 
-def results(variant, scores, arm="pretrained", labels=300, median=None):
+def results(variant, scores, arm="pretrained", labels=300, median=None, exponent=0.5):
     return [
         Result(
             Case(
@@ -149,7 +149,7 @@ def results(variant, scores, arm="pretrained", labels=300, median=None):
                 "exam": Metric(score, 0.9 * score, 1.1 * score),
                 "times_ceiling": Metric(score / 2),
                 "times_ceiling@heavier": Metric(score),
-                "exponent@heavier": Metric(0.5),
+                "exponent@heavier": Metric(exponent),
                 "law_exponent@heavier": Metric(1.0),
                 **(
                     {
@@ -307,3 +307,5 @@ def test_the_headline_counts_formulas_at_three_strengths_and_says_who_passed():
     assert box.text == "19.6"
     assert kept.text == "0, 0, 0 of 1", "the exponent is 0.5 where the law's is 1"
     assert formulas.text == "3 / 2 / 1 of 5"
+    (kept,) = headline(Exam.of(results("softmax", [1, 1.5, 2], exponent=1.0)).rows, []).rows
+    assert kept[4].text == "yes"

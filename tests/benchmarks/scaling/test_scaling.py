@@ -167,12 +167,24 @@ def test_the_exam_comes_first_along_what_is_varied(axis, places, said, tmp_path)
     assert "causal ceiling" in exam.caption
     assert exam.images[0].name == "scaling_exam.png"
     assert missed.images[0].name == "scaling.png"
+    drawing = exam.images[0].with_suffix(".svg").read_text()
+    marks = {"steps": "FLOPs of the training", "heads": ">4<", "sequences": ">1,000<"}
+    assert marks[axis] in drawing
+    assert (">new" in drawing, "FLOPs" in drawing) == (False, axis == "steps")
 
 
 def test_an_exam_without_a_trend_is_said_to_show_none():
     results = examined(lambda place: 10 + (place == 100), "steps", (10, 100, 1000))
     first = STUDY.sentences(results)[0]
     assert "goes from 10.010 after 10 steps to 10.010 after 1,000" in first
+    assert first.endswith("so no trend is shown.")
+
+
+def test_an_exam_that_rises_ever_faster_is_said_to_steepen():
+    results = examined(lambda place: place**0.1 * (1 + place / 1000), "steps", (10, 50, 300, 2000))
+    first = STUDY.sentences(results)[0]
+    assert " rises from " in first
+    assert "; it steepens (bend 0." in first
 
 
 def test_attentions_are_compared_where_each_has_most_steps():

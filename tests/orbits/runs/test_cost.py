@@ -70,9 +70,6 @@ def test_a_summary_says_what_is_unknown_and_what_is_not_counted():
     assert "1.0 CPU minutes (1 ~)" in cost.summary([cell(steps=100, width=9)], [])
     assert "2e+06 CPU minutes" in cost.summary([cell(steps=200_000_000, width=8)], [])
     assert "CPU minutes" not in cost.summary(left[3:], left[3:])
-    outside = dataclasses.replace(left[0], case=Case("s", "train", "a", cost.OUTSIDE))
-    assert "\na model from outside may take longer: " in cost.summary([outside], [])
-    assert "from outside" not in text
 
 
 def test_the_table_is_made_of_results(tmp_path):

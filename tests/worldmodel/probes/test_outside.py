@@ -10,6 +10,7 @@ from tests.worldmodel.trainings import save
 from worldmodel import probes
 from worldmodel.models.exported import class_of, read_config
 from worldmodel.models.load import CLASSES, export_model, load_model
+from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 from worldmodel.probes.takes import ANSWERS
 
@@ -64,6 +65,12 @@ def test_the_readme_says_which_probes_take_a_model_from_outside():
 
 
 @pytest.mark.full
+def test_a_plan_says_that_the_speed_of_a_model_from_outside_is_not_known(still):
+    told = "A model from outside may take longer"
+    assert told in STUDY.plan((), Settings(checkpoints=(still,)))
+    assert told not in STUDY.plan((), Settings(checkpoints=("some.ckpt",)))
+
+
 def test_a_model_from_outside_is_prompted_with_disturbed_worlds(still, tmp_path):
     settings = Settings(n_sequences=3, seeds=(0,))
     results = evaluate("disturbed", still, settings, tmp_path / "out")
