@@ -26,8 +26,10 @@ def names() -> tuple[str, ...]:
 
 def takes(name: str) -> Takes:
     """Return what a probe takes, as its file says it; none is imported."""
-    found = {}
-    for node in ast.parse(_files()[name].read_text(encoding="utf-8")).body:
+    found: dict[str, ast.expr] = {}
+    if (path := _files().get(name)) is None:  # told by no file
+        return Takes()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         for each in node.body if isinstance(node, ast.ClassDef) else ():
             if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name):
                 found[each.targets[0].id] = each.value
