@@ -71,6 +71,7 @@ def test_a_plan_says_that_the_speed_of_a_model_from_outside_is_not_known(still):
     assert told not in STUDY.plan((), Settings(checkpoints=("some.ckpt",)))
 
 
+@pytest.mark.full
 def test_a_model_from_outside_is_prompted_with_disturbed_worlds(still, tmp_path):
     settings = Settings(n_sequences=3, seeds=(0,))
     results = evaluate("disturbed", still, settings, tmp_path / "out")
