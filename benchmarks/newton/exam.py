@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.newton.controls import Columns
-from benchmarks.newton.exam_rows import BOX
+from benchmarks.newton.exam_rows import BOX, MEAN
 from benchmarks.newton.medians import absolute_errors, median_metrics
 from orbits.causal_ceiling import causal_ceiling
 from orbits.runs import artefact
-from orbits.runs.statistics import Interval, studentized
+from orbits.runs.statistics import Interval, mean, studentized
 from symreg.exponents import fit_exponents
 from symreg.points import NAMES
 from worldmodel.data.orbits import OrbitData
@@ -103,7 +103,7 @@ def measure(
     Returns:
         ``exam``, the geometric mean over shifts of ``times_ceiling@SHIFT``, and
         ``median_exam``, that of ``median_log_error@SHIFT``, absent where predictions have no
-        logarithm; and ``rms_log_error``, ``times_ceiling``, ``r2_log``,
+        logarithm; and ``rms_log_error``, ``times_ceiling``, ``mean_log_error``, ``r2_log``,
         ``dropped``, ``exponent`` and ``law_exponent`` of each shift, without ``@`` in the box.
         Intervals resample the sequences, those of one index in all shifts together.
     """
@@ -137,8 +137,21 @@ def _one(plain: Mapping[str, Array], own: Errors, ceiling: Errors) -> dict[str, 
     return metrics | {
         "rms_log_error": _rms(own),
         "times_ceiling": _geometric_mean([(own, ceiling)]),
+        MEAN: mean_log_error(plain),
         "r2_log": float(1 - own.squares.sum() / total),
     }
+
+
+def mean_log_error(plain: Mapping[str, Array]) -> Interval:
+    """Return by how much ln F is predicted too large on average, over sequences.
+
+    Errors of one sign, as where a time step is taken for another one, cannot cancel in it.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.log(plain["force_predicted"] / plain["force"])
+    usable = np.isfinite(error)
+    sequence = plain["sequence_id"][usable].astype(np.int64)
+    return mean(np.bincount(sequence, error[usable]), np.bincount(sequence))
 
 
 def _exponents(plain: Mapping[str, Array], subject: str) -> dict[str, Interval]:

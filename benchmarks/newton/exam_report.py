@@ -28,6 +28,8 @@ MEDIANS = (
     "the median is that of the others. Rows whose median was not kept have a dash. The ceiling's "
     "median, in the unit, is taken as it is."
 )
+MEANS_TITLE = "Mean error of ln F"
+MEANS = "Positive: forces are taken for too large. Rows whose mean was not kept are left out."
 INTERVALS = (
     "Three trainings or more: Student's t over trainings, of logarithms; those of a baseline are "
     "fits to as many sets of labels. Fewer: resampled test sequences of one training, which says "
@@ -52,6 +54,8 @@ def section(exam: Exam, figures: Path) -> list[Section]:
     tables = [scores(exam), *medians(exam)]
     if any(row.exponents for row in exam.rows):
         tables.append(exponents(exam))
+    if any(row.means for row in exam.rows):
+        tables.append(means(exam))
     itself = [ITSELF] if exam.ceiling else []
     pictures = exam_figures.pictures(exam, figures)
     return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
@@ -112,6 +116,21 @@ def exponents(exam: Exam) -> Table:
     columns = [Column(f"{x} ({law[x]:.3g})", note, value=exponent(x)) for x in tested]
     title = "Exponent of what was shifted, inside the shift"
     return Table.of(title, exam.rows, [*IDENTITY, *columns])
+
+
+def means(exam: Exam) -> Table:
+    """Return the mean error of ln F in the box and in each shift, where it was kept."""
+
+    def mean(place: str) -> Callable[[ExamRow], Value]:
+        return lambda row: interval(row.means.get(place))
+
+    note = "mean of ln F predicted less ln F."
+    columns = [
+        *IDENTITY,
+        Column("in the box", note, "means", value=mean(BOX)),
+        *(Column(shift, note, "means", value=mean(shift)) for shift in exam.shifts),
+    ]
+    return Table.of(MEANS_TITLE, [row for row in exam.rows if row.means], columns, MEANS)
 
 
 def sentences(exam: Exam) -> list[str]:

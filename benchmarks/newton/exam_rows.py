@@ -17,6 +17,8 @@ BOX = "box"
 """The training box, which stands beside the shifts and is not one of them."""
 MEDIAN, MEDIAN_EXAM = "median_log_error", "median_exam"
 """Metrics of a median absolute error of ln F, and of its geometric mean over the shifts."""
+MEAN = "mean_log_error"
+"""Metric of the mean error of ln F."""
 KEPT = 0.1
 """Largest difference of an exponent from the law's inside a shift that counts as kept."""
 PASS = 2.0
@@ -52,6 +54,7 @@ class ExamRow:
         medians: Median absolute error of ln F in the box and in each shift, not over the
             ceiling's; interval as that of ``score``.
         median_score: Geometric mean of the medians over the shifts, likewise.
+        means: Mean error of ln F in the box and in each shift, without logarithms.
     """
 
     variant: str
@@ -67,6 +70,7 @@ class ExamRow:
     kept: Sequence[int] = ()
     medians: Mapping[str, Interval] = field(default_factory=dict)
     median_score: Interval | None = None
+    means: Mapping[str, Interval] = field(default_factory=dict)
 
     @property
     def is_control(self) -> bool:
@@ -175,7 +179,9 @@ def _row(key: tuple[str, ...], members: Sequence[Result]) -> ExamRow:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    median_of_box = over(MEDIAN)
+    def with_box(metric: str, ratios: bool) -> dict[str, Interval]:
+        box = over(metric, ratios)
+        return ({BOX: box} if box else {}) | of_shifts(metric, ratios)
 
     return ExamRow(
         variant=variant,
@@ -188,8 +194,9 @@ def _row(key: tuple[str, ...], members: Sequence[Result]) -> ExamRow:
         times=of_shifts("times_ceiling", ratios=True),
         exponents=of_shifts("exponent"),
         kept=[_kept(result) for result in sorted(ok, key=lambda x: x.case.seed or 0)],
-        medians=({BOX: median_of_box} if median_of_box else {}) | of_shifts(MEDIAN, ratios=True),
+        medians=with_box(MEDIAN, ratios=True),
         median_score=over(MEDIAN_EXAM),
+        means=with_box(MEAN, ratios=False),
         law_exponents={k: v.value for k, v in of_shifts("law_exponent").items()},
     )
 

@@ -22,6 +22,7 @@ EXAM: Mapping[str, Quantity] = {
     "exam": Quantity("lower", "", "geometric mean of times_ceiling over the shifts"),
     "times_ceiling": Quantity("lower", "", "rms error of ln F over that of the causal ceiling"),
     "median_log_error": Quantity("lower", "", "median absolute error of ln F"),
+    "mean_log_error": Quantity("none", "", "mean of ln F predicted less ln F"),
     "median_exam": Quantity("lower", "", "geometric mean of median_log_error over the shifts"),
     "exponent": Quantity("none", "", "exponent of the shifted variable, inside the shift"),
     "law_exponent": Quantity("none", "", "the same of the true force on the same points"),

@@ -116,6 +116,19 @@ def test_medians_are_of_typical_sequences():
     )
 
 
+def test_the_mean_error_is_signed_and_has_a_table_of_its_own():
+    asked = {BOX: columns(0.0), "heavier": columns(0.0), "closer": columns(0.0)}
+    asked["heavier"]["force_predicted"] *= np.exp(-0.7)
+    found = measure(asked, ceiling(0.1, 0.1, 0.1), {})
+    assert found["mean_log_error@heavier"] == pytest.approx([-0.7] * 3)
+    assert found["mean_log_error"].value == pytest.approx(0, abs=1e-12)
+    metrics = {name: Metric(*np.atleast_1d(value)) for name, value in found.items()}
+    model = Result(Case("newton", "exam", "softmax", "scratch", 0), metrics=metrics)
+    exam = Exam.of([model, *results("lssar", [30])])  # kept lines have no mean
+    (row,) = exam_report.means(exam).rows
+    assert [value.text for value in row[:1] + row[4:]] == ["softmax", "0", "0", "-0.7"]
+
+
 def test_absolute_errors_stand_in_rows_of_their_sequences():
     sequence = np.array([2, 0, 2, 0, 0, 1])
     predicted = np.exp([1.0, -2.0, 3.0, 4.0, -5.0, 0.0])
