@@ -81,6 +81,7 @@ def test_threads_take_heads_and_change_nothing():
     assert max(errors(found[1], [x.double() for x in found[0]])) <= 1e-5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lssa", "lssar"])
 def test_what_has_no_gradient_in_blocks_is_the_references(name):
     q, k, v, _ = (x.double() for x in tensors(9, heads=1, dim=4))

@@ -79,6 +79,7 @@ UNBIASED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", UNBIASED)
 def test_selected_keys_are_a_sequence_of_their_own(name):
     args = {"length": LENGTH} if "length" in attention.arguments(name) else {}

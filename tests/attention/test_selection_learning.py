@@ -36,6 +36,7 @@ def kl_by_loops(index, weights, keys_of):
     return total / count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lssar", "softmax", "phi_gelu"])
 @pytest.mark.parametrize("active", [True, False])
 def test_the_indexer_learns_the_attention_of_all_heads(name, active):

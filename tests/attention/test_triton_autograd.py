@@ -98,6 +98,7 @@ def keep_nothing(context, operator, *arguments, **options):
     return checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "kind"),
     corners(

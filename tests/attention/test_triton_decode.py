@@ -80,6 +80,7 @@ def test_dead_rows_and_zero_vectors_give_nothing():
     torch.testing.assert_close(even, v.mean(dim=2, keepdim=True), rtol=0, atol=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["lssar", "softmax"])
 def test_a_module_decodes_as_it_reads(name):
     torch.manual_seed(0)
@@ -101,6 +102,7 @@ def test_a_gradient_is_left_to_the_other_kernels():
     assert q.grad.abs().max() > 0
 
 
+@pytest.mark.full
 def test_the_operator_passes_torchs_own_checks():
     q, k, v, _ = tensors(1, 9)
     inverse = reference.inverse_lengths(k)

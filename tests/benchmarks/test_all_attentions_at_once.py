@@ -107,6 +107,7 @@ def test_with_300_labels_they_differ_and_lazy_errs_least(arm):
     assert names[int(np.argmin(values.mean(axis=1)))] == "lazy"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("prompt", ["newton", "power_1_5", "power_2_5"])
 def test_attentions_go_on_by_powers_that_differ_a_little(prompt):
     names, values = continuations(prompt, None, "exponent_within")

@@ -22,6 +22,8 @@ import pytest
 from benchmarks.excerpts import KEPT, MARKER, filled, parsed
 from orbits.runs.statistics.paired import paired
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 TEXT, README = ((ROOT / x).read_text(encoding="utf-8") for x in ("RESULTS.md", "README.md"))
 FOUND = "What was found"

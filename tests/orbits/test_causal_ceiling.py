@@ -6,6 +6,8 @@ import pytest
 from orbits import ceiling, labels, laws, protocols
 from orbits.causal_ceiling import causal_ceiling
 
+pytestmark = pytest.mark.full
+
 N = np.arange(30)
 
 

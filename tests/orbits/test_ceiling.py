@@ -92,6 +92,7 @@ def test_systems_that_are_not_typical_need_the_population_they_come_from():
     assert np.std(found.m2) > 0, "a mass is fitted, not known"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("law", "shift"),
     [
@@ -167,6 +168,7 @@ def test_a_belief_that_binds_no_such_orbit_is_refused():
         fit(protocol, world, 24, believed="inverse_cube")
 
 
+@pytest.mark.full
 def test_neither_starts_nor_steps_leave_the_bound_orbits():
     # No circular orbit beyond (1 + sqrt 5) / 2 lengths, here 2.4 AU, is stable.
     protocol = protocols.get("neutral_step", {"law": "yukawa_length_2"})

@@ -49,6 +49,7 @@ def integrated(name, a, e, omega, times, m1, m2):
     return found.y.T
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", corners(BOUND, "newton", "yukawa", "mond", "power_1_5"))
 def test_orbits_equal_integrated_ones(name):
     for e, years in ((0.0, 5), (0.2, 5), (0.8, 3)):
@@ -94,6 +95,7 @@ def exact_period_and_advance(law, a, e, m1, m2, n=600):
         return float(2 * mpmath.pi * time / n), float(angle / n)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", corners(BOUND, "newton", "softened", "power_2_5"))
 def test_period_and_advance_equal_forty_digit_quadrature(name):
     for a, e in ((1.0, 0.2), (15.0, 0.7), (0.8, 0.97)):

@@ -72,6 +72,7 @@ def orbit(a, e, omega, phase, mass, times):
     return position[0], velocity[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("a", "e", "omega", "phase", "mass"),
     [

@@ -7,6 +7,8 @@ from scipy import stats
 from orbits import protocols
 from orbits.posterior import _constraints, implied_force, mass_posterior
 
+pytestmark = pytest.mark.full
+
 G = 39.4784176044
 GAMMA = stats.gamma(0.3202016451781988, 6.009814999999999e-08, 0.001105594954623053)
 

@@ -51,6 +51,7 @@ def test_tokens_have_one_hash_on_every_machine(name, population, n, path):
     assert found == GOLDEN[name, population, n]
 
 
+@pytest.mark.full
 @every_world
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())

@@ -127,6 +127,7 @@ OPERATORS = {
 }
 
 
+@pytest.mark.full
 @fuzz(max_examples=300)
 @given(tree=TREES)
 def test_evaluation_agrees_with_interval_arithmetic(tree):

@@ -119,6 +119,7 @@ def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path, capsys):
     assert Checkpoint.load(scratch).row["arm"] == "force head, scratch"
 
 
+@pytest.mark.full
 def test_what_a_checkpoint_decides_is_said_and_refused_in_training(
     pretrained, tmp_path, capsys, refused
 ):

@@ -42,6 +42,7 @@ def test_every_language_model_is_checked_here():
     assert {path.stem for path in CONFIGS.glob("lm_*.yaml")} == set(MODELS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
 def test_a_configuration_is_the_published_recipe(name, capsys):
     config = resolved(name, capsys)

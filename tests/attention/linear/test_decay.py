@@ -65,6 +65,7 @@ def test_equals_the_recurrence_with_an_initial_state(length, kind):
             torch.testing.assert_close(actual, wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decays", [1, KEYS])
 @pytest.mark.parametrize("pattern", ["all -50", "-50 and 0", "-50 once", "all 0", "all -1e-6"])
 def test_extreme_decays_in_float32(decays, pattern):

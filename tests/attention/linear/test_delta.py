@@ -61,6 +61,7 @@ def test_equals_the_recurrence_with_an_initial_state(length, decays):
             torch.testing.assert_close(actual / scale, wanted / scale, rtol=0, atol=1e-11)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("decays", [1, KEYS])
 @pytest.mark.parametrize("rate", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("log_decay", [-50.0, 0.0])

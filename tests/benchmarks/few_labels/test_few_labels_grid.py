@@ -83,6 +83,7 @@ def test_baselines_learn_from_the_same_labels(small):
         assert labelled == {name: x for name, x in job["data"].items() if name != "n_val"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flag", "message"),
     [

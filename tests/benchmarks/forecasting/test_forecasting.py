@@ -189,6 +189,7 @@ def test_series_of_one_name_are_refused(tmp_path, files, words):
         STUDY.cells(STUDY.settings("tiny", series=given))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

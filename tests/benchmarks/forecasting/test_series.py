@@ -69,6 +69,7 @@ def test_gaps_are_carried_for_reading_and_never_scored(tmp_path):
     assert np.isnan(made.values).sum() == 5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
@@ -96,6 +97,7 @@ def test_a_bad_column_is_named_with_the_way_out(tmp_path, refusal, column, value
     assert left.values.shape == (100, 2)
 
 
+@pytest.mark.full
 def test_what_is_no_series_is_refused(tmp_path, refusal):
     run = ["run", "forecasting", "--preset", "tiny", "--out", str(tmp_path / "o")]
     assert "unknown series 'etth3'; choose from etth1" in refusal(main, [*run, "--series", "etth3"])

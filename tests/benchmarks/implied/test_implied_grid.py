@@ -20,6 +20,7 @@ def headline():
     return cells("headline")
 
 
+@pytest.mark.full
 def test_world_models_are_those_that_runs_of_the_flagship_have(headline):
     mine = {cell.key for cell in headline if cell.case.kind == "world model"}
     for law in ("newton", "softened"):

@@ -67,6 +67,7 @@ def test_a_claim_survives_the_correction_for_all_pairs_of_its_column(results):
     assert pairs.TITLE in [table.title for table in STUDY.tables(results)]
 
 
+@pytest.mark.full
 def test_all_attentions_at_once_end_the_report_and_are_compared_once(
     results, tmp_path, monkeypatch
 ):

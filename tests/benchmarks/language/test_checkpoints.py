@@ -25,7 +25,7 @@ from worldmodel.text import documents
 from worldmodel.text.shards import adopt, write_shard
 from worldmodel.text.tokenizers import load_tokenizer
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
 
 HERE = Execution("here")
 TINY = ["--preset", "tiny", "--eval-tokens", "512", "--multiples", "1,2"]

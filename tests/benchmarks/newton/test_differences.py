@@ -134,6 +134,7 @@ def box(results, pair, heading):
     raise AssertionError(f"no {pair}")
 
 
+@pytest.mark.full
 def test_kept_lines_show_what_overlapping_brackets_hid():
     small, mixers = kept("newton-small-1000"), kept("newton-small-1000-mixers")
     nll = box(small, "world model: lssar p=15 - softmax", "nats per point")

@@ -255,6 +255,7 @@ def test_every_preset_describes_a_run(preset, protocol):
     json.dumps([dict(cell.arguments) for cell in cells(preset, protocol=protocol)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -43,6 +43,7 @@ def test_keys_and_values_are_uniform():
         assert stats.chisquare(np.unique(first, return_counts=True)[1]).pvalue > 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("power", [0.01, 0.5, 1.0])
 def test_gaps_follow_the_power_law(power):
     problem = MQAR(vocab_size=64, seq_len=34, n_pairs=1, power=power)

@@ -68,6 +68,7 @@ def test_the_five_lines():
     assert trial(prompt(7, 0, 0)) == (7, 0, 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tokenizer", [Bytes(), Words()])
 @pytest.mark.parametrize("n_tokens", [350, 640, 1501])
 def test_prompts_have_exactly_as_many_tokens(tokenizer, n_tokens):

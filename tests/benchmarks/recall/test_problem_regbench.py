@@ -110,6 +110,7 @@ def test_the_papers_four_edges_are_an_option():
     assert {len(a[0]) for a in automata if len(a) == 4} == {1, 2, 3}  # only three other states
 
 
+@pytest.mark.full
 def test_no_language_is_in_two_splits_or_twice_in_one():
     problem = RegBench()
     split_of = {}
@@ -173,6 +174,7 @@ def test_rows_are_strings_of_the_rows_automaton():
         assert stats.chisquare([count[place] for place in range(n_edges)]).pvalue > 1e-3
 
 
+@pytest.mark.full
 def test_dfa_accuracy():
     problem = RegBench()
     indices = np.arange(60)

@@ -121,6 +121,7 @@ def test_flags_change_a_preset_and_nothing_else(capsys):
     assert said[n] == f"{n} cells"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

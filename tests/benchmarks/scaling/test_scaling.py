@@ -14,6 +14,8 @@ from benchmarks.scaling.scaling import STUDY, Scaling
 from orbits.runs.result import Case, Metric, Result
 from tests.benchmarks.runs import finished
 
+pytestmark = pytest.mark.full
+
 STEPS = (50, 110, 240, 510, 1100, 2400)
 
 

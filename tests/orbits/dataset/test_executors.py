@@ -29,6 +29,7 @@ def vanish(*_):
     os._exit(7)
 
 
+@pytest.mark.full
 def test_a_worker_that_dies_is_an_error_and_not_a_hang(tmp_path, monkeypatch):
     monkeypatch.setattr(write, "make", vanish)
     with pytest.raises(ChildProcessError, match="died"):

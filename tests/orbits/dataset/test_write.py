@@ -55,6 +55,7 @@ def test_what_is_missing_is_counted(tmp_path):
     assert call(tmp_path) == 0
 
 
+@pytest.mark.full
 def test_workers_make_the_same_dataset(whole, tmp_path):
     assert call(tmp_path, execution=Execution("processes", 2)) == 0
     assert content(tmp_path) == content(whole)

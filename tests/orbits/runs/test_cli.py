@@ -77,6 +77,7 @@ def test_an_exit_stays_as_it_is():
     assert ended.value.code == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", ["orrery", "orbits", "worldmodel", "symreg", "benchmarks"])
 def test_ctrl_c_during_imports_is_one_line(package):
     code = f"""

@@ -41,6 +41,7 @@ def drawn(text=FORMULA):
     return figure
 
 
+@pytest.mark.full
 def test_a_dollar_sign_is_drawn_and_powers_of_ten_stay_formulas(tmp_path):
     figure = as_written(drawn())
     figure.draw_without_rendering()
@@ -54,6 +55,7 @@ def test_a_dollar_sign_is_drawn_and_powers_of_ten_stay_formulas(tmp_path):
     plt.close(figure)
 
 
+@pytest.mark.full
 def test_a_link_is_replaced_and_its_target_kept(tmp_path):
     victim, path = tmp_path / "victim.txt", tmp_path / "figures" / "x.png"
     victim.write_text("mine")

@@ -54,6 +54,7 @@ def test_needs_come_first_order_is_kept_and_failures_stay(tmp_path, name):
     assert calls(tmp_path) == "abcdxy", "done cells are skipped, failed ones are tried again"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", EXECUTORS[1:])
 def test_a_cell_that_kills_its_worker_fails_and_the_others_go_on(tmp_path, name):
     bad, good = cell(tmp_path, "x", cells.die), [cell(tmp_path, name) for name in "abc"]

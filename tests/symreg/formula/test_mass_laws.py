@@ -9,6 +9,8 @@ from symreg.formula.local_exponents import alike
 from symreg.points import NAMES
 from tests.tiers import corners
 
+pytestmark = pytest.mark.full
+
 LAWS = ("newton", "m1_over_r2", "product_squared_over_r2")
 """One power of the distance, three of the masses."""
 TRUE = {

@@ -217,6 +217,7 @@ HARD = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", corners(HARD, *HARD[1::3]), ids=lambda text: text[:30])
 def test_reading_a_hard_formula_is_bounded_in_time(text, monkeypatch):
     with monkeypatch.context() as patch:  # numbers alone need no algebra

@@ -48,6 +48,7 @@ def test_another_law_is_not_newton(sample, text, exponents):
         assert result.exponents[name][0] == pytest.approx(truth, abs=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -94,6 +95,7 @@ def test_an_exponent_the_data_cannot_tell_from_two_is_snapped(sample):
     assert score("39.5*m1*m2/r**1.9995", X=sample.X, y=sample.newton).symbolic == "no"
 
 
+@pytest.mark.full
 def test_what_the_data_can_tell_is_measured_over_sequences(sample):
     """Errors that a sequence shares, as a model's do, hide more than errors of single points."""
     sequence = np.arange(1000) // 20
@@ -175,6 +177,7 @@ def test_names_may_come_in_any_order(sample):
     assert result.exponents["r"][0] == pytest.approx(-2, abs=1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", corners(laws.names(), "newton", "softened", "yukawa", "mond", "power_1_5", "m1_over_r2")
 )
@@ -313,6 +316,7 @@ def test_one_point_is_refused():
         score("r", X=np.ones((1, 3)), y=np.ones(1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["newton", "yukawa", "mond"])
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 @pytest.mark.filterwarnings("error")

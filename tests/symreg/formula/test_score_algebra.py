@@ -12,6 +12,8 @@ from symreg import score
 from symreg.formula import bounded, symbolic
 from symreg.formula.parsing import parse
 
+pytestmark = pytest.mark.full
+
 G = 39.4784176044
 
 

@@ -59,6 +59,7 @@ def state(folder):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "make", "named"), CASES)
 def test_a_bad_file_is_one_line_that_names_it(tmp_path, monkeypatch, capfd, name, make, named):
     monkeypatch.chdir(tmp_path)  # a file is named as it was given, and the line is measured

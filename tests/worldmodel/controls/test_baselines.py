@@ -18,6 +18,8 @@ from worldmodel.controls.true_state import at_star, distance_and_masses
 from worldmodel.controls.true_state_knn import nearest_states
 from worldmodel.data.orbits import OrbitData
 
+pytestmark = pytest.mark.full
+
 PROTOCOL = protocols.get("identifiable")
 UNFITTED = {**BASELINES, "flat MLP": lambda protocol, seed: flat_mlp(protocol, 60, 100, seed=seed)}
 """The network takes fewer steps here."""

@@ -122,6 +122,7 @@ def test_an_orbit_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys
     assert not (tmp_path / MARK).exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("attack", corners(EVERYWHERE, EVERYWHERE[0]))
 def test_a_text_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, attack):
     monkeypatch.chdir(tmp_path)
@@ -197,6 +198,7 @@ def test_a_configuration_makes_no_class_in_a_dictionary(
     assert not (tmp_path / MARK).exists()
 
 
+@pytest.mark.full
 def test_paths_of_earlier_checkpoints_are_neither_written_nor_deleted(trained, tmp_path):
     victim, folder = tmp_path / "victim.txt", tmp_path / "folder"
     victim.write_text("mine")
@@ -260,6 +262,7 @@ def test_a_compressed_archive_is_no_checkpoint(trained, tmp_path):
         read_checkpoint(packed)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [{"optimizer_states": None}, {"lr_schedulers": ["x"]}])
 def test_no_training_goes_on_from_weights_alone(trained, tmp_path, capsys, change):
     checkpoint = torch.load(trained["orbits"], weights_only=True)

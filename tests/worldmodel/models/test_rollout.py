@@ -55,6 +55,7 @@ def test_every_row_is_the_likeliest_after_all_before_it(kind, use_cache):
     assert len(rolled[:, 7:].unique()) > 10, "a constant answer would prove nothing"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [
@@ -74,6 +75,7 @@ def test_the_cache_changes_no_answer(name):
         )
 
 
+@pytest.mark.full
 def test_exact_coordinates_are_read_in_the_prompt_alone():
     task, start = model(input="coordinates"), prompt()
     moved = {**start, "coordinates": start["coordinates"] + 0.05}

@@ -74,6 +74,7 @@ def answers(model, quantity, worlds):
     return {key: value[field] for key, value in found.items()}
 
 
+@pytest.mark.full
 @ATTENTIONS
 @KINDS
 def test_all_rows_are_the_other_system_and_no_rows_are_none(model, pair, kind, attention):

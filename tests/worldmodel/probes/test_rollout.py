@@ -131,6 +131,7 @@ def measured(untrained, tmp_path_factory):
     return evaluate("rollout", untrained(), SETTINGS, out), out
 
 
+@pytest.mark.full
 def test_errors_stand_beside_references_that_are_in_order(measured):
     results, _ = measured
     world = held(n=6)

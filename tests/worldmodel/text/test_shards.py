@@ -141,6 +141,7 @@ class _Failing:
         return load_tokenizer("bytes").encode(text)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("own_validation", [False, True])
 @pytest.mark.parametrize("texts", [10, 520, 690])
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(tmp_path, texts, own_validation):

@@ -117,6 +117,7 @@ def test_a_folder_that_is_a_file_is_one_line(tmp_path, capsys):
     assert "Not a directory" in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.full
 def test_memory_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
     def large(self, indices):
         raise MemoryError("Unable to allocate 59.6 GiB")
@@ -190,6 +191,7 @@ def test_a_signal_to_the_whole_group_stops_a_training_with_workers(tmp_path, num
     assert torch.load(last, weights_only=True)["global_step"] > 0
 
 
+@pytest.mark.full
 def test_a_training_without_a_last_checkpoint_gets_one_when_it_is_stopped(
     tmp_path, monkeypatch, capsys
 ):

@@ -121,6 +121,7 @@ def rms(sums):
     return np.sqrt(sums[..., 0] / sums[..., 1])
 
 
+@pytest.mark.full
 def test_a_studentized_interval_of_well_behaved_groups_is_that_of_the_delta_method():
     sums = np.random.default_rng(0).uniform(1, 3, (4000, 1)) * [1, 0] + [0, 1]
     found = studentized(sums, rms)
