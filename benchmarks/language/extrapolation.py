@@ -8,6 +8,7 @@ still have no use for a longer context, which the tail shows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ from orbits.runs.settings import check_not_empty
 from orbits.runs.table import Table, by_variant, seed_table
 from orbits.runs.verdict import beside, shown
 
+Curve = Mapping[float, Sequence[float]]
+"""Values of a variant, one per seed, by place."""
 MULTIPLES = (1, 2, 4, 8, 16)
 TITLES = {
     "loss": "Loss, mean over the window, nats per token",
@@ -47,6 +50,8 @@ TITLES = {
     "tail_rise": "Rise of the last tokens' loss, nats per token",
 }
 """Titles of tables by metric."""
+MANY_POWERS = 3
+"""Powers of a variant above which its curves, beside another such one's, have their own figure."""
 
 
 @dataclass(frozen=True)
@@ -159,20 +164,40 @@ class ExtrapolationStudy(LanguageStudy):
         return super().ours(measured(results, ntk=False), table)
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw loss against length, NTK off and on."""
+        """Draw loss against length, NTK off and on, in a figure for each variant of many powers."""
         pictures = []
         for state, ntk in STATES.items():
-            if series := curves_of(measured(results, ntk=ntk), "loss"):
-                path = out / f"loss_ntk_{state}.png"
+            series = curves_of(measured(results, ntk=ntk), "loss")
+            for family, drawn in by_power(series).items():
+                path = out / f"loss_ntk_{state}{family and '_' + family}.png"
                 axes = "length of the window / training length", "loss, nats per token"
                 title = f"Loss on windows longer than any of the training, dynamic NTK {state}"
-                curves(series, path, *axes, title=title)
+                curves(drawn, path, *axes, title=title)
                 caption = (
                     f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
                     "smallest to the largest."
                 )
                 pictures.append(Picture(caption, [path]))
         return pictures
+
+
+def by_power(series: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
+    """Return the curves of each figure: of one variant in many powers, and of all plain ones.
+
+    Without a name, all curves in one figure, where no two variants have many powers.
+    """
+    powers = Counter(name.partition(" p=")[0] for name in series)
+    many = [name for name, times in powers.items() if times > MANY_POWERS]
+    if len(many) < 2:
+        return {"": dict(series)} if series else {}
+    return {
+        one: {
+            name: curve
+            for name, curve in series.items()
+            if (base := name.partition(" p=")[0]) == one or base not in many
+        }
+        for one in many
+    }
 
 
 STUDY = ExtrapolationStudy()

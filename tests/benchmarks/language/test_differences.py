@@ -1,7 +1,7 @@
 """Which language models extrapolate differently: pairs, signs, and the correction for them."""
 
 from benchmarks.language.differences import WINDOW, differences
-from benchmarks.language.extrapolation import STUDY
+from benchmarks.language.extrapolation import STUDY, by_power
 from orbits.runs.result import Case, Metric, Result
 
 LATE = "lssar p=15, off to step 150"
@@ -102,3 +102,15 @@ def test_the_verdict_names_what_needs_no_extrapolation():
     said, _ = STUDY.sentences([*results, *lost("sliding_window", 2.0)])
     assert "; within a window of its training length, which ignores what is far away" in said
     assert "it is 2.01 [" in said
+
+
+def test_two_variants_of_many_powers_have_a_figure_each_with_the_plain_ones():
+    powers = [f"lssar p={p}" for p in range(4)]
+    few = dict.fromkeys(["softmax", "lssa", *powers], {1.0: [2.0]})
+    assert by_power(few) == {"": few}
+    both = few | dict.fromkeys([f"softmax_reweighted p={p}" for p in range(4)], {1.0: [3.0]})
+    figures = by_power(both)
+    assert list(figures) == ["lssar", "softmax_reweighted"]
+    assert list(figures["lssar"]) == ["softmax", "lssa", *powers]
+    assert len(figures["softmax_reweighted"]) == 6
+    assert by_power({}) == {}
