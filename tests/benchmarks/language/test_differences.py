@@ -106,9 +106,9 @@ def test_the_verdict_names_what_needs_no_extrapolation():
 
 def test_two_variants_of_many_powers_have_a_figure_each_with_the_plain_ones():
     powers = [f"lssar p={p}" for p in range(4)]
-    few = dict.fromkeys(["softmax", "lssa", *powers], {1.0: [2.0]})
+    few = {key: {1.0: [2.0]} for key in ["softmax", "lssa", *powers]}
     assert by_power(few) == {"": few}
-    both = few | dict.fromkeys([f"softmax_reweighted p={p}" for p in range(4)], {1.0: [3.0]})
+    both = few | {key: {1.0: [3.0]} for key in [f"softmax_reweighted p={p}" for p in range(4)]}
     figures = by_power(both)
     assert list(figures) == ["lssar", "softmax_reweighted"]
     assert list(figures["lssar"]) == ["softmax", "lssa", *powers]
