@@ -24,10 +24,12 @@ _ZEROS: Mapping[str, Mapping[str, Any]] = {
 ABLATIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{f"zeros_{name}": ("zeros", arguments) for name, arguments in _ZEROS.items()},
     "elastic_seqlen_from_zero": ("elastic_seqlen", {"tau": 0.0}),
+    "lazy_no_rope": ("lazy", {"rope_base": None}),
 }
 """A variant or mixer with arguments, under the name of its published row.
 
-ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0).
+ZeroS (2025), Tables 5, 6 and 8; Lazy Attention, Table 2 (tau starts at 0) and Figure 8 (no rotary
+positions, so that learned biases alone tell distances).
 """
 
 _TPA, _DSA = {"projections": "tpa"}, {"select": "dsa"}

@@ -43,9 +43,9 @@ class Variant:
 
     @property
     def stretches(self) -> bool:
-        """Whether dynamic NTK changes it: not linear mixers, nor ALiBi, which never rotates."""
-        name = self.attention
-        return name in attention.names() and attention.get(name).bias != "alibi"
+        """Whether dynamic NTK changes it: not linear mixers, nor what never rotates, as ALiBi."""
+        name, rotates = self.attention, self._args().get("rope_base", True) is not None
+        return rotates and name in attention.names() and attention.get(name).bias != "alibi"
 
     def arguments(self, length: int, rotary: bool = True) -> dict[str, Any]:
         """Return the arguments for models that are trained on so many rows.

@@ -1,10 +1,11 @@
 """Offsets and distance biases that trained heads have learned, by layer.
 
 Lazy Attention, Figures 4, 8 and 9 (biases by distance) and Figures 5 and 10 (offsets tau). Its text
-says of 24 layers: the first penalises distance as ALiBi does and has the largest offsets, the
-middle ones half as much and offsets about 1, the upper ones no longer penalise what is far, push
-away what is 1 to 10 tokens back and have offsets that differ from head to head. The row
-*as started* has the numbers before training: offsets of 1, biases of 0.
+says that biases vary over some 20 tokens with rotary positions (Figure 9) and over some 100 without
+(Figure 8, the row lazy_no_rope). Of 24 layers it says that the first penalises distance as ALiBi
+does and has the largest offsets, the middle ones half as much and offsets about 1, the upper ones
+no longer penalise what is far, push away what is 1 to 10 tokens back and have offsets that differ
+from head to head. The row *as started* has the numbers before training: offsets of 1, biases of 0.
 
 AdamW moves a number by about the learning rate at most in each step, so the sum of the rates,
 ``reach``, bounds what is seen: an offset that stays near 1 in a short training shows nothing.
@@ -26,9 +27,9 @@ from orbits.runs.verdict import against, beside
 
 GROUPS = ("first layer", "middle layers", "upper layers", "all layers")
 MIDDLE, STARTED = GROUPS[1], "as started"
-NEAR, CLOSE = 20, range(2, 11)
-"""Distances within which biases vary, with rotary positions; distances that they push away."""
-KNOBS = ("tau", "tau_spread", "slope", "dip", "bend")
+NEAR, FAR, CLOSE = 20, 100, range(2, 11)
+"""Distances within which biases vary, with rotary positions and without; those they push away."""
+KNOBS = ("tau", "tau_spread", "slope", "dip", "bend", "far")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class LearnedOffsetsStudy(LanguageStudy):
         ),
         "bend": Quantity(
             "none", "nats", "rise in 20 tokens below distance 20 less that beyond; 0 of any line"
+        ),
+        "far": Quantity(
+            "none", "nats", "rise of the penalty from distance 20 to 100, by a straight line"
         ),
         "reach": Quantity("none", "", "sum of the learning rates: how far AdamW moves a number"),
         **TRAINING_METRICS,

@@ -13,6 +13,7 @@ from attention.layer import Attention
 from benchmarks.language.checkpoints import TextCheckpoint
 from benchmarks.language.learned_offsets import (
     CLOSE,
+    FAR,
     GROUPS,
     NEAR,
     STARTED,
@@ -40,7 +41,7 @@ def cells(study: LearnedOffsetsStudy, settings: LearnedOffsets) -> list[Cell]:
         if not {"tau", "bias"} & set(learned):
             raise ValueError(
                 f"{model.attention} learns neither an offset nor a distance bias; take lazy, "
-                "lazy_no_elastic or elastic"
+                "lazy_no_elastic, lazy_no_rope or elastic"
             )
         if model.context < LEAST_CONTEXT:
             raise ValueError(
@@ -109,6 +110,8 @@ def summary(tau: Array | None = None, bias: Array | None = None) -> dict[str, Me
         if bias.shape[1] > NEAR + 1:
             near, far = (_slopes(part).mean() for part in (bias[:, :NEAR], bias[:, NEAR:]))
             found["bend"] = (near - far) * NEAR
+        if bias.shape[1] > FAR:
+            found["far"] = _slopes(bias[:, NEAR : FAR + 1]).mean() * (FAR - NEAR)
     return {name: Metric(float(value), n=1) for name, value in found.items()}
 
 

@@ -53,6 +53,14 @@ def test_a_summary_is_what_its_names_say():
     assert found["bend"] == pytest.approx(20 * (near - far))
 
 
+def test_what_is_beyond_twenty_tokens_is_read_where_there_are_a_hundred():
+    assert "far" not in cells.summary(bias=np.zeros((HEADS, 100)))
+    rising = np.minimum(np.arange(128), 60) * 0.5  # flat from 60 on
+    assert cells.summary(bias=rising[None, :20].repeat(2, 0)).keys() == {"slope", "dip"}
+    far = cells.summary(bias=rising[None])["far"].value
+    assert far == pytest.approx(80 * np.polyfit(range(81), rising[20:101], 1)[0])
+
+
 def test_alibi_has_its_slopes_and_a_level_changes_nothing():
     slopes = np.asarray(alibi_slopes(HEADS)).reshape(HEADS, 1)
     alibi = slopes * np.arange(CONTEXT)
