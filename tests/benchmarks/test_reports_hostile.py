@@ -16,7 +16,7 @@ HOSTILE = "<script>alert(1)</script>|[x](http://x) ![x][y] `c\\| \u202eback\x1b[
 SHOWN = HOSTILE.replace("\u202e", "\\u202e").replace("\x1b", "\\x1b").replace("\n", "\\n")
 
 
-@pytest.fixture(params=["mqar-small", "newton-small-1000"])
+@pytest.fixture(params=["mqar-small", "newton-free-step"])
 def pages(request, tmp_path, capsys):
     """Return the Markdown, the page and what was printed of a report of hostile lines."""
     out = tmp_path / "out"
