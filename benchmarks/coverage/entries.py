@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Claim:
         arm: Their arm.
         where: Fields and values that their case or its setting has.
         without: Fields and values that it must not have.
+        across: Fields of their settings in which the two rows may differ.
     """
 
     study: str
@@ -44,6 +45,7 @@ class Claim:
     arm: str = "-"
     where: Mapping[str, Any] = field(default_factory=dict)
     without: Mapping[str, Any] = field(default_factory=dict)
+    across: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_choice("expect", self.expect, EXPECTATIONS)

@@ -139,7 +139,8 @@ def claim_outcomes(claim: Claim, results: Iterable[Result]) -> dict[tuple[Any, .
     """
     rows: dict[tuple[Any, ...], dict[str, list[Result]]] = {}
     for result in best(x for x in results if _fits(claim, x)):
-        setting = tuple((k, str(v)) for k, v in result.case.setting.items() if k not in SWEPT)
+        apart = {*SWEPT, *claim.across}
+        setting = tuple((k, str(v)) for k, v in result.case.setting.items() if k not in apart)
         key = (result.case.law, result.case.protocol, *setting)
         rows.setdefault(key, {}).setdefault(result.case.variant, []).append(result)
     outcomes = {}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from orbits.runs.figure import WIDTH, canvas, figure_path, headline, panels, save_figure
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.palette import COLOURS, PALE, own_colour
 from orbits.runs.result import Result
@@ -51,7 +52,7 @@ def _offsets(results: Sequence[Result], label: str, path: Path) -> Picture:
         axes.axhline(1.0, color=PALE, lw=0.9, ls=":")
         axes.set_xticks(sorted(_of_layer(results, "tau")))
         axes.set(xlabel="layer", ylabel="offset tau, which is subtracted")
-        headline(figure, f"Offsets that {label} has learned")
+        headline(figure, f"Offsets that {display(label)} has learned")
         save_figure(figure, path)
     caption = (
         f"Offsets of {label}: a dot per head, a column of dots per training; lines: means; "
@@ -74,7 +75,7 @@ def _biases(results: Sequence[Result], label: str, path: Path) -> Picture:
             axis.set_title(f"layer {layer}", fontsize=8)
             axis.set(xlabel="distance", ylabel="added to the score")
             axis.label_outer()
-        headline(figure, f"Distance biases that {label} has learned")
+        headline(figure, f"Distance biases that {display(label)} has learned")
         save_figure(figure, path)
     caption = (
         f"What {label} adds to scores by distance, -b, about each head's mean: grey lines are "

@@ -19,6 +19,7 @@ NAMES = {
     "hyena": "Hyena",
     "itransformer": "iTransformer",
     "lazy": "Lazy",
+    "lazy_no_rope": "Lazy without RoPE",
     "linear": "linear attention",
     "lru": "LRU",
     "lssa": "LSSA",

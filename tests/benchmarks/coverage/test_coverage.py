@@ -1,5 +1,6 @@
 """Every table and figure of the papers has an entry, and its state follows from results alone."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,15 @@ def test_a_claim_of_no_difference_has_a_margin(other, expected):
     claim = Claim("mqar", "accuracy", "zeros", "linear", "equal", margin=5)
     made = results(zeros=[50.5, 51, 51.5], linear=other)
     assert set(claim_outcomes(claim, made).values()) == {expected}
+
+
+def test_rows_that_differ_in_a_setting_are_compared_across_it():
+    made = results(zeros=[90, 91, 92], linear=[50, 52, 51])
+    for result in made:
+        result.case.setting["of"] = result.case.variant
+    assert not claim_outcomes(ABOVE, made)
+    across = dataclasses.replace(ABOVE, across=["of"])
+    assert set(claim_outcomes(across, made).values()) == {SAME_DIRECTION}
 
 
 def test_runs_that_disagree_leave_a_check_open():
