@@ -51,6 +51,8 @@ class Claim:
         check_choice("expect", self.expect, EXPECTATIONS)
         if (self.margin is None) == (self.expect == "equal"):
             raise ValueError(f"a margin belongs to equal alone: expect {self.expect!r}")
+        if isinstance(self.across, str):
+            raise ValueError(f"across is a list of fields, got {self.across!r}")
 
 
 @dataclass(frozen=True)

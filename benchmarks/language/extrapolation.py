@@ -32,6 +32,7 @@ from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
 from orbits.runs.at_once import Compared
 from orbits.runs.deferred import deferred
+from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.plots import curves
 from orbits.runs.result import Quantity, Result
@@ -171,11 +172,12 @@ class ExtrapolationStudy(LanguageStudy):
             for family, drawn in by_power(series).items():
                 path = out / f"loss_ntk_{state}{family and '_' + family}.png"
                 axes = "length of the window / training length", "loss, nats per token"
+                powers = f", {display(family)} by its power" if family else ""
                 title = f"Loss on windows longer than any of the training, dynamic NTK {state}"
-                curves(drawn, path, *axes, title=title)
+                curves(drawn, path, *axes, title=f"{title}{powers}")
                 caption = (
-                    f"Loss against length, dynamic NTK {state}: means over seeds, bars from the "
-                    "smallest to the largest."
+                    f"Loss against length, dynamic NTK {state}{powers}: means over seeds, bars "
+                    "from the smallest to the largest."
                 )
                 pictures.append(Picture(caption, [path]))
         return pictures

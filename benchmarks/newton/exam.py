@@ -131,7 +131,7 @@ def _named(metric: str, shift: str) -> str:
 
 def _one(plain: Mapping[str, Array], own: Errors, ceiling: Errors) -> dict[str, float | Interval]:
     metrics: dict[str, float | Interval] = {"dropped": own.dropped}
-    if own.dropped > LARGEST_DROP:
+    if not own.dropped <= LARGEST_DROP:  # of no prediction at all it is not a number
         return metrics
     total = np.sum((np.log(plain["force"]) - np.log(plain["force"]).mean()) ** 2)
     return metrics | {
@@ -143,9 +143,10 @@ def _one(plain: Mapping[str, Array], own: Errors, ceiling: Errors) -> dict[str, 
 
 
 def mean_log_error(plain: Mapping[str, Array]) -> Interval:
-    """Return by how much ln F is predicted too large on average, over sequences.
+    """Return by how much ln F is predicted too large on average over points, by sequences.
 
-    Errors of one sign, as where a time step is taken for another one, cannot cancel in it.
+    It is what a wrong time step, taken for the right one, does to all forces alike; errors of both
+    signs cancel in it.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.log(plain["force_predicted"] / plain["force"])

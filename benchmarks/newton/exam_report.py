@@ -29,7 +29,10 @@ MEDIANS = (
     "median, in the unit, is taken as it is."
 )
 MEANS_TITLE = "Mean error of ln F"
-MEANS = "Positive: forces are taken for too large. Rows whose mean was not kept are left out."
+MEANS = (
+    "In nats, not over the ceiling's, and its interval is not of logarithms. Positive: forces are "
+    "taken for too large; errors of both signs cancel. Rows whose mean was not kept are left out."
+)
 INTERVALS = (
     "Three trainings or more: Student's t over trainings, of logarithms; those of a baseline are "
     "fits to as many sets of labels. Fewer: resampled test sequences of one training, which says "
