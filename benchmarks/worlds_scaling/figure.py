@@ -12,7 +12,7 @@ from benchmarks.worlds.scores import find, prompts
 from benchmarks.worlds_scaling.points import AXES, Point, points, references
 from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
 from orbits.runs.page import Picture
-from orbits.runs.palette import COLOURS, CONTROL, LINES, MARKERS
+from orbits.runs.palette import CONTROL, LINES, looks
 from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 
@@ -37,11 +37,12 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
         [point for point in found if point.at(axis_name)],
         lambda point: (point.variant, point.others(axis_name)),
     )
-    ends: list[End] = []
+    names = [_named(line[0], axis_name, found) for line in lines.values()]
+    style, ends = looks(names), list[End]()
     with canvas(WIDTH, 4.2) as (figure, axis):
         headline(figure, TITLE.format(axis=WORDS[axis_name]))
-        for number, line in enumerate(lines.values()):
-            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        for name, line in zip(names, lines.values(), strict=True):
+            colour, marker = style[name]["color"], style[name]["marker"]
             at = [point.at(axis_name) for point in line]
             means = [fmean(point.shares(longest).values()) for point in line]
             axis.plot(at, means, color=colour, marker=marker)
@@ -50,7 +51,7 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
                 axis.plot([point.at(axis_name)] * len(shares), shares, ".", ms=3, color=colour)
             halves = [point.row.value("S", longest, half=True) for point in line]
             axis.plot(at, halves, color=colour, ls=":", lw=1)
-            ends.append(End(_named(line[0], axis_name, found), at[-1], means[-1], colour))
+            ends.append(End(name, at[-1], means[-1], colour))
         most = max(point.at(axis_name) for point in found)
         beside = references(results)
         for number, name in enumerate((CEILING, TABLE, FILTER)):
