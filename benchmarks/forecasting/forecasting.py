@@ -174,11 +174,12 @@ class Forecasting(PaperStudy):
             given = span({x: value for x, value in floors.items() if x != LAW}, ".3f")
             given += f", {LAW} {floors[LAW]:.3f}" if LAW in floors else ""
             compared = beside(against(rows, LINEAR), LINEAR, ".3f")
-            said.append(
-                f"{series}, {horizon} steps ahead, mean squared error: {LINEAR} "
-                f"{shown(rows[LINEAR], '.3f')}; without gradient steps {given}; "
-                f"{compared or 'nothing is compared by three seeds'}."
-            )
+            task = f"{series}, {horizon} steps ahead, mean squared error"
+            said += [
+                f"{task}: {LINEAR} {shown(rows[LINEAR], '.3f')}; "
+                f"{compared or 'nothing is compared by three seeds'}.",
+                f"{task} without gradient steps: {given}.",
+            ]
         return said
 
     def all_at_once(self, results: Sequence[Result]) -> Compared:
