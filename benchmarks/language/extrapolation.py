@@ -8,7 +8,6 @@ still have no use for a longer context, which the tail shows.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,11 @@ from benchmarks.published.compare import Ours
 from benchmarks.study import curves_of
 from orbits.runs.at_once import Compared
 from orbits.runs.deferred import deferred
+from orbits.runs.figure import figure_path
 from orbits.runs.naming import display
 from orbits.runs.page import Picture
 from orbits.runs.plots import curves
-from orbits.runs.result import Quantity, Result
+from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_not_empty
 from orbits.runs.table import Table, by_variant, seed_table
 from orbits.runs.verdict import beside, shown
@@ -170,7 +170,7 @@ class ExtrapolationStudy(LanguageStudy):
         for state, ntk in STATES.items():
             series = curves_of(measured(results, ntk=ntk), "loss")
             for family, drawn in by_power(series).items():
-                path = out / f"loss_ntk_{state}{family and '_' + family}.png"
+                path = figure_path(out, f"loss_ntk_{state}_{family}")
                 axes = "length of the window / training length", "loss, nats per token"
                 powers = f", {display(family)} by its power" if family else ""
                 title = f"Loss on windows longer than any of the training, dynamic NTK {state}"
@@ -184,22 +184,17 @@ class ExtrapolationStudy(LanguageStudy):
 
 
 def by_power(series: Mapping[str, Curve]) -> dict[str, dict[str, Curve]]:
-    """Return the curves of each figure: of one variant in many powers, and of all plain ones.
+    """Return the curves of each figure, by the variant whose powers it shows.
 
-    Without a name, all curves in one figure, where no two variants have many powers.
+    Such a figure has the variants of few powers, too. Where no two variants have many, all curves
+    are in one, under an empty name.
     """
-    powers = Counter(name.partition(" p=")[0] for name in series)
-    many = [name for name, times in powers.items() if times > MANY_POWERS]
+    families = grouped(series, lambda label: label.partition(" p=")[0])
+    many = [name for name, labels in families.items() if len(labels) > MANY_POWERS]
     if len(many) < 2:
         return {"": dict(series)} if series else {}
-    return {
-        one: {
-            name: curve
-            for name, curve in series.items()
-            if (base := name.partition(" p=")[0]) == one or base not in many
-        }
-        for one in many
-    }
+    others = [label for name, labels in families.items() if name not in many for label in labels]
+    return {name: {x: series[x] for x in (*others, *families[name])} for name in many}
 
 
 STUDY = ExtrapolationStudy()

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from benchmarks.newton.controls import Columns
 from benchmarks.newton.exam_rows import BOX, MEAN
-from benchmarks.newton.medians import absolute_errors, median_metrics
+from benchmarks.newton.log_errors import log_errors
+from benchmarks.newton.medians import median_metrics
 from orbits.causal_ceiling import causal_ceiling
 from orbits.runs import artefact
 from orbits.runs.statistics import Interval, mean, studentized
@@ -44,6 +45,18 @@ class Errors(NamedTuple):
     counts: Array
     dropped: float = 0.0
 
+    @classmethod
+    def of(cls, table: Array, points: int) -> Errors:
+        """Sum a table of errors [N, forces], in which those without a logarithm are NaN.
+
+        Args:
+            table: Errors of ln F by sequence.
+            points: Number of predictions, with those that the table lacks.
+        """
+        counts = np.isfinite(table).sum(axis=1).astype(np.float64)
+        dropped = float(1 - counts.sum() / points) if points else 1.0
+        return cls(np.nansum(table**2, axis=1), counts, dropped)
+
     @property
     def sums(self) -> Array:
         """Both sums of each sequence, [N, 2]."""
@@ -52,14 +65,7 @@ class Errors(NamedTuple):
 
 def errors(sequence_id: npt.NDArray[Any], predicted: Array, true: Array, n: int) -> Errors:
     """Return the errors of predicted forces [points], summed over the sequences 0 to n - 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        difference = np.log(predicted / true)
-    usable = np.isfinite(difference)
-    sequence = sequence_id[usable].astype(np.int64)
-    squares, counts = np.zeros(n), np.zeros(n)
-    np.add.at(squares, sequence, difference[usable] ** 2)
-    np.add.at(counts, sequence, 1.0)
-    return Errors(squares, counts, float(1 - usable.mean()))
+    return Errors.of(log_errors(sequence_id, predicted, true, n), len(predicted))
 
 
 def ceiling_errors(data: OrbitData) -> Errors:
@@ -109,19 +115,20 @@ def measure(
     """
     metrics: dict[str, float | Interval] = {}
     found: dict[str, Errors] = {}
-    absolute: dict[str, Array] = {}
+    tables: dict[str, Array] = {}
     for name, column in columns.items():
         plain = {each: value.double().cpu().numpy() for each, value in column.items()}
         n = len(ceiling[name].counts)
-        asked = plain["sequence_id"], plain["force_predicted"], plain["force"], n
-        found[name], absolute[name] = errors(*asked), absolute_errors(*asked)
-        metrics |= {_named(k, name): v for k, v in _one(plain, found[name], ceiling[name]).items()}
+        tables[name] = log_errors(plain["sequence_id"], plain["force_predicted"], plain["force"], n)
+        own = found[name] = Errors.of(tables[name], len(plain["force"]))
+        one = _one(plain["force"], tables[name], own, ceiling[name])
+        metrics |= {_named(k, name): v for k, v in one.items()}
         if subject := subjects.get(name):
             metrics |= {_named(k, name): v for k, v in _exponents(plain, subject).items()}
     shifts = [name for name in columns if name != BOX]
     if shifts and max(found[name].dropped for name in shifts) <= LARGEST_DROP:
         metrics["exam"] = _geometric_mean([(found[x], ceiling[x]) for x in shifts])
-        metrics |= median_metrics(absolute)
+        metrics |= median_metrics(tables)
     return metrics
 
 
@@ -129,30 +136,17 @@ def _named(metric: str, shift: str) -> str:
     return metric if shift == BOX else f"{metric}@{shift}"
 
 
-def _one(plain: Mapping[str, Array], own: Errors, ceiling: Errors) -> dict[str, float | Interval]:
+def _one(true: Array, table: Array, own: Errors, ceiling: Errors) -> dict[str, float | Interval]:
     metrics: dict[str, float | Interval] = {"dropped": own.dropped}
-    if not own.dropped <= LARGEST_DROP:  # of no prediction at all it is not a number
+    if own.dropped > LARGEST_DROP:
         return metrics
-    total = np.sum((np.log(plain["force"]) - np.log(plain["force"]).mean()) ** 2)
+    total = np.sum((np.log(true) - np.log(true).mean()) ** 2)
     return metrics | {
         "rms_log_error": _rms(own),
         "times_ceiling": _geometric_mean([(own, ceiling)]),
-        MEAN: mean_log_error(plain),
+        MEAN: mean(np.nansum(table, axis=1), own.counts),
         "r2_log": float(1 - own.squares.sum() / total),
     }
-
-
-def mean_log_error(plain: Mapping[str, Array]) -> Interval:
-    """Return by how much ln F is predicted too large on average over points, by sequences.
-
-    It is what a wrong time step, taken for the right one, does to all forces alike; errors of both
-    signs cancel in it.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.log(plain["force_predicted"] / plain["force"])
-    usable = np.isfinite(error)
-    sequence = plain["sequence_id"][usable].astype(np.int64)
-    return mean(np.bincount(sequence, error[usable]), np.bincount(sequence))
 
 
 def _exponents(plain: Mapping[str, Array], subject: str) -> dict[str, Interval]:

@@ -30,8 +30,9 @@ MEDIANS = (
 )
 MEANS_TITLE = "Mean error of ln F"
 MEANS = (
-    "In nats, not over the ceiling's, and its interval is not of logarithms. Positive: forces are "
-    "taken for too large; errors of both signs cancel. Rows whose mean was not kept are left out."
+    "Of ln F itself, not over the ceiling's; intervals are not of logarithms. It shows what a "
+    "wrong time step does to all forces alike. Positive: forces are taken for too large; errors "
+    "of both signs cancel. Rows whose mean was not kept are left out."
 )
 INTERVALS = (
     "Three trainings or more: Student's t over trainings, of logarithms; those of a baseline are "
@@ -94,10 +95,17 @@ def medians(exam: Exam) -> list[Table]:
     columns = [
         *IDENTITY,
         Column("median exam", whole, value=lambda x: _over(x.median_score, ceiling.median_score)),
-        Column("in the box", note, "medians", value=median(BOX)),
-        *(Column(shift, note, "medians", value=median(shift)) for shift in exam.shifts),
+        *_places(exam, note, "medians", median),
     ]
     return [Table.of(MEDIANS_TITLE, exam.rows, columns, MEDIANS)]
+
+
+def _places(
+    exam: Exam, note: str, group: str, value: Callable[[str], Callable[[ExamRow], Value]]
+) -> list[Column]:
+    """Return a column of the box and one of each shift."""
+    headings = {"in the box": BOX, **{shift: shift for shift in exam.shifts}}
+    return [Column(x, note, group, value=value(place)) for x, place in headings.items()]
 
 
 def _over(value: Interval | None, ceiling: Interval | None) -> Value:
@@ -127,12 +135,7 @@ def means(exam: Exam) -> Table:
     def mean(place: str) -> Callable[[ExamRow], Value]:
         return lambda row: interval(row.means.get(place))
 
-    note = "mean of ln F predicted less ln F."
-    columns = [
-        *IDENTITY,
-        Column("in the box", note, "means", value=mean(BOX)),
-        *(Column(shift, note, "means", value=mean(shift)) for shift in exam.shifts),
-    ]
+    columns = [*IDENTITY, *_places(exam, "mean of ln F predicted less ln F.", "means", mean)]
     return Table.of(MEANS_TITLE, [row for row in exam.rows if row.means], columns, MEANS)
 
 

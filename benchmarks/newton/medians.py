@@ -17,37 +17,16 @@ from orbits.runs.statistics import Interval, joint_medians, percentiles
 Array = npt.NDArray[np.float64]
 
 
-def absolute_errors(sequence_id: npt.NDArray, predicted: Array, true: Array, n: int) -> Array:
-    """Return the absolute errors of ln F, [n, most forces of a sequence].
-
-    Args:
-        sequence_id: The sequence of each force, 0 to n - 1, [points].
-        predicted: Predicted forces, [points]; those without a logarithm are left out.
-        true: True forces, [points].
-        n: Number of sequences.
-
-    Returns:
-        One row per sequence, with NaN where it has fewer forces than another one.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.abs(np.log(predicted / true))
-    usable = np.isfinite(error)
-    order = np.argsort(sequence_id[usable], kind="stable")
-    sequence = sequence_id[usable][order].astype(np.int64)
-    counts = np.bincount(sequence, minlength=n)
-    place = np.arange(len(sequence)) - (np.cumsum(counts) - counts)[sequence]
-    table = np.full((n, max(int(counts.max(initial=0)), 1)), np.nan)
-    table[sequence, place] = error[usable][order]
-    return table
-
-
 def median_metrics(found: Mapping[str, Array]) -> dict[str, Interval]:
     """Return the median error of the box and of each shift, and their geometric mean over shifts.
+
+    Args:
+        found: Errors of ln F in the box and in each shift, [sequences, forces], NaN for none.
 
     Returns:
         Intervals resample the sequences, those of one index in all shifts together.
     """
-    value, drawn = joint_medians(list(found.values()))
+    value, drawn = joint_medians([np.abs(errors) for errors in found.values()])
     metrics = {
         MEDIAN if name == BOX else f"{MEDIAN}@{name}": percentiles(value[k], drawn[:, k])
         for k, name in enumerate(found)

@@ -114,3 +114,19 @@ def test_two_variants_of_many_powers_have_a_figure_each_with_the_plain_ones():
     assert list(figures["lssar"]) == ["softmax", "lssa", *powers]
     assert len(figures["softmax_reweighted"]) == 6
     assert by_power({}) == {}
+
+
+def test_a_figures_file_stays_in_its_folder_whatever_a_variant_is_called(tmp_path):
+    results = [
+        Result(
+            Case("extrapolation", "measurement", f"{name} p={p}", seed=0, setting={"ntk": False}),
+            metrics={"loss@1x": Metric(2.0, n=1), "loss@8x": Metric(2.0 + p, n=1)},
+        )
+        for name in ("lssar", "../../outside")
+        for p in range(4)
+    ]
+    out = tmp_path / "run" / "figures"
+    out.mkdir(parents=True)
+    drawn = [path for each in STUDY.figures(results, out) for path in each.images]
+    assert [path.name for path in drawn] == ["loss_ntk_off_lssar.png", "loss_ntk_off__outside.png"]
+    assert {path.parent for path in tmp_path.rglob("*.png")} == {out}

@@ -11,7 +11,7 @@ from benchmarks.newton import control_names, exam, exam_figures, exam_report
 from benchmarks.newton.exam import BOX, Errors, errors, measure
 from benchmarks.newton.exam_rows import CAUSAL, Exam
 from benchmarks.newton.headline import headline
-from benchmarks.newton.medians import absolute_errors
+from benchmarks.newton.log_errors import log_errors
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.statistics import over_seeds
 from symreg.leaderboard import rows
@@ -129,13 +129,13 @@ def test_the_mean_error_is_signed_and_has_a_table_of_its_own():
     assert [value.text for value in row[:1] + row[4:]] == ["softmax", "0", "0", "-0.7"]
 
 
-def test_absolute_errors_stand_in_rows_of_their_sequences():
+def test_errors_stand_in_rows_of_their_sequences():
     sequence = np.array([2, 0, 2, 0, 0, 1])
     predicted = np.exp([1.0, -2.0, 3.0, 4.0, -5.0, 0.0])
     predicted[5] = -1.0
-    table = absolute_errors(sequence, predicted, np.ones(6), 4)
+    table = log_errors(sequence, predicted, np.ones(6), 4)
     nan = np.nan
-    np.testing.assert_allclose(table, [[2, 4, 5], [nan, nan, nan], [1, 3, nan], [nan, nan, nan]])
+    np.testing.assert_allclose(table, [[-2, 4, -5], [nan] * 3, [1, 3, nan], [nan] * 3])
 
 
 @pytest.mark.parametrize("given", [{}, {"model": ["mine.py:Mine"]}])

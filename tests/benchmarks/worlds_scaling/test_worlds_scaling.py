@@ -11,6 +11,7 @@ from benchmarks.worlds.names import CEILING, MIXTURE, TABLE
 from benchmarks.worlds.scores import TRUTH
 from benchmarks.worlds_scaling import points
 from benchmarks.worlds_scaling.worlds_scaling import STUDY, WorldsScaling
+from orbits.runs.palette import own_colour
 from orbits.runs.result import Case, Metric, Result
 from tests.benchmarks.runs import finished
 
@@ -35,14 +36,20 @@ def answers(study, variant, arm, share, seed=None, place=None, flat=None, bias=N
     return made
 
 
-def run(share, flat=None, seeds=(0, 1, 2), places=tuple((steps, 2, 0, 64) for steps in STEPS)):
+def run(
+    share,
+    flat=None,
+    seeds=(0, 1, 2),
+    places=tuple((steps, 2, 0, 64) for steps in STEPS),
+    variant="softmax",
+):
     """Return a run in which S is a function of steps and seed."""
     results = answers("worlds", TRUTH, "-", 1.0) + answers("worlds", TABLE, "control", 1.0)
     results += answers("worlds", CEILING, "ceiling", 1.1)
     for place in places:
         for seed in seeds:
             results += answers(
-                "worlds_scaling", "softmax", MIXTURE, share(place, seed), seed, place, flat
+                "worlds_scaling", variant, MIXTURE, share(place, seed), seed, place, flat
             )
     return results
 
@@ -86,6 +93,14 @@ def test_the_figure_names_lines_ceiling_and_table(tmp_path):
     assert "against the steps of the training" in picture.caption
     drawn = picture.images[0].with_suffix(".svg").read_text()
     assert all(f">{name}</text>" in drawn for name in ("softmax", CEILING, TABLE))
+
+
+def test_attentions_have_the_colours_that_they_have_everywhere(tmp_path):
+    results = run(lambda place, seed: 0.1 * seed, variant="lssar p=15")
+    (picture,) = STUDY.figures(results, tmp_path)
+    drawn = picture.images[0].with_suffix(".svg").read_text().lower()
+    assert own_colour("lssar p=15").lower() in drawn
+    assert own_colour("softmax").lower() not in drawn
 
 
 def test_seeds_that_disagree_show_no_gain():
