@@ -12,8 +12,8 @@ Titans has no kernel there, only plain forms.
 
 On an H200 with Triton 3.6 the kernels of one decay a head refused their backward pass, see
 :func:`head_refusal`; that of one decay a channel had not ended its first step after 400 s, in which
-it tunes itself. No other kernel was run on a GPU by us; HGRN's and RWKV-4's are tested in Triton's
-interpreter.
+it tunes itself. HGRN's and RWKV-4's computed there what the mixers do. No other kernel was run on a
+GPU by us.
 """
 
 from __future__ import annotations
