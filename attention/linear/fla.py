@@ -11,9 +11,9 @@ learned rate for each step, and it begins with a whole mini-batch. HGRN's is rea
 Titans has no kernel there, only plain forms.
 
 On an H200 with Triton 3.6 the kernels of one decay a head refused their backward pass, see
-:func:`head_refusal`; that of one decay a channel had not ended its first step after 400 s, in which
-it tunes itself. HGRN's and RWKV-4's computed there what the mixers do. No other kernel was run on a
-GPU by us.
+:func:`head_refusal`; GLA's of one decay a channel had not ended its first step after 400 s, in
+which it tunes itself, see :data:`TUNED_FOR_MINUTES`. HGRN's and RWKV-4's computed there what the
+mixers do. No other kernel was run on a GPU by us.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -34,6 +35,8 @@ MOST_KEYS = 256
 """Channels of keys that the kernel of the delta rule takes."""
 HOPPER = 9
 """Major compute capability for which older Triton compiles a backward pass wrongly."""
+TUNED_FOR_MINUTES = ("chunk_gla", "chunk_rwkv6")
+"""Kernels whose first step on a machine says nothing for minutes; their tuning is then kept."""
 MENDED = "3.7.1"
 """The Triton that compiles it correctly (issue 640 of flash-linear-attention)."""
 
@@ -184,5 +187,13 @@ def bonus_average(
     return out, total / weight, exponent + weight.log()
 
 
+@functools.cache
 def _kernel(package: str, name: str) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Return a kernel of fla; of one that tunes itself for minutes, say so the first time."""
+    if name in TUNED_FOR_MINUTES:
+        warnings.warn(
+            f"flash-linear-attention tunes {name} at its first step on a machine, for minutes "
+            "(GLA's for more than 400 s on an H200); without fla-core plain PyTorch serves instead",
+            stacklevel=3,
+        )
     return getattr(importlib.import_module(f"fla.ops.{package}"), name)

@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import warnings
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,17 @@ def test_flas_own_plain_forms_compute_the_same(decays, wanted, monkeypatch):
     assert calls == [(wanted.removeprefix("chunk_"), wanted)]
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.full
+@needs_fla
+@pytest.mark.filterwarnings("ignore:Triton is not supported")  # of fla, that there is no GPU
+def test_a_kernel_that_tunes_itself_for_minutes_says_so_once():
+    fla._kernel.cache_clear()
+    with pytest.warns(UserWarning, match="tunes chunk_gla at its first step on a machine, for min"):
+        fla._kernel("gla", "chunk_gla")
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        fla._kernel("gla", "chunk_gla")
 
 
 @pytest.mark.parametrize("values", [5, 16, 17])
