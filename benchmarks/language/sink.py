@@ -86,12 +86,13 @@ class SinkStudy(LanguageStudy):
     """Attention sinks."""
 
     name = "sink"
-    version = 4
+    version = 5
     about = "Does attention gather on the first token, and does an elastic softmax prevent it?"
     Settings = Sinks
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "loss@1x": Quantity("lower", "nats per token", "loss at the training length"),
         "sink": Quantity("lower", "%", "mean weight on the first key"),
+        "sink_head": Quantity("lower", "%", "the same of the head that has most of it"),
         "uniform": Quantity("none", "%", "the same of uniform attention"),
         "density": Quantity("lower", "%", "mean mass on the other keys"),
         "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density"),
@@ -143,9 +144,11 @@ class SinkStudy(LanguageStudy):
             what = "no sink is shown"
         else:
             what = "a sink" if gathers.difference.value > 0 else "no sink, and nothing to prevent"
+        heads = by_variant(chosen, "sink_head")  # not in reports of version 4
+        most = f" ({shown(heads[BASELINE], '.2f', '%')} in one head)" if BASELINE in heads else ""
         said = (
             f"On natural text {BASELINE} puts {shown(rows[BASELINE], '.2f', '%')} of its weight on "
-            f"the first token, and uniform attention {uniform:.2f}%: {what}"
+            f"the first token{most}, and uniform attention {uniform:.2f}%: {what}"
         )
         compared = beside(against(rows, BASELINE), BASELINE, ".1f", " points")
         return [f"{said}; {compared}." if compared else f"{said}."]

@@ -82,11 +82,13 @@ def measure_attention(
         windows, scored = _windows(checkpoint, language_model, window_text, n_windows, text)
     length = windows.shape[1] - 1
     shares: dict[str, list[float]] = {}
+    sinks: list[Tensor] = []
     statistics: dict[str, list[Tensor]] = {}
     with extrapolate.at_length(language_model, length, None):
         losses = extrapolate.losses(language_model, windows).mean(dim=1)
         for state in maps.layer_states(language_model, windows[:, :-1]):
-            sink = 100 * float(attention_metrics.sink_ratio(state.weights).mean())
+            sinks.append(100 * attention_metrics.sink_ratio(state.weights))
+            sink = float(sinks[-1].mean())
             density = 100 * float(attention_metrics.density(state.weights).mean())
             values = {
                 "sink": sink,
@@ -106,6 +108,7 @@ def measure_attention(
                     statistics.setdefault(f"{name}_{kind}", []).append(table.cpu())
     n = len(windows)
     measures = {name: Metric(fmean(values), n=n) for name, values in shares.items()}
+    measures["sink_head"] = Metric(float(torch.cat(sinks).max()), n=n)
     measures["loss@1x"] = Metric.mean(losses.cpu().numpy())
     measures["uniform"] = Metric(100 * attention_metrics.uniform_sink_ratio(length), n=n)
     if mask_at is not None and "received" in measures:

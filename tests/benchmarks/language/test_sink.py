@@ -15,6 +15,7 @@ NORMS = (
     0.4614, 4.1719, 2.6657, 3.6258, 2.6090, 4.3038, 4.4015, 4.7506, 4.5663, 3.6458, 4.3791, 4.5723,
     4.0587, 2.8356, 4.6806,
 )  # fmt: skip
+NATURAL = {"text": "natural", "mask_at": None}
 
 
 def test_the_papers_models_stand_below_ours():
@@ -58,8 +59,26 @@ def test_uniform_attention_gives_every_token_its_share(tmp_path, monkeypatch):
     assert values["received"] == pytest.approx(100 * fmean(1 / n for n in range(5, 9)))
     assert values["uniform_received"] == pytest.approx(values["received"])
     assert values["sink"] == pytest.approx(values["uniform"])
+    assert values["sink_head"] == pytest.approx(values["uniform"])
     assert values["sink"] + values["density"] == pytest.approx(100)
     assert values["missing"] == pytest.approx(0, abs=1e-4)
+
+
+def test_a_sink_of_one_head_is_told_beside_a_mean_without_one():
+    """A mean over heads hides a head that gathers on the first token."""
+    results = [
+        Result(
+            Case("sink", "measurement", "softmax", seed=seed, setting=NATURAL),
+            metrics={
+                "sink": Metric(0.5 + seed / 100, n=1),
+                "sink_head": Metric(90.0 + seed, n=1),
+                "uniform": Metric(1.33, n=1),
+            },
+        )
+        for seed in range(3)
+    ]
+    (said,) = sink.STUDY.sentences(results)
+    assert "on the first token (91.00% [88.52, 93.48] in one head), and uniform" in said
 
 
 def test_a_mixer_without_weights_is_refused():
