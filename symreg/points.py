@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from symreg.formula.grammar import FUNCTIONS
+
 NAMES = ("r", "m1", "m2")
 BOX = {"r": (0.1, 100.0), "m1": (1e-6, 1.0), "m2": (0.1, 10.0)}
 """Ranges in AU and solar masses: planets to stars, and far enough to tell screened forces apart."""
@@ -25,8 +27,9 @@ def check(
     if not len(y):
         raise ValueError("X and y hold no points")
     for name in names:
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise ValueError(f"{name!r} cannot name a variable")
+        is_word = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+        if not is_word or name in FUNCTIONS:
+            raise ValueError(f"{name!r} cannot name a variable of a formula")
     if len(set(names)) != len(names):
         raise ValueError(f"names repeat: {', '.join(names)}")
     return X, y

@@ -108,8 +108,9 @@ def measure(
 
     Returns:
         ``exam``, the geometric mean over shifts of ``times_ceiling@SHIFT``, and
-        ``median_exam``, that of ``median_log_error@SHIFT``, absent where predictions have no
-        logarithm; and ``rms_log_error``, ``times_ceiling``, ``mean_log_error``, ``r2_log``,
+        ``median_exam``, that of ``median_log_error@SHIFT``, absent where more than
+        :data:`LARGEST_DROP` of the predictions of a part, the box among them, have no logarithm;
+        and ``rms_log_error``, ``times_ceiling``, ``mean_log_error``, ``r2_log``,
         ``dropped``, ``exponent`` and ``law_exponent`` of each shift, without ``@`` in the box.
         Intervals resample the sequences, those of one index in all shifts together.
     """
@@ -126,7 +127,7 @@ def measure(
         if subject := subjects.get(name):
             metrics |= {_named(k, name): v for k, v in _exponents(plain, subject).items()}
     shifts = [name for name in columns if name != BOX]
-    if shifts and max(found[name].dropped for name in shifts) <= LARGEST_DROP:
+    if shifts and max(each.dropped for each in found.values()) <= LARGEST_DROP:
         metrics["exam"] = _geometric_mean([(found[x], ceiling[x]) for x in shifts])
         metrics |= median_metrics(tables)
     return metrics

@@ -118,8 +118,8 @@ def read_card(folder: Path) -> Card:
     if path.stat().st_size > LARGEST_CARD:
         raise ValueError(f"{path} has more than {LARGEST_CARD} bytes; a card is a few lines")
     try:
-        plain = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        plain = yaml.load(path.read_text(encoding="utf-8"), _WithoutAliases)
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
         raise ValueError(f"{path} is not YAML or JSON; see SUBMITTING.md for a card") from None
     known = [each.name for each in fields(Card)]
     if not isinstance(plain, dict) or not all(isinstance(name, str) for name in plain):
@@ -134,6 +134,16 @@ def read_card(folder: Path) -> Card:
         return _card(plain)
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from None
+
+
+class _WithoutAliases(yaml.SafeLoader):
+    """A loader that refuses aliases, by which a few lines can stand for gigabytes."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the next node, unless it is an alias."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
 
 
 def _card(plain: Mapping[str, Any]) -> Card:

@@ -256,7 +256,7 @@ def _compute(cell: Cell, out: Path) -> dict[str, Any]:
     except Skipped as reason:
         status, error = "skipped", str(reason)
     except Exception as problem:
-        (folder / "error.txt").write_text(traceback.format_exc())
+        (folder / "error.txt").write_bytes(traceback.format_exc().encode(errors="replace"))
         status, error = "failed", f"{type(problem).__name__}: {problem}"
     return _finish(cell, out, outcomes, status, error, _cpu_seconds() - start)
 

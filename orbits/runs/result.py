@@ -203,6 +203,11 @@ class Result:
         for name, kinds in _TYPES.items():
             if not isinstance(record.get(name), kinds):
                 raise ValueError(f"{name} has the wrong type: {record.get(name)!r:.80}")
+        if type(record["cpu_s"]) is int and abs(record["cpu_s"]) > LARGEST:
+            raise ValueError("cpu_s is too large")
+        git = record["manifest"].get("git")
+        if git is not None and not (isinstance(git, Mapping) and "commit" in git):
+            raise ValueError(f"manifest: git must be an object with a commit, got {git!r:.80}")
         if record["status"] not in STATUSES:
             raise ValueError(f"status must be {' | '.join(STATUSES)}, got {record['status']!r}")
         metrics = {name: _metric(name, each) for name, each in record["metrics"].items()}
@@ -221,6 +226,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 _REST = ("status", "error", "details", "files", "cell", "cpu_s", "manifest")
 _NUMBER = (int, float)
+LARGEST = 10**300
+"""The largest whole number that a record may hold; one of 309 digits is no float."""
 _METRIC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("value", "low", "high", "n", "stderr"), _NUMBER),
     **dict.fromkeys(("unit", "direction"), (str,)),
@@ -245,6 +252,8 @@ def _metric(name: str, record: Any) -> Metric:
         if type(value) not in kinds:  # a bool is an int, and no number
             kind = "a number" if kinds is _NUMBER else "text"
             raise ValueError(f"metric {name!r}: {key} must be {kind}, got {value!r:.80}")
+        if type(value) is int and abs(value) > LARGEST:
+            raise ValueError(f"metric {name!r}: {key} is too large")
     if record.get("direction", "none") not in ("higher", "lower", "none"):
         raise ValueError(f"metric {name!r}: unknown direction {record['direction']!r:.80}")
     return Metric(**record)

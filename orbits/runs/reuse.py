@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from orbits.runs.cell import CELLS, Adopted, Cell, adopt, succeeded
+from orbits.runs import artefact
+from orbits.runs.cell import CELLS, RECORD, Adopted, Cell, adopt, succeeded
 from orbits.runs.folder import LINES, load
 from orbits.runs.result import Result
 
@@ -132,16 +134,36 @@ def _copy(cell: Cell, source: Path, out: Path) -> None:
     shutil.rmtree(cell.folder(out), ignore_errors=True)
     unfinished = out / CELLS / f".{cell.key}.partial"
     shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(cell.folder(source), unfinished)
+    record = cell.record(source)
+    if record is None:
+        raise ValueError(f"{cell.folder(source)} was changed while it was read; start again")
+    for name in (RECORD, *record["sha256"]):
+        place = artefact.below(unfinished, name)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(artefact.below(cell.folder(source), name), place)
     unfinished.rename(cell.folder(out))
 
 
 def _is_good(cell: Cell, folder: Path, roles: Set[str]) -> bool:
-    """Return whether a folder has a cell's result, and the files that are read in these roles."""
-    record = cell.record(folder)
-    return (
-        record is not None
-        and succeeded(record)
-        and all(result["cell"] == cell.key for result in record["results"])
-        and (not record["adopted"] or roles <= set(record.get("serves", ())))
-    )
+    """Return whether a folder has a cell's result, and the files that are read in these roles.
+
+    A record is a stranger's until it is copied: one whose form is wrong is no result.
+    """
+    try:
+        record = cell.record(folder)
+        return (
+            record is not None
+            and succeeded(record)
+            and all(_is_whole(result, cell) for result in record["results"])
+            and (not record["adopted"] or roles <= set(record.get("serves", ())))
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, artefact.CorruptArtefact):
+        return False
+
+
+def _is_whole(record: Mapping[str, Any], cell: Cell) -> bool:
+    """Return whether a result is the cell's and names files of the cell's folder."""
+    result = Result.from_json(record)
+    for name in result.files.values():
+        artefact.below("", name)
+    return result.cell == cell.key

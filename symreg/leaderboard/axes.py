@@ -79,7 +79,7 @@ def by_budget(rows: Sequence[Row]) -> list[Row]:
 
     def budget(row: Row) -> float:
         number = row.labels.replace(",", "")
-        return float(number) if number.isdigit() else math.inf
+        return float(number) if number.isascii() and number.isdigit() else math.inf
 
     return sorted(rows, key=lambda row: (row.is_control, -budget(row)))
 

@@ -33,7 +33,7 @@ def read(path: Path) -> list[Result]:
 
 def _lines(path: Path) -> list[Result]:
     try:
-        texts = path.read_text(encoding="utf-8").splitlines()
+        texts = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not a text file of results") from None
     found = []

@@ -14,13 +14,15 @@ from statistics import fmean
 from typing import Any
 
 from orbits import laws
-from orbits.runs.result import Case, Metric, Result
+from orbits.runs.result import LARGEST, Case, Metric, Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 from symreg.leaderboard.rate import LawRate, law_rate
 from symreg.points import NAMES
 
 FORCES, SEARCH, EXAM = "forces", "search", "exam"
 CONTROLS = ("control", "untrained + ridge")
+BANDS = ("centre", "low", "median", "high")
+"""What the details of a row's residuals have of each bin."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,48 @@ def check(result: Result) -> None:
     for name in named:
         if not isinstance(value := result.details.get(name), str):
             raise ValueError(f"{result.case.label:.200}: {name} must be text, got {value!r:.80}")
+    for name in ("symbolic", "expression"):
+        if not isinstance(value := result.details.get(name, ""), str | None):
+            raise ValueError(f"{result.case.label:.200}: {name} must be text, got {value!r:.80}")
+    for name, is_drawable in (("front", _is_front), ("residuals", _are_residuals)):
+        if not is_drawable(value := result.details.get(name)):
+            raise ValueError(f"{result.case.label:.200}: {name} cannot be drawn: {value!r:.80}")
     for name in ("laws", "alike"):
         value = result.details.get(name, [])
         if not isinstance(value, list | tuple) or not all(isinstance(x, str) for x in value):
             raise ValueError(f"{result.case.label:.200}: {name} must be names, got {value!r:.80}")
+
+
+def _is_front(value: object) -> bool:
+    """Tell whether a detail is a front of formulas, or nothing."""
+    return value is None or (
+        isinstance(value, list | tuple)
+        and all(
+            isinstance(each, Mapping)
+            and isinstance(each.get("expression"), str)
+            and _are_numbers([each.get("loss"), each.get("complexity")])
+            for each in value
+        )
+    )
+
+
+def _are_residuals(value: object) -> bool:
+    """Tell whether a detail is bins of residuals by variable, or nothing."""
+    return value is None or (
+        isinstance(value, Mapping)
+        and all(
+            isinstance(bins, Mapping)
+            and all(_are_numbers(bins.get(name)) for name in BANDS)
+            and len({len(bins[name]) for name in BANDS}) == 1
+            for bins in value.values()
+        )
+    )
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(
+        type(each) is float or (type(each) is int and abs(each) <= LARGEST) for each in value
+    )
 
 
 def values_by_seed(results: Iterable[Result]) -> dict[str, dict[int | None, float]]:

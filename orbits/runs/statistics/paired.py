@@ -16,6 +16,9 @@ from orbits.runs.statistics.trainings import MINIMUM_SEEDS, over_seeds
 LEVEL = 0.05
 """Largest probability that a family of comparisons claims a difference where there is none."""
 
+ROUNDING = 1e-12
+"""Spread of differences, as a share of the values, below which it is that of rounded numbers."""
+
 RESAMPLES = 4999
 """Permutations behind a p value of all rows at once; the least is 1 in 5,000."""
 
@@ -53,17 +56,19 @@ def paired(one: Seeds, other: Seeds) -> Comparison | None:
         A family of one. None with fewer than :data:`MINIMUM_SEEDS` shared seeds, or where a value
         is not finite.
     """
-    differences = [value - other[seed] for seed, value in one.items() if seed in other]
+    both = [(value, other[seed]) for seed, value in one.items() if seed in other]
+    differences = [value - against for value, against in both]
     if len(differences) < MINIMUM_SEEDS or not all(map(math.isfinite, differences)):
         return None
     from scipy.stats import t  # half a second that --help does not need
 
     n, interval = len(differences), over_seeds(differences)
     error = float(np.std(differences, ddof=1)) / n**0.5
-    if error:
+    rounding = ROUNDING * float(np.abs(both).max())
+    if error > rounding:
         p = float(2 * t.sf(abs(interval.value) / error, n - 1))
     else:  # one function under two names, or equal shifts, of which only the sign is a surprise
-        p = 1.0 if interval.value == 0 else 2.0 ** (1 - n)
+        p = 1.0 if abs(interval.value) <= rounding else 2.0 ** (1 - n)
     return Comparison(interval, p, p, n)
 
 

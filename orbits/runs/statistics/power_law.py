@@ -66,8 +66,10 @@ def power_law(
     logs = np.log(np.asarray(inputs, np.float64))
     centre = logs.mean(axis=0)  # centred columns keep the normal equations well conditioned
     design = np.column_stack([np.ones(len(logs)), logs - centre])
-    size = design.shape[1]
-    if np.linalg.matrix_rank(design, tol=1e-8 * len(design) ** 0.5) < size:
+    spreads = np.linalg.svd(design, compute_uv=False)
+    # The equations are the design's squares, of which float64 keeps ratios down to 1e-15.
+    least = max(1e-8 * len(design) ** 0.5, 1e-7 * spreads[0])
+    if len(spreads) < design.shape[1] or spreads[-1] < least:
         raise ValueError("the points do not determine the exponents")
     equations = _normal_equations(design, np.log(np.asarray(values, np.float64)), groups)
 
@@ -94,14 +96,16 @@ def within_slope(
         seed: Seed of the resampling.
 
     Returns:
-        The slope, or None where ``x`` varies in no group.
+        The slope, or None where ``x`` varies in no group. Groups in which it does not vary say
+        nothing: they are neither drawn nor counted.
     """
     _, index, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     both = np.column_stack([np.asarray(x, np.float64), np.asarray(y, np.float64)])
     both = both - (_group_sums(both, index, len(counts)) / counts[:, None])[index]
     if np.ptp(both[:, 0]) < 1e-8:
         return None
-    equations = _normal_equations(both[:, :1], both[:, 1], index)
+    varies = (np.bincount(index, both[:, 0] ** 2) > 1e-16)[index]
+    equations = _normal_equations(both[varies, :1], both[varies, 1], index[varies])
     return _coefficients(equations, _solve, n_boot, seed)[0]
 
 

@@ -94,6 +94,8 @@ def test_predictions_without_a_logarithm_have_no_score():
     assert "exam" not in found
     assert found["dropped@heavier"] == pytest.approx(1 / 50, rel=0.2)
     assert found["times_ceiling"].value == pytest.approx(0.1)
+    found = measure({BOX: broken, "heavier": columns(0.1)}, ceiling(1, 1, 1), {})
+    assert "exam" not in found, "the box is a part too"
 
 
 def test_errors_are_summed_by_sequence():

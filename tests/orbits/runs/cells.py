@@ -81,6 +81,11 @@ def not_plain():
     return Outcome(details={"share": np.float32(0.5)})
 
 
+def names_a_file_in_latin_1():
+    """Fail with a file name as Python spells bytes that are no UTF-8."""
+    raise ValueError("caf\udce9.npz: damaged")
+
+
 def in_pieces(log, scratch):
     """Keep two pieces in the folder that survives, and fail between them the first time."""
     for piece in ("1", "2"):

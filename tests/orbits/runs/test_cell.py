@@ -134,6 +134,11 @@ def test_details_that_are_no_plain_data_fail_their_cell_alone(tmp_path):
     assert "float32 is not JSON serializable" in record["results"][0]["error"]
 
 
+def test_a_message_that_is_no_unicode_fails_its_cell_alone(tmp_path):
+    record = cell.compute(Cell(cells.names_a_file_in_latin_1, CASE), tmp_path)
+    assert record["results"][0]["status"] == "failed"
+
+
 def test_a_cell_that_is_left_out_is_skipped_with_its_reason(tmp_path):
     record = cell.compute(Cell(cell.leave_out, CASE, {"why": "no such file"}), tmp_path)
     assert [(x["status"], x["error"]) for x in record["results"]] == [("skipped", "no such file")]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orbits.runs.result import Metric
+from orbits.runs.result import Case, Metric, Result
 from tests.orbits.runs.tossing import STUDY
 
 
@@ -25,3 +25,19 @@ def test_an_exponential_has_the_error_of_first_order():
 def test_a_metric_that_was_not_declared_is_refused():
     with pytest.raises(ValueError, match="unknown metric 'tails' of tossing; choose from heads"):
         STUDY.quantity("tails")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cpu_s": 10**400}, "cpu_s is too large"),
+        ({"metrics": {"a": {"value": 10**400}}}, "metric 'a': value is too large"),
+        ({"manifest": {"git": "x"}}, "git must be an object with a commit"),
+        ({"manifest": {"git": {"a": 1}}}, "git must be an object with a commit"),
+    ],
+)
+def test_a_line_that_no_report_could_print_is_refused(change, words):
+    line = Result(Case("tossing", "measurement", "coin")).to_json()
+    assert Result.from_json(line).ok
+    with pytest.raises(ValueError, match=words):
+        Result.from_json(line | change)

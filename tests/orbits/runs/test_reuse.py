@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from orbits.runs import folder
+from orbits.runs import artefact, folder
 from orbits.runs.artefact import CorruptArtefact
 from orbits.runs.cell import CELLS, ORIGIN, RECORD, Adopted, Cell, Outcome, compute
 from orbits.runs.folder import Existing
@@ -116,6 +116,37 @@ def test_a_damaged_cell_is_not_taken(folders, damage):
     damage(CELL.folder(source))
     take([CELL], [source], out)
     assert not any((out / CELLS).iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("results"),
+        lambda record: record.pop("sha256"),
+        lambda record: record.update(results=[{"status": "ok", "cell": CELL.key}]),
+        lambda record: record["results"][0]["files"].update(a="../../../outside"),
+        lambda record: record.update(results=[7]),
+    ],
+    ids=["no results", "no files", "no schema", "outside", "no object"],
+)
+def test_a_cell_of_another_form_is_not_taken(folders, change):
+    """A stranger's record has the right checksum of whatever it holds."""
+    source, out = folders
+    compute(CELL, source)
+    record = artefact.load_record(CELL.folder(source) / RECORD)
+    change(record)
+    artefact.save_record(CELL.folder(source) / RECORD, record)
+    take([CELL], [source], out)
+    assert not any((out / CELLS).iterdir())
+
+
+def test_only_files_of_the_record_are_taken(folders, tmp_path):
+    source, out = folders
+    compute(CELL, source)
+    (tmp_path / "outside").write_text("secret")
+    (CELL.folder(source) / "leak").symlink_to(tmp_path / "outside")
+    assert take([CELL], [source], out) == 1
+    assert not (CELL.folder(out) / "leak").exists()
 
 
 def test_our_own_result_stays(folders):

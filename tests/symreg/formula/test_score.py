@@ -277,6 +277,8 @@ def test_dropped_points_are_stated(sample):
         ({"law": "newtn"}, "did you mean newton"),
         ({"expression": "2*ⅿ1"}, "not ASCII"),
         ({"names": ("r", "m1", "m1")}, "names repeat"),
+        ({"names": ("\u03c1", "m1", "m2")}, "cannot name a variable of a formula"),
+        ({"names": ("log", "m1", "m2")}, "'log' cannot name a variable of a formula"),
         ({"X": np.ones((0, 3)), "y": np.ones(0)}, "no points"),
         ({"names": ("r", "m1", "q")}, "names must be"),
         ({"names": ("r", "m1")}, "X must have shape"),

@@ -103,3 +103,9 @@ def test_a_long_name_is_whole_in_two_lines_and_a_longer_one_is_cut():
     assert axes.row_height([row]) > 0.3
     (row, *_) = table([forces("a" * 200)])
     assert len(axes.in_lines(row)) <= 60
+
+
+def test_a_budget_that_is_no_plain_number_is_drawn_first():
+    """A stranger may write 10³, whose ³ is a digit to Python and no part of a number."""
+    rows = table([forces(labels=each) for each in ("300", "10\u00b3", "1,000")])
+    assert [row.labels for row in axes.by_budget(rows)] == ["10\u00b3", "1,000", "300"]

@@ -137,10 +137,14 @@ def test_constants_are_of_the_laws_found_and_errors_of_every_search():
     assert row.laws[0].complexity is None, "no result states one"
 
 
+LAW = {"verdict": "law", "shape": ""}
+
+
 def test_results_are_read_from_lines(tmp_path):
     path = tmp_path / "results.jsonl"
-    results = [forces(), search()]
-    path.write_text("\n\n".join(json.dumps(each.to_json()) for each in results) + "\n")
+    results = [forces("a\u2028b"), search()]
+    lines = (json.dumps(each.to_json(), ensure_ascii=False) for each in results)
+    path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
     assert [each.to_json() for each in read(path)] == [each.to_json() for each in results]
 
 
@@ -153,6 +157,10 @@ def test_results_are_read_from_lines(tmp_path):
         ({"details": {}}, "verdict must be text"),
         ({"details": {"verdict": "law", "shape": 3}}, "shape must be text"),
         ({"details": {"verdict": "law", "shape": "", "laws": "newton"}}, "laws must be names"),
+        ({"details": {**LAW, "symbolic": ["yes"]}}, "symbolic must be text"),
+        ({"details": {**LAW, "front": [{"a": 1}]}}, "front cannot be drawn"),
+        ({"details": {**LAW, "front": "abc"}}, "front cannot be drawn"),
+        ({"details": {**LAW, "residuals": {"r": {"centre": [1]}}}}, "residuals cannot be drawn"),
     ],
 )
 def test_a_line_that_is_no_result_is_named_by_number(tmp_path, change, said):

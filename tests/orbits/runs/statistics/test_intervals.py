@@ -1,5 +1,7 @@
 """Intervals by their definitions and by published values."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,30 @@ def test_a_slope_within_groups_is_that_of_a_level_for_each_group():
     assert value == pytest.approx(expected)
     assert low < value < high
     assert within_slope(np.log(inputs[:, 1]), y, groups) is None
+
+
+def test_groups_of_single_points_say_nothing_of_a_slope_within_groups():
+    """Drawn alone they would make a resample's slope zero."""
+    rng = np.random.default_rng(5)
+    groups = np.concatenate([np.repeat([0, 1], 10), np.arange(2, 82)])
+    x = rng.normal(size=100)
+    few = within_slope(x, 2 * x, groups)
+    assert (few.value, few.low, few.high) == (pytest.approx(2), -math.inf, math.inf)
+    groups = np.concatenate([np.repeat(np.arange(12), 5), np.arange(20, 60)])
+    many = within_slope(x, 2 * x, groups)
+    assert (many.low, many.high) == (pytest.approx(2), pytest.approx(2))
+
+
+def test_what_varies_by_rounding_alone_determines_no_exponent():
+    rng = np.random.default_rng(5)
+    r, m1 = np.exp(rng.normal(0, 1.5, 400)), np.exp(rng.normal(-8, 2, 400))
+    for width in (1e-9, 6e-8):  # the second is that of float32
+        m2 = 1 + rng.uniform(-width, width, 400)
+        with pytest.raises(ValueError, match="do not determine"):
+            power_law(np.stack([r, m1, m2], axis=-1), m1 * m2 / r**2, np.arange(400) % 50)
+    m2 = 1 + rng.uniform(-1e-5, 1e-5, 400)
+    fit = power_law(np.stack([r, m1, m2], axis=-1), m1 * m2 / r**2, np.arange(400) % 50)
+    assert fit.exponents[2].value == pytest.approx(1, abs=1e-3)
 
 
 def test_wilson_against_published_values():

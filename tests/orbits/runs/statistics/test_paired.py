@@ -56,6 +56,15 @@ def test_differences_without_spread():
     assert paired({seed: value + 1 for seed, value in same.items()}, same).p == 0.25
 
 
+def test_differences_that_only_rounding_spreads():
+    tenth, none = dict.fromkeys(range(3), 0.1), dict.fromkeys(range(3), 0.0)
+    assert paired(tenth, none).p == 0.25
+    # 0.97 - 0.95 and 0.95 - 0.93 are not the same float.
+    one, other = (dict(enumerate(x)) for x in ([0.97, 0.96, 0.95], [0.95, 0.94, 0.93]))
+    assert paired(one, other).p == 0.25
+    assert paired({0: 0.1 + 0.2, 1: 0.3, 2: 0.3}, {0: 0.3, 1: 0.1 + 0.2, 2: 0.3}).p == 1
+
+
 def test_holm_by_hand():
     # 4 * 0.01; max of it and 3 * 0.02; max and 2 * 0.03 (equal); 1 * 0.2
     assert holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
