@@ -109,8 +109,12 @@ class Attention(nn.Module):
         n_kv_head = n_head if n_kv_head is None else n_kv_head
         for label, size in (("n_head", n_head), ("head_dim", head_dim), ("n_kv_head", n_kv_head)):
             check_size(label, size)
+        if not isinstance(causal, bool):
+            raise ValueError(f"causal must be true or false, got {causal!r}")
         if rope_base is not None:
             check_positive(f"rope_base of {name}", rope_base)
+        if ntk_train_length is not None:
+            check_size("ntk_train_length", ntk_train_length)
         if n_head % n_kv_head:
             raise ValueError(f"n_head {n_head} is not a multiple of n_kv_head {n_kv_head}")
         self.rope_base = None if self.spec.bias == "alibi" else rope_base
@@ -291,7 +295,8 @@ class Attention(nn.Module):
             if self._keeps_lengths:
                 lengths = [reference.inverse_lengths(keys[0])]  # of rotated keys the same
             groups = (keys, values, index, lengths)
-            grown = iter(cache.append(*(part for group in groups for part in group)))
+            new = (part for group in groups for part in group)
+            grown = iter(cache.append(*new, recorded=q.requires_grad))
             keys, values, index, lengths = ([next(grown) for _ in group] for group in groups)
         if turn_all:
             keys, index = last_turned(keys, 0), last_turned(index, 0)

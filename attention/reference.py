@@ -104,6 +104,8 @@ def _stages(
         rows = mask.sum(dim=-1, keepdim=True)
     count = rows.to(dtype)
     scores = _biased_scores(q, k, rows, distance, spec, learned)
+    if not scores.numel():  # a row without keys has no largest weight
+        return Stages(scores, scores, scores)
     normalised = _normalised(scores, mask, spec, count, learned)
     changed = _modified(normalised, scores, mask, rows, spec, learned)
     return Stages(scores, normalised, _sharpened(changed, mask, rows, count, spec, learned))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attention.scalars import check_positive
+from attention.scalars import check_positive, check_size
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "phi": (
@@ -131,8 +131,8 @@ class AttnSpec:
             if value is None and field == "length":
                 continue
             check_positive(f"{field} of {self.name}", value)
-            if field in ("length", "window", "sinks", "max_distance") and value != int(value):
-                raise ValueError(f"{field} of {self.name} must be a whole number, got {value}")
+            if field in ("length", "window", "sinks", "max_distance"):
+                check_size(f"{field} of {self.name}", value)  # 49.0 is none
         number = isinstance(self.tau, int | float) and not isinstance(self.tau, bool)
         if not number or not math.isfinite(self.tau):
             raise ValueError(f"tau of {self.name} must be a finite number, got {self.tau}")

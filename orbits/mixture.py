@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import systems
+from orbits.binaries import SAMPLERS
 from orbits.laws.family import power_name
 from orbits.philox import uniforms
 from orbits.protocol import Protocol
@@ -84,6 +85,11 @@ class Mixture:
             raise ValueError(
                 f"a mixture needs one planet, protocol {self.protocol.name!r} has several; take "
                 "neutral_step"
+            )
+        if getattr(SAMPLERS.get(self.protocol.sampler), "leaves_out_corner", False):
+            raise ValueError(
+                f"a mixture of protocol {self.protocol.name!r} would tell the law by the orbits "
+                "that are drawn again; take neutral_step"
             )
 
     @property

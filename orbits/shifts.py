@@ -25,6 +25,8 @@ ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
 
 EXPONENTS = ("m1", "m2", "r")
 UNSHIFTED = "none"
+MOST_OCTAVES = 32
+"""The largest shift of the time step; longer ones have no place in any protocol."""
 """The name of no shift in a row of results; no shift has it."""
 
 
@@ -58,8 +60,11 @@ class Shift:
             raise self._bad(f"redraw must map elements to [low, high], got {self.redraw!r}")
         ranges = {element: self._range(element, ends) for element, ends in self.redraw.items()}
         object.__setattr__(self, "redraw", MappingProxyType(ranges))
-        if type(self.dt_octaves) is not int:
-            raise self._bad(f"dt_octaves must be a whole number, got {self.dt_octaves!r}")
+        if type(self.dt_octaves) is not int or abs(self.dt_octaves) > MOST_OCTAVES:
+            raise self._bad(
+                f"dt_octaves must be a whole number from -{MOST_OCTAVES} to {MOST_OCTAVES}, got "
+                f"{self.dt_octaves!r:.80}"
+            )
         if self.exponent is not None and self.exponent not in EXPONENTS:
             raise self._bad(
                 f"unknown exponent {self.exponent!r}; choose from {', '.join(EXPONENTS)} or null"

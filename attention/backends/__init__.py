@@ -158,4 +158,5 @@ def attend_spec(
     if q.shape[2] == 0:
         k, v = (reference.one_per_head(x[:, :, :0], q.shape[1]) for x in (k, v))
         return q[..., :1] * k[..., :1] * v  # empty, with gradients of zero
-    return BACKENDS[name].attend(q, k, v, spec, parameters)
+    # Under autocast backends compute in other types.
+    return BACKENDS[name].attend(q, k, v, spec, parameters).to(q.dtype)

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor, is_legacy_batchedtensor
 from torch.autograd import forward_ad
 
 from attention import reference
@@ -110,10 +111,12 @@ class _Blocks(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, out, numbers, inverse_q, inverse_k = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a gradient that is differentiated again
-            again = reference.attend(q, k, v, ctx.spec)
+        again = torch.is_grad_enabled()  # a gradient that is differentiated again
+        if again or _is_batched(grad):
+            with torch.enable_grad():
+                out = reference.attend(q, k, v, ctx.spec)
             leaves = [x for x in (q, k, v) if x.requires_grad]
-            found = iter(torch.autograd.grad(again, leaves, grad, create_graph=True))
+            found = iter(torch.autograd.grad(out, leaves, grad, create_graph=again))
             return *(next(found) if x.requires_grad else None for x in (q, k, v)), None
         p = _power(ctx.spec)
         of_rows = _of_rows(q.dtype, p)
@@ -153,6 +156,11 @@ def _of_rows(dtype: torch.dtype, p: float) -> ModuleType:
 @functools.cache
 def _compiled() -> ModuleType:
     return importlib.import_module("attention.backends.rows_compiled")  # numba takes a second
+
+
+def _is_batched(grad: Tensor) -> bool:
+    """Tell whether a gradient stands for several, which autograd takes at once."""
+    return is_batchedtensor(grad) or is_legacy_batchedtensor(grad)
 
 
 class _Memory:

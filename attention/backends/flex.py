@@ -39,6 +39,7 @@ LONG = 2048
 to weights of every pair in memory."""
 FEWEST_VALUES = 16
 """Channels of values: FlexAttention's kernels multiply no fewer."""
+NO_BACKWARD = "FlexAttention has no backward on a CPU"
 
 
 def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
@@ -54,7 +55,7 @@ def refuses(spec: AttnSpec, q: Tensor, v: Tensor | None = None) -> str | None:
     if q.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         return f"dtype {q.dtype} is not supported"
     if q.device.type == "cpu" and torch.is_grad_enabled() and q.requires_grad:
-        return "FlexAttention has no backward on a CPU"
+        return NO_BACKWARD
     return None
 
 
@@ -77,6 +78,9 @@ def attend(
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``."""
     learned = parameters or {}
+    asked = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v, *learned.values()))
+    if asked and not q.is_cuda:
+        raise ValueError(f"backend 'flex' does not serve {spec.name}: {NO_BACKWARD}")
     k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     first = k.shape[-2] - q.shape[-2]  # of the absolute positions, counted from 0
     call = _compiled() if q.is_cuda else _eager

@@ -43,6 +43,7 @@ class FlashGAU(Segmented):
         "and no sinusoids are added. The causal linear part is divided by C, as in the public "
         "code."
     )
+    undecayed = ("gains", "shifts")
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

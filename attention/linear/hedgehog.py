@@ -31,6 +31,7 @@ class HedgeHog(FeatureAttention):
         "features are trained with the model, not distilled from a softmax attention; softmax "
         "over the features, as in the authors' code"
     )
+    undecayed = ("offsets",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -67,7 +67,7 @@ class Mixer(nn.Module, ABC):
     deviations: ClassVar[str] = ""
     """Differences from the publication, in words."""
     undecayed: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weight decay leaves alone although they are matrices."""
+    """Parameters that weight decay leaves alone although they are tables: a vector a head, say."""
     quadratic: ClassVar[bool] = False
     """Whether the time of a sequence grows with the square of its length."""
     kernels: ClassVar[Mapping[str, Refusal]] = {}
@@ -180,8 +180,9 @@ class Mixer(nn.Module, ABC):
                 raise ValueError(
                     f"cache holds {len(kept)} sequences, x has {len(x)}: use new_cache()"
                 )
-        if x.shape[1] == 0:
-            return torch.empty_like(x)
+        if not x.numel():
+            cache.length += x.shape[1]
+            return x * 0  # with gradients of zero
         # A lone position, a step of decoding, is a step of the recurrence: a chunk costs more.
         mixed = self._mix(x, cache, None if x.shape[1] == 1 else chunk)
         cache.length += x.shape[1]

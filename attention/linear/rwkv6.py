@@ -35,6 +35,7 @@ class RWKV6(RWKV):
         "orthogonal (k by 0.1) and the output 0."
     )
     kernels: ClassVar = {"fla": fla.refusal}
+    undecayed = ("bonus",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -36,6 +36,7 @@ class RWKV7(RWKV):
         "k by 0.1, and the output 0), B of the low ranks uniform (there orthogonal). The removal "
         "key is divided by sqrt(x.x + 1e-6), there by its length. No values of the first layer."
     )
+    undecayed = ("bonus",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

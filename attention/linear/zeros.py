@@ -98,6 +98,7 @@ class ZeroS(Mixer):
         "causal": True,
         "rope_base": 10_000.0,
     }
+    undecayed = ("mu",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

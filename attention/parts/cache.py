@@ -23,18 +23,30 @@ class KeyValueCache:
     length: int = 0
     _kept: tuple[Tensor, ...] = ()
 
-    def append(self, *new: Tensor) -> tuple[Tensor, ...]:
+    def append(self, *new: Tensor, recorded: bool = False) -> tuple[Tensor, ...]:
         """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
 
         They are valid until the next call. Each call gives the same tensors in the same order.
+
+        Args:
+            *new: The tensors.
+            recorded: Whether the queries that meet them have a gradient, which needs the keys.
+
+        Raises:
+            ValueError: The number of sequences is another one.
         """
+        if self._kept and len(self._kept[0]) != len(new[0]):
+            raise ValueError(
+                f"cache holds {len(self._kept[0])} sequences, x has {len(new[0])}: use new_cache()"
+            )
         before, self.length = self.length, self.length + new[0].shape[2]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in (*new, *self._kept)):
+        recorded = recorded or any(x.requires_grad for x in (*new, *self._kept))
+        if torch.is_grad_enabled() and recorded:
             known = [x[:, :, :before] for x in self._kept] or [x[:, :, :0] for x in new]
             self._kept = tuple(torch.cat(x, dim=2) for x in zip(known, new, strict=True))
             return self._kept
         room = self._kept[0].shape[2] if self._kept else 0
-        if self.length > room:
+        if self.length > room or not self._kept:
             room = max(self.length, 2 * room)
             longer = tuple(x.new_empty([*x.shape[:2], room, *x.shape[3:]]) for x in new)
             for x, old in zip(longer, self._kept, strict=bool(self._kept)):

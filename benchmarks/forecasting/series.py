@@ -141,20 +141,25 @@ def load(
 
 
 def _read(path: Path) -> pandas.DataFrame:
-    """Return the columns of a CSV without that of dates.
+    """Return the columns of a CSV without that of dates, and without pandas' row numbers.
 
-    A file whose first word is a number or a date has no headings.
+    A file has no headings whose first word is a number or a date, unless no word of the first row
+    is a number.
     """
     try:
-        first = pandas.read_csv(path, header=None, nrows=1, dtype=str).iloc[0, :1]
-        read = (pandas.to_numeric, pandas.to_datetime)
-        headed = all(to(first, errors="coerce").isna().all() for to in read)
+        first = pandas.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
+        no_number = pandas.to_numeric(first, errors="coerce").isna()
+        is_date = pandas.to_datetime(first[:1], errors="coerce").notna().all()
+        all_words = no_number.all() and first.notna().all()
+        headed = bool(all_words or (no_number.iloc[0] and not is_date))
         table = pandas.read_csv(path, header=0 if headed else None)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no CSV: {' '.join(str(error).split())}") from None
     table.columns = [str(column) for column in table.columns]
     first_column = table.columns[0]
-    if pandas.to_numeric(table[first_column], errors="coerce").isna().all():
+    numbers = pandas.to_numeric(table[first_column], errors="coerce")
+    unnamed = headed and pandas.isna(first.iloc[0])
+    if numbers.isna().all() or (unnamed and numbers.eq(range(len(table))).all()):
         table = table.drop(columns=first_column)
     return table
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
-from attention.layer import Attention
 from attention.scalars import check_size
 from worldmodel.models.backbone import Cache
 from worldmodel.models.text import TextModel
@@ -78,9 +77,7 @@ class TextScorer:
         self.task = task.eval().to(self.device)
         self.tokenizer = task.tokenizer
         self.max_length, self.batch_size = max_length, batch_size
-        self._follows_length = any(
-            isinstance(m, Attention) and m.ntk_train_length is not None for m in task.modules()
-        )
+        self._follows_length = task.gpt.follows_length
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[tuple[Ids, Ids]]) -> list[Score]:

@@ -38,7 +38,8 @@ class Errors(NamedTuple):
     Attributes:
         squares: Sum of the squared errors, [N].
         counts: Number of forces, [N].
-        dropped: Share of predictions without a logarithm, which the sums leave out.
+        dropped: Share of predictions without a logarithm, each of which counts as the worst of
+            the others, so that no answer is never better than an answer.
     """
 
     squares: Array
@@ -46,16 +47,18 @@ class Errors(NamedTuple):
     dropped: float = 0.0
 
     @classmethod
-    def of(cls, table: Array, points: int) -> Errors:
+    def of(cls, table: Array, asked: npt.NDArray[np.int64]) -> Errors:
         """Sum a table of errors [N, forces], in which those without a logarithm are NaN.
 
         Args:
             table: Errors of ln F by sequence.
-            points: Number of predictions, with those that the table lacks.
+            asked: Number of predictions of each sequence, with those that the table lacks, [N].
         """
-        counts = np.isfinite(table).sum(axis=1).astype(np.float64)
-        dropped = float(1 - counts.sum() / points) if points else 1.0
-        return cls(np.nansum(table**2, axis=1), counts, dropped)
+        squares = table**2
+        missing = asked - np.isfinite(squares).sum(axis=1)
+        dropped = float(missing.sum() / asked.sum()) if asked.any() else 1.0
+        worst = np.nanmax(squares) if dropped < 1 else 0.0
+        return cls(np.nansum(squares, axis=1) + worst * missing, asked.astype(float), dropped)
 
     @property
     def sums(self) -> Array:
@@ -65,7 +68,11 @@ class Errors(NamedTuple):
 
 def errors(sequence_id: npt.NDArray[Any], predicted: Array, true: Array, n: int) -> Errors:
     """Return the errors of predicted forces [points], summed over the sequences 0 to n - 1."""
-    return Errors.of(log_errors(sequence_id, predicted, true, n), len(predicted))
+    return Errors.of(log_errors(sequence_id, predicted, true, n), _asked(sequence_id, n))
+
+
+def _asked(sequence_id: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
+    return np.bincount(sequence_id.astype(np.int64), minlength=n)
 
 
 def ceiling_errors(data: OrbitData) -> Errors:
@@ -121,7 +128,7 @@ def measure(
         plain = {each: value.double().cpu().numpy() for each, value in column.items()}
         n = len(ceiling[name].counts)
         tables[name] = log_errors(plain["sequence_id"], plain["force_predicted"], plain["force"], n)
-        own = found[name] = Errors.of(tables[name], len(plain["force"]))
+        own = found[name] = Errors.of(tables[name], _asked(plain["sequence_id"], n))
         one = _one(plain["force"], tables[name], own, ceiling[name])
         metrics |= {_named(k, name): v for k, v in one.items()}
         if subject := subjects.get(name):
@@ -145,7 +152,7 @@ def _one(true: Array, table: Array, own: Errors, ceiling: Errors) -> dict[str, f
     return metrics | {
         "rms_log_error": _rms(own),
         "times_ceiling": _geometric_mean([(own, ceiling)]),
-        MEAN: mean(np.nansum(table, axis=1), own.counts),
+        MEAN: mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1)),
         "r2_log": float(1 - own.squares.sum() / total),
     }
 

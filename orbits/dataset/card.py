@@ -40,7 +40,7 @@ def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
         "dataset": name,
         "sha256": record["dataset_sha256"],
         "protocol": f"{protocol['name']}, population {config['population']}",
-        "law": _law(protocol["law"]),
+        "law": _law(protocol),
         **({"shift": _shift(protocol["shift"])} if "shift" in protocol else {}),
         "units": "AU, year, solar mass; F in solar mass AU / year^2",
         "box": f"{protocol['low']} to {protocol['high']} AU in {protocol['n_bins']} bins "
@@ -62,8 +62,14 @@ def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
     }
 
 
-def _law(name: str) -> str:
-    law = laws.get(name)
+def _of_a_plug_in(name: str, expression: str, parameters: Mapping[str, float]) -> laws.Law:
+    return laws.Law(name, expression, "a plug-in", parameters, dict.fromkeys(parameters, ""))
+
+
+def _law(protocol: Mapping[str, Any]) -> str:
+    name = protocol["law"]
+    own = protocol.get("law_definition")  # of a plug-in, which need not be there
+    law = laws.get(name) if own is None else _of_a_plug_in(name, **own)
     constants = "".join(f", {key} = {value:.10g}" for key, value in law.parameters.items())
     hidden = "" if law.shows_masses else "; paths show m1 / m2 and neither mass"
     return f"{name}: F = {law.expression}{constants}{hidden}"

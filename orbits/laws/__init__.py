@@ -43,6 +43,7 @@ class Law:
         exponents: d ln F / d ln x for each variable where the law is a pure power law, else None.
         potential: The potential energy in the same symbols, whose derivative by ``r`` is the
             attraction; solar mass AU^2 / year^2. None where there is no closed form.
+        base: The law of which this is one with a parameter changed; empty for none.
 
     Raises:
         ValueError: A field is missing or cannot be; the message names the law and the field.
@@ -55,6 +56,7 @@ class Law:
     units: Mapping[str, str] = field(default_factory=dict)
     exponents: Mapping[str, float] | None = None
     potential: str | None = None
+    base: str = ""
 
     def __post_init__(self) -> None:
         for field_name in ("name", "expression", "reference"):
@@ -130,6 +132,28 @@ class Law:
         r, m1, m2 = np.array([[0.3, 1.0, 4.0], [0.1, 1.0, 3.0], [2.0, 1.0, 0.7]])
         degrees = np.log2(self.magnitude(r, 2 * m1, 2 * m2) / self.magnitude(r, m1, m2))
         return None if np.ptp(degrees) > 1e-9 else round(float(degrees[0]), 9)
+
+    @functools.cached_property
+    def disagreement(self) -> str | None:
+        """Contradiction of the formula by the exponents or the potential; None if there is none."""
+        place = {"r": np.array([0.3, 1.0, 4.0]), "m1": np.array([0.1, 1.0, 3.0])}
+        place["m2"] = np.array([2.0, 1.0, 0.7])
+        force = self.magnitude(**place)
+        for name, power in (self.exponents or {}).items():
+            found = np.log2(self.magnitude(**place | {name: 2 * place[name]}) / force)
+            if not np.allclose(found, power, rtol=0, atol=1e-6):
+                return (
+                    f"exponents has {power:g} for {name}, the formula {found[0]:.4g}; correct one, "
+                    "or leave the exponents out"
+                )
+        if self.potential is not None:
+            step = 1e-4 * place["r"]
+            outer, inner = (
+                self.potential_energy(**place | {"r": place["r"] + x}) for x in (step, -step)
+            )
+            if not np.allclose((outer - inner) / (2 * step), force, rtol=1e-5):
+                return "the derivative of potential by r is not the formula"
+        return None
 
     @property
     def shows_masses(self) -> bool:
@@ -235,9 +259,12 @@ def _outside_names() -> frozenset[str]:
 
 def definition(name: str) -> dict[str, object] | None:
     """Return the formula of a law from outside as plain data; None of one that is known here."""
-    if name not in _outside_names():
+    outside = _outside_names()
+    if not outside:
         return None
     law = get(name)
+    if not {law.name, law.base} & outside:
+        return None
     return {"expression": law.expression, "parameters": dict(law.parameters)}
 
 
@@ -269,6 +296,8 @@ def get(name: str) -> Law:
     if isinstance(law, str):
         raise ValueError(law)
     if isinstance(law, Law):
+        if law.name in _outside_names() and law.disagreement:
+            raise ValueError(f"law {law.name!r}: {law.disagreement}")
         return law
     for family in families():
         if member := family.member(str(name)):

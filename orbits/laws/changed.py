@@ -9,8 +9,9 @@ import re
 from orbits import laws
 from orbits.laws import Family, Law
 from orbits.laws.family import plain
+from orbits.laws.formula import exponents_of
 
-_NAME = re.compile(r"(.+)_([A-Za-z]\w*)_(\d+(?:\.\d+)?)", re.ASCII)
+_NAME = re.compile(r"(.+)_(\d+(?:\.\d+)?)", re.ASCII)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -20,10 +21,9 @@ def changed(name: str) -> Law | None:
     Raises:
         ValueError: The law has no such parameter, or the number is 0 or written otherwise.
     """
-    match = _NAME.fullmatch(name)
-    if match is None or match[1] not in laws.names():
+    if (parts := _parts(name)) is None:
         return None
-    law, parameter, number = laws.get(match[1]), match[2], match[3]
+    law, parameter, number = parts
     if parameter not in law.parameters:
         raise ValueError(
             f"law {name!r}: {law.name} has no parameter {parameter!r}; choose from "
@@ -34,7 +34,28 @@ def changed(name: str) -> Law | None:
     if name != (written := changed_name(law.name, parameter, number)):
         raise ValueError(f"law {name!r} is written {written}")
     parameters = {**law.parameters, parameter: float(number)}
-    return dataclasses.replace(law, name=name, parameters=parameters)
+    exponents = None if law.exponents is None else exponents_of(law.expression, parameters)
+    return dataclasses.replace(
+        law, name=name, parameters=parameters, exponents=exponents, base=law.name
+    )
+
+
+def _parts(name: str) -> tuple[Law, str, str] | None:
+    """Return the law, the parameter and the number in a name; both names may have underscores."""
+    if (match := _NAME.fullmatch(name)) is None:
+        return None
+    words = match[1].split("_")
+    splits = (("_".join(words[:k]), "_".join(words[k:])) for k in range(len(words) - 1, 0, -1))
+    known = set(laws.names())
+    found = [
+        (laws.get(law), parameter)
+        for law, parameter in splits
+        if law in known and parameter.isidentifier()
+    ]
+    if not found:
+        return None
+    law, parameter = next((x for x in found if x[1] in x[0].parameters), found[0])
+    return law, parameter, match[2]
 
 
 def changed_name(law: str, parameter: str, value: float | str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Mapping
 
 from orbits.laws import Family, Law
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
@@ -44,7 +45,7 @@ def formula(text: str) -> Law | None:
         expression=text,
         parameters=own,
         units=dict.fromkeys(own, "in AU, solar masses and years"),
-        exponents=_exponents(text, own),
+        exponents=exponents_of(text, own),
         reference="a formula",
     )
 
@@ -58,15 +59,22 @@ def _names(text: str) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
-def _exponents(text: str, constants: dict[str, float]) -> dict[str, float] | None:
-    """Return the exponents of a pure power law, and None of any other."""
+def exponents_of(text: str, constants: Mapping[str, float]) -> dict[str, float] | None:
+    """Return the exponents of a pure power law, and None of any other.
+
+    Raises:
+        ValueError: The formula divides by zero.
+    """
     import sympy  # takes a while, and most laws are no formulas
 
     symbols = {name: sympy.Symbol(name, positive=True) for name in (*VARIABLES, *constants)}
-    force = sympy.sympify(text, locals=symbols)
+    force = sympy.nsimplify(sympy.sympify(text, locals=symbols), rational=True)  # 1.7 is 17/10
+    if force.has(sympy.zoo, sympy.nan, sympy.oo):
+        raise ValueError(f"law {text!r} divides by zero")
+    values = {symbols[name]: value for name, value in constants.items()}
     found = {}
     for name in VARIABLES:
-        power = sympy.simplify(symbols[name] * force.diff(symbols[name]) / force)
+        power = sympy.simplify(symbols[name] * force.diff(symbols[name]) / force).subs(values)
         if power.free_symbols:
             return None
         found[name] = float(power)

@@ -22,7 +22,7 @@ from symreg.points import NAMES
 FORCES, SEARCH, EXAM = "forces", "search", "exam"
 CONTROLS = ("control", "untrained + ridge")
 BANDS = ("centre", "low", "median", "high")
-"""What the details of a row's residuals have of each bin."""
+"""Numbers of each bin in the details of a row's residuals."""
 
 
 @dataclass(frozen=True)

@@ -339,3 +339,21 @@ def test_a_whole_number_starts_an_offset(tau):
     assert module.learned["tau"].tolist() == [float(tau)] * 2
     module(torch.randn(1, 3, 8)).sum().backward()
     assert module.learned["tau"].grad is not None
+
+
+@pytest.mark.parametrize("name", ["softmax", "lssar", "sparsemax"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_output_has_the_type_of_its_queries_under_autocast(name, dtype):
+    q, k, v = torch.randn(3, 1, 2, 8, 8).to(dtype)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attend(q, k, v, name).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "lssar", "sparsemax", "entmax", "softmax_recentred_l1"]
+)
+def test_no_position_has_no_weights(name):
+    empty = torch.zeros(1, 2, 0, 8)
+    assert weights(empty, empty, name).shape == (1, 2, 0, 0)
+    layer = attention.build(name, n_head=2, head_dim=8, causal=False)
+    assert layer(torch.zeros(1, 0, 16)).shape == (1, 0, 16)

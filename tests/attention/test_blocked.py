@@ -149,3 +149,15 @@ def test_reasons():
         assert word in explain(name, q.to(dtype), **arguments).refused["blocked"]
     wide = torch.zeros(1, 1, 1, 1).expand(1, 1, 200_000, 2_000)
     assert "overflow the exponential" in explain("lssar", wide).refused["blocked"]
+
+
+@pytest.mark.parametrize("name", ["lssa", "lssar"])
+def test_several_gradients_at_once_are_those_of_the_reference(name):
+    q, k, v = torch.randn(3, 1, 1, 6, 4, dtype=torch.float64)
+    found, wanted = (
+        torch.autograd.functional.jacobian(
+            lambda q, backend=backend: attend(q, k, v, name, backend=backend), q, vectorize=True
+        )
+        for backend in ("blocked", "reference")
+    )
+    torch.testing.assert_close(found, wanted)

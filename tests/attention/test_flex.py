@@ -137,5 +137,7 @@ def test_it_says_why_it_does_not_serve():
     assert chosen.chosen == "blocked"
     assert "CPU" in chosen.refused["flex"]
     assert explain("lssar", q, backend="flex").chosen == "flex"
-    with pytest.raises(ValueError, match="no backward on a CPU"):
-        attend(q.requires_grad_(), k, v, "lssar", backend="flex")
+    for place in range(3):
+        given = [x.clone().requires_grad_(i == place) for i, x in enumerate((q, k, v))]
+        with pytest.raises(ValueError, match="no backward on a CPU"):
+            attend(*given, "lssar", backend="flex")

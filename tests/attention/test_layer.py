@@ -113,6 +113,36 @@ def test_a_step_copies_the_new_positions_alone():
     assert len(set(places)) <= 7  # 1, 2, 4, ..., 64
 
 
+def test_an_empty_piece_may_come_first():
+    module, x = module_of("softmax"), inputs()
+    cache = module.new_cache()
+    parts = [module(part, cache) for part in (x[:, :0], x[:, :5], x[:, 5:])]
+    torch.testing.assert_close(torch.cat(parts, dim=1), module(x), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("held", "given"), [(4, 1), (1, 4)])
+def test_a_cache_of_other_sequences_is_refused(held, given):
+    module = module_of("softmax")
+    with torch.no_grad():
+        cache = module.new_cache()
+        module(inputs(3, batch=held), cache)
+        module(inputs(1, batch=held), cache)
+        with pytest.raises(ValueError, match=rf"cache holds {held} sequences, x has {given}: use"):
+            module(inputs(1, batch=given), cache)
+
+
+def test_gradients_of_queries_alone_survive_decoding():
+    module, x = module_of("softmax").double(), inputs().double()
+    module.key.requires_grad_(False)
+    module.value.requires_grad_(False)
+    cache = module.new_cache()
+    stepped = torch.cat([module(part, cache) for part in x.split(1, dim=1)], dim=1)
+    found, wanted = (
+        torch.autograd.grad(out.square().sum(), module.query.weight) for out in (stepped, module(x))
+    )
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["lssar", "softmax"])
 def test_decoding_carries_gradients_and_may_stop_to(name):
     module, x = module_of(name, n_kv_head=1).double(), inputs().double()
@@ -253,7 +283,11 @@ def test_bad_modules_are_refused_when_built():
         ("n_head 4 is not a multiple of n_kv_head 3", {"n_kv_head": 3}),
         ("n_kv_head must be at least 1, got 0", {"n_kv_head": 0}),
         ("n_head 4 is not a multiple of n_kv_head 8", {"n_kv_head": 8}),
-        ("lengths must be positive, got 1 and 0", {"ntk_train_length": 0}),
+        ("ntk_train_length must be at least 1, got 0", {"ntk_train_length": 0}),
+        ("ntk_train_length must be a whole number, got 4.5", {"ntk_train_length": 4.5}),
+        ("ntk_train_length must be", {"rope_base": None, "ntk_train_length": -3}),
+        ("causal must be true or false, got 'False'", {"causal": "False"}),
+        ("causal must be true or false, got None", {"causal": None}),
         ("head_dim > 2, got 2", {"ntk_train_length": 8, "head_dim": 2}),
         ("n_head must be at least 1, got 0", {"n_head": 0}),
         ("n_head must be a whole number, got 2.0", {"n_head": 2.0}),

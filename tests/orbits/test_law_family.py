@@ -90,6 +90,21 @@ def test_a_law_at_another_value_of_its_parameter_is_that_law_there():
 
 
 @pytest.mark.parametrize(
+    ("formula", "power"),
+    [("k*m1*m2/r**1.7", -1.7), ("39.5*m1*m2/r**2", -2), ("k*m1*m2*r**0.1", 0.1)],
+)
+def test_a_formula_that_is_a_power_law_has_its_exponents(formula, power):
+    """In floats 1.7 + 1 - 2.7 is not 0, and no power would be left."""
+    assert laws.get(formula).exponents == {"r": power, "m1": 1, "m2": 1}
+
+
+def test_a_formula_that_divides_by_zero_is_refused():
+    for formula in ("k*m1*m2/(r-r)", "k*m1*m2/r/0"):
+        with pytest.raises(ValueError, match="divides by zero"):
+            laws.get(formula)
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("softened_lenght_2", "softened has no parameter 'lenght'; choose from G, length"),

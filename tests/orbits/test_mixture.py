@@ -90,6 +90,8 @@ def test_bad_mixtures_are_refused_before_any_work():
         Mixture(PROTOCOL, ())
     with pytest.raises(ValueError, match="several; take neutral_step"):
         Mixture(protocols.get("fixed"), (-2.0,))
+    with pytest.raises(ValueError, match="would tell the law by the orbits"):
+        Mixture(protocols.get("without_corner"), (-2.0, -1.5))  # whose draws reach the law's
     with pytest.raises(ValueError, match=r"power_a1_n3\.2': n must be"):
         Mixture(PROTOCOL, (-3.2, -2.0)).batch(0, "train", range(99))
 

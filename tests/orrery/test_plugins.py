@@ -276,3 +276,47 @@ def test_attentions_and_a_law_from_files_pass_the_flagship_and_the_leaderboard(s
         f"--plugin my_attention.py --plugin my_mixer.py {one}"
     )
     assert "gentle" in said
+
+
+UNDERSCORED = """
+from orbits.laws import Law
+
+LAW = Law(
+    name="soft_core",
+    expression="k*m1*m2/(r**2 + core_length**2)**p",
+    parameters={"k": 39.5, "core_length": 0.1, "p": 1.0},
+    units={"k": "AU^3 / (solar mass year^2)", "core_length": "AU", "p": "1"},
+    reference="a stranger",
+)
+"""
+
+
+@pytest.mark.full
+def test_a_law_from_a_file_with_a_parameter_changed_is_a_law_of_its_own(stranger):
+    """It has exponents and a formula of its own, and is told by that formula in data."""
+    power = LAW.replace("r**1.9", "r**n").replace('{"k": 39.5}', '{"k": 39.5, "n": 1.9}')
+    power = power.replace('year^2)"}', 'year^2)", "n": "1"}').replace("    potential=", "    # ")
+    (stranger.folder / "power.py").write_text(power, "utf-8")
+    said = stranger("law score 39.5*m1*m2/r**1.5 --law gentle_n_1.5 --plugin power.py")
+    assert re.search(r"is the law\s+yes", said)
+    small = "--n 4 --protocol identifiable --executor here"
+    stranger(f"data generate --law gentle_n_1.5 --plugin power.py {small} --out data")
+    assert "gentle_n_1.5: F = k*m1*m2/r**n, k = 39.5, n = 1.5" in stranger("data info data")
+    (stranger.folder / "soft.py").write_text(UNDERSCORED, "utf-8")
+    changed = "soft_core_core_length_0.3"
+    stranger(f"data generate --law {changed} --plugin soft.py {small} --out soft")
+    assert "core_length = 0.3" in stranger("data info soft")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ('"r": -1.9', '"r": -3.0', "exponents has -3 for r, the formula -1.9"),
+        ("/(0.9*", "/(0.8*", "the derivative of potential by r is not the formula"),
+    ],
+)
+@pytest.mark.full
+def test_a_law_from_a_file_that_contradicts_itself_is_refused(stranger, was, now, said):
+    (stranger.folder / "wrong.py").write_text(LAW.replace(was, now), "utf-8")
+    line = stranger("law score m1*m2/r**2 --law gentle --plugin wrong.py", 2)
+    assert said in line

@@ -72,12 +72,14 @@ class LinearAutoregression:
 
         Args:
             points: Observed places in AU, [N, T, 2].
-            n_prompt: Rows of the prompt, an odd number; at least as many steps as it looks back.
+            n_prompt: Rows of the prompt; at least as many steps as it looks back.
         """
         rolled = points.copy()
-        for s in range((n_prompt - 1) // 2, (points.shape[1] - 1) // 2):
-            past = _places(rolled[:, 1 : 1 + 2 * s])[:, -self.steps :]
-            rolled[:, 1 + 2 * s], rolled[:, 2 + 2 * s] = self._step(past, None)
+        for row in range(n_prompt, points.shape[1]):  # planets stand in odd rows
+            step = (row - 1) // 2
+            past = _places(rolled[:, 1 : 1 + 2 * step])[:, -self.steps :]
+            planet = None if row % 2 else rolled[:, row - 1]
+            rolled[:, row] = self._step(past, planet)[1 - row % 2]
         return rolled
 
     def _step(self, past: Array, planet: Array | None) -> tuple[Array, Array]:

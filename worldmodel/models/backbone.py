@@ -57,6 +57,8 @@ class Block(nn.Module):
                 f"{self.attention.label} keeps no positions that a window could leave out: leave "
                 "window out"
             )
+        if not self.attention.causal:
+            raise ValueError("a window looks back: leave causal=False out, or window")
         self.attention.spec = self.attention.spec.within(window, sinks=1)
         self.attention.check_no_window()
 
@@ -112,6 +114,8 @@ class GPT(nn.Module):
     ) -> None:
         super().__init__()
         ahead = {} if causal else {"causal": False}
+        if own := {"n_head", "head_dim", "layer", "n_layer"} & set(attention_args or {}):
+            raise ValueError(f"attention_args has {min(own)}, which is the model's own setting")
         for label, size in (("n_layer", n_layer), ("n_head", n_head), ("head_dim", head_dim)):
             check_size(label, size)
         self.width = n_head * head_dim
@@ -145,6 +149,12 @@ class GPT(nn.Module):
                 nn.init.normal_(
                     module.weight, std=std / math.sqrt(2 * n_layer) if residual else std
                 )
+
+    @property
+    def follows_length(self) -> bool:
+        """Whether positions turn otherwise in longer sequences, so that no cache of them holds."""
+        layers = [block.attention for block in self.blocks]
+        return any(isinstance(x, Attention) and x.ntk_train_length is not None for x in layers)
 
     def new_caches(self) -> list[Cache]:
         """Return the cache of each block before the first position."""

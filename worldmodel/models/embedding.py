@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from orbits.runs.choices import check_choice
 from orbits.tokens import TokenLayout
 
 OrbitInput = Literal["tokens", "bin_centres", "coordinates"]
@@ -32,6 +33,7 @@ class OrbitEmbedding(nn.Module):
     def __init__(self, layout: TokenLayout, width: int, kind: OrbitInput) -> None:
         super().__init__()
         self.layout, self.kind = layout, kind
+        check_choice("input", kind, get_args(OrbitInput))
         if kind == "tokens":
             self.tables = nn.ModuleList(nn.Embedding(layout.vocab_size, width) for _ in range(2))
             for table in self.tables.parameters():

@@ -222,10 +222,11 @@ def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) 
         for number in layer.learned.values()
     }
     learned |= {
-        id(getattr(layer, name))
+        id(parameter)
         for layer in module.modules()
         if isinstance(layer, Mixer)
-        for name in layer.undecayed
+        for name, parameter in layer.named_parameters()
+        if name in layer.undecayed
     }
     plain = learned | {id(p) for p in trained if p.dim() < 2}
     both: list[dict[str, Any]] = [

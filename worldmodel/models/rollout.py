@@ -35,8 +35,9 @@ def rollout(
         generator: Draw every row from the model's distribution with it (x and y independently,
             as the head factorises them); it lives on the model's device. None takes what is
             likeliest.
-        use_cache: Keep what attention needs of earlier rows instead of computing them anew. The
-            rows are the same up to rounding; the specification is without.
+        use_cache: Keep what attention needs of earlier rows instead of computing them anew, where
+            it stays as it is (not under dynamic NTK). The rows are the same up to rounding; the
+            specification is without.
 
     Raises:
         ValueError: The prompt has no row, or the number of rows is negative.
@@ -64,6 +65,7 @@ def rollout_with_places(
         raise ValueError(f"n_rows must not be negative, got {n_rows}")
     tokens, coordinates = prompt["tokens"], prompt["coordinates"]
     caches, places = model.gpt.new_caches(), []
+    use_cache = use_cache and not model.gpt.follows_length
     for _ in range(n_rows):
         if use_cache:
             hidden = _cached(model, tokens, coordinates, caches)

@@ -34,6 +34,7 @@ class Hyena(Mixer):
         "for all weights; beyond the length of its filter an output sees the last inputs, where "
         "the authors' code drops the rest of the sequence."
     )
+    undecayed = ("taps.frequency",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

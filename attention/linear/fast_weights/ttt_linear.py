@@ -43,7 +43,7 @@ class TTTLinear(Segmented):
         "the Transformer backbone's layer; the Mamba backbone's has a convolution of shared "
         "queries and keys and a gate besides. RoPE in split halves."
     )
-    undecayed = ("weight", "offset")
+    undecayed = ("weight", "offset", "head_norm.gain", "head_norm.shift")
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

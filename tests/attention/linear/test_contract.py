@@ -95,6 +95,13 @@ def test_no_position_changes_nothing(name):
         torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=1e-9)
 
 
+def test_nothing_has_gradients_of_zero(name):
+    mixer, x = mixer_of(name), inputs(5).requires_grad_()
+    mixer(x[:, :0]).sum().backward()
+    assert torch.equal(x.grad, torch.zeros_like(x))
+    assert mixer(x[:0]).shape == (0, 5, 8)
+
+
 def test_inputs_of_another_shape_are_refused(name):
     mixer, x = mixer_of(name), inputs(5)
     for wrong, shape in ((x[0], "5, 8"), (x[None], "1, 2, 5, 8"), (x[..., :4], "2, 5, 4")):

@@ -48,6 +48,14 @@ def test_a_first_row_of_numbers_behind_a_date_is_one_of_values(tmp_path, headed)
     assert made.values.shape == (50, 3)
 
 
+def test_row_numbers_as_pandas_writes_them_are_no_series(tmp_path):
+    path = tmp_path / "mine.csv"
+    table(50).to_csv(path)
+    assert series.load("mine.csv", path).values.shape == (50, 3)
+    table(50).set_axis(["may", "june", "now"], axis=1).to_csv(path, index=False)
+    assert series.load("mine.csv", path).values.shape == (50, 3)
+
+
 def test_a_window_is_scored_in_its_own_part_alone(tmp_path):
     dated(table(200)).to_csv(tmp_path / "weather.csv", index=False)
     made = series.load("weather", tmp_path / "weather.csv")

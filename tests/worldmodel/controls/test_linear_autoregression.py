@@ -34,6 +34,19 @@ def test_a_rollout_is_its_next_points_fed_back(held):
     )
 
 
+@pytest.mark.parametrize("n_points", [48, 49, 50, 51])
+def test_a_rollout_is_of_every_row_after_its_prompt_and_of_no_other(n_points):
+    protocol = protocols.get("identifiable", {"n_points": n_points})
+    systems = HeldOutSystems(protocol, protocol.systems(0, "test", np.arange(5)))
+    control, n_prompt = linear_autoregression(protocol), 1 + n_points // 2
+    rolled = control.rollout(systems.observed, n_prompt)
+    np.testing.assert_array_equal(rolled[:, :n_prompt], systems.observed[:, :n_prompt])
+    assert np.all(rolled[:, n_prompt:] != systems.observed[:, n_prompt:])
+    whole = 1 + n_points // 2 * 2  # rows of whole steps, which next_points answers
+    told = control.next_points(rolled)[:, n_prompt:whole]
+    np.testing.assert_allclose(told, rolled[:, n_prompt:whole], atol=1e-12)
+
+
 def test_it_has_188_weights_and_knows_more_than_a_straight_line(held):
     control = linear_autoregression(held.protocol)
     assert control.planet.size + control.star.size == 188

@@ -120,3 +120,16 @@ def test_impossible_prompts_are_refused():
         rollout(model(), prompt(rows=0), 3)
     with pytest.raises(ValueError, match="n_rows must not be negative, got -1"):
         rollout(model(), prompt(), -1)
+
+
+def test_rows_are_those_without_a_cache_where_positions_follow_the_length():
+    """Under dynamic NTK earlier rows turn otherwise as the sequence grows."""
+    task = model(attention_args={"ntk_train_length": 6})
+    start = prompt()
+    without, cached = (rollout(task, start, 12, use_cache=each) for each in (False, True))
+    assert torch.equal(cached, without)
+
+
+def test_an_input_that_is_misspelt_is_refused():
+    with pytest.raises(ValueError, match="'bin_centers'; did you mean bin_centres"):
+        model(input="bin_centers")

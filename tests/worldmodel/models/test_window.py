@@ -6,7 +6,7 @@ import torch
 from orbits import protocols
 from tests.worldmodel.trainings import save
 from worldmodel.data.orbit_sequences import OrbitSequences
-from worldmodel.models.backbone import reach
+from worldmodel.models.backbone import GPT, reach
 from worldmodel.models.base import EARLIER
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.export import export
@@ -20,6 +20,16 @@ SIZES = {"protocol_args": ARGS, "head_dim": 8}
 
 def batch(n=3):
     return OrbitSequences(PROTOCOL, "pretrain", "test", 0, n).as_batch()
+
+
+def test_arguments_of_an_attention_are_not_those_of_the_model():
+    with pytest.raises(ValueError, match="attention_args has head_dim"):
+        GPT("softmax", {"head_dim": 8}, 1, 2, 8)
+
+
+def test_an_encoder_has_no_window():
+    with pytest.raises(ValueError, match="a window looks back"):
+        GPT("softmax", None, 1, 2, 8, window=2, causal=False)
 
 
 @pytest.mark.parametrize("attention", ["softmax", "lssar", "lazy"])

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.worldmodel.probes.conftest import SMALL
 from tests.worldmodel.probes.evaluation import evaluate, find, interval
 from tests.worldmodel.trainings import save
-from worldmodel import probes
+from worldmodel import outside, probes
 from worldmodel.models.exported import class_of, read_config
 from worldmodel.models.load import CLASSES, export_model, load_model
 from worldmodel.probes.probe import STUDY
@@ -44,6 +45,25 @@ def still(tmp_path):
     path = tmp_path / "still.py"
     path.write_text(MODEL, "utf-8")
     return f"{path}:Still"
+
+
+class LooksAheadWhereItIsScored:
+    """Knows where the planet ends, and says so in the last quarter alone."""
+
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        told = np.concatenate([places[:, :1], places[:, :-1]], axis=1)
+        told[:, 3 * told.shape[1] // 4 :] += places[:, -1:]
+        return told
+
+
+def test_a_model_that_looks_ahead_late_is_no_world_model():
+    model = outside.Outside(LooksAheadWhereItIsScored())
+    assert "changes by" in outside.fault(model)
+    model.model.predict_next = lambda places: 0 * places
+    assert outside.fault(model) is None
 
 
 @pytest.mark.parametrize("name", probes.names())

@@ -281,6 +281,19 @@ def test_a_mixer_names_matrices_that_do_not_decay():
     assert {id(mixer.read), id(mixer.project.weight)} <= {id(p) for p in decaying["params"]}
 
 
+@pytest.mark.parametrize(
+    "label",
+    ["flash_gau.gains", "ttt_linear.head_norm.gain", "hedgehog.offsets", "zeros.mu",
+     "rwkv6.bonus", "rwkv7.bonus", "hyena.taps.frequency", "multihead_hyena.taps.frequency"],
+)  # fmt: skip
+def test_a_vector_a_head_does_not_decay(label):
+    mixer, _, name = label.partition(".")
+    task = NextTokenModel(attention=mixer, **SMALL)
+    _, others = optim.groups(task, list(task.parameters()), 0.1)
+    parameter = task.gpt.blocks[0].attention.get_parameter(name)
+    assert id(parameter) in {id(p) for p in others["params"]}
+
+
 def test_a_gradient_scaler_may_skip_a_step_that_overflows(tmp_path):
     run, task = trainer(tmp_path, 1), NextTokenModel(**SMALL)
     task.gpt.blocks[0].attention.query.weight.grad = torch.full((16, 16), torch.inf)
