@@ -30,7 +30,7 @@ class Hyena(Mixer):
     kept = "H D (L + 5)"
     arguments: ClassVar = {"length": 1024}
     deviations = (
-        "order 2 alone; features of a place are not learned; one learning rate and weight decay "
+        "order 2 alone; features of a place are not learned; one learning rate "
         "for all weights; beyond the length of its filter an output sees the last inputs, where "
         "the authors' code drops the rest of the sequence."
     )
