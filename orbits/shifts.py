@@ -25,9 +25,9 @@ ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
 
 EXPONENTS = ("m1", "m2", "r")
 UNSHIFTED = "none"
+"""The name of no shift in a row of results; no shift has it."""
 MOST_OCTAVES = 32
 """The largest shift of the time step; longer ones have no place in any protocol."""
-"""The name of no shift in a row of results; no shift has it."""
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,7 @@ class _Blocks(torch.autograd.Function):
         again = torch.is_grad_enabled()  # a gradient that is differentiated again
         if again or _is_batched(grad):
             with torch.enable_grad():
+                q, k, v = (x.view_as(x) for x in (q, k, v))  # else one tensor has all gradients
                 out = reference.attend(q, k, v, ctx.spec)
             leaves = [x for x in (q, k, v) if x.requires_grad]
             found = iter(torch.autograd.grad(out, leaves, grad, create_graph=again))

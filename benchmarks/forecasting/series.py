@@ -143,15 +143,14 @@ def load(
 def _read(path: Path) -> pandas.DataFrame:
     """Return the columns of a CSV without that of dates, and without pandas' row numbers.
 
-    A file has no headings whose first word is a number or a date, unless no word of the first row
-    is a number.
+    A file has no headings whose first word is a number or a date, unless its first row is names.
     """
     try:
         first = pandas.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
         no_number = pandas.to_numeric(first, errors="coerce").isna()
         is_date = pandas.to_datetime(first[:1], errors="coerce").notna().all()
-        all_words = no_number.all() and first.notna().all()
-        headed = bool(all_words or (no_number.iloc[0] and not is_date))
+        are_names = (no_number & first.map(lambda word: str.isidentifier(str(word)))).all()
+        headed = bool(are_names or (no_number.iloc[0] and not is_date))
         table = pandas.read_csv(path, header=0 if headed else None)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no CSV: {' '.join(str(error).split())}") from None

@@ -26,9 +26,6 @@ from symreg.exponents import fit_exponents
 from symreg.points import NAMES
 from worldmodel.data.orbits import OrbitData
 
-LARGEST_DROP = 0.01
-"""Share of predictions without a logarithm above which there is no score."""
-
 Array = npt.NDArray[np.float64]
 
 
@@ -38,8 +35,8 @@ class Errors(NamedTuple):
     Attributes:
         squares: Sum of the squared errors, [N].
         counts: Number of forces, [N].
-        dropped: Share of predictions without a logarithm, each of which counts as the worst of
-            the others, so that no answer is never better than an answer.
+        dropped: Share of predictions without a logarithm, which the sums leave out. With any there
+            is no score: a model would gain by none where it errs most.
     """
 
     squares: Array
@@ -47,18 +44,16 @@ class Errors(NamedTuple):
     dropped: float = 0.0
 
     @classmethod
-    def of(cls, table: Array, asked: npt.NDArray[np.int64]) -> Errors:
+    def of(cls, table: Array, points: int) -> Errors:
         """Sum a table of errors [N, forces], in which those without a logarithm are NaN.
 
         Args:
             table: Errors of ln F by sequence.
-            asked: Number of predictions of each sequence, with those that the table lacks, [N].
+            points: Number of predictions, with those that the table lacks.
         """
-        squares = table**2
-        missing = asked - np.isfinite(squares).sum(axis=1)
-        dropped = float(missing.sum() / asked.sum()) if asked.any() else 1.0
-        worst = np.nanmax(squares) if dropped < 1 else 0.0
-        return cls(np.nansum(squares, axis=1) + worst * missing, asked.astype(float), dropped)
+        counts = np.isfinite(table).sum(axis=1).astype(np.float64)
+        dropped = float(1 - counts.sum() / points) if points else 1.0
+        return cls(np.nansum(table**2, axis=1), counts, dropped)
 
     @property
     def sums(self) -> Array:
@@ -68,11 +63,7 @@ class Errors(NamedTuple):
 
 def errors(sequence_id: npt.NDArray[Any], predicted: Array, true: Array, n: int) -> Errors:
     """Return the errors of predicted forces [points], summed over the sequences 0 to n - 1."""
-    return Errors.of(log_errors(sequence_id, predicted, true, n), _asked(sequence_id, n))
-
-
-def _asked(sequence_id: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
-    return np.bincount(sequence_id.astype(np.int64), minlength=n)
+    return Errors.of(log_errors(sequence_id, predicted, true, n), len(predicted))
 
 
 def ceiling_errors(data: OrbitData) -> Errors:
@@ -115,11 +106,11 @@ def measure(
 
     Returns:
         ``exam``, the geometric mean over shifts of ``times_ceiling@SHIFT``, and
-        ``median_exam``, that of ``median_log_error@SHIFT``, absent where more than
-        :data:`LARGEST_DROP` of the predictions of a part, the box among them, have no logarithm;
-        and ``rms_log_error``, ``times_ceiling``, ``mean_log_error``, ``r2_log``,
-        ``dropped``, ``exponent`` and ``law_exponent`` of each shift, without ``@`` in the box.
-        Intervals resample the sequences, those of one index in all shifts together.
+        ``median_exam``, that of ``median_log_error@SHIFT``, absent where a prediction of a
+        part, the box among them, has no logarithm; and ``rms_log_error``, ``times_ceiling``,
+        ``mean_log_error``, ``r2_log``, ``dropped``, ``exponent`` and ``law_exponent`` of each
+        shift, without ``@`` in the box. Intervals resample the sequences, those of one index in all
+        shifts together.
     """
     metrics: dict[str, float | Interval] = {}
     found: dict[str, Errors] = {}
@@ -128,13 +119,13 @@ def measure(
         plain = {each: value.double().cpu().numpy() for each, value in column.items()}
         n = len(ceiling[name].counts)
         tables[name] = log_errors(plain["sequence_id"], plain["force_predicted"], plain["force"], n)
-        own = found[name] = Errors.of(tables[name], _asked(plain["sequence_id"], n))
+        own = found[name] = Errors.of(tables[name], len(plain["force"]))
         one = _one(plain["force"], tables[name], own, ceiling[name])
         metrics |= {_named(k, name): v for k, v in one.items()}
         if subject := subjects.get(name):
             metrics |= {_named(k, name): v for k, v in _exponents(plain, subject).items()}
     shifts = [name for name in columns if name != BOX]
-    if shifts and max(each.dropped for each in found.values()) <= LARGEST_DROP:
+    if shifts and not any(each.dropped for each in found.values()):
         metrics["exam"] = _geometric_mean([(found[x], ceiling[x]) for x in shifts])
         metrics |= median_metrics(tables)
     return metrics
@@ -146,13 +137,13 @@ def _named(metric: str, shift: str) -> str:
 
 def _one(true: Array, table: Array, own: Errors, ceiling: Errors) -> dict[str, float | Interval]:
     metrics: dict[str, float | Interval] = {"dropped": own.dropped}
-    if own.dropped > LARGEST_DROP:
+    if own.dropped:
         return metrics
     total = np.sum((np.log(true) - np.log(true).mean()) ** 2)
     return metrics | {
         "rms_log_error": _rms(own),
         "times_ceiling": _geometric_mean([(own, ceiling)]),
-        MEAN: mean(np.nansum(table, axis=1), np.isfinite(table).sum(axis=1)),
+        MEAN: mean(np.nansum(table, axis=1), own.counts),
         "r2_log": float(1 - own.squares.sum() / total),
     }
 

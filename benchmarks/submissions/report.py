@@ -23,8 +23,7 @@ CHECKED = (
     ("the questions", "the card's signature is the hash of the sequences, made again here"),
     ("the form", "an answer file for each part, read as plain numbers; nothing in it is run"),
     ("the answers", "one for every force that is asked, none twice, none of another question, all "
-     "finite; those that are not positive count as the worst error of their part, and above 1% of "
-     "a part, the box too, there is no score"),
+     "finite; with one that is not positive there is no score"),
     ("the score", "computed here, from the answers and the true forces; no number of the "
      "submitter's is used"),
 )  # fmt: skip

@@ -119,7 +119,10 @@ def read_card(folder: Path) -> Card:
         raise ValueError(f"{path} has more than {LARGEST_CARD} bytes; a card is a few lines")
     try:
         plain = yaml.load(path.read_text(encoding="utf-8"), _WithoutAliases)
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError):
+    except _Alias:
+        raise ValueError(f"{path} has an alias of YAML, which no card needs") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, ArithmeticError,
+            RecursionError):  # fmt: skip
         raise ValueError(f"{path} is not YAML or JSON; see SUBMITTING.md for a card") from None
     known = [each.name for each in fields(Card)]
     if not isinstance(plain, dict) or not all(isinstance(name, str) for name in plain):
@@ -136,13 +139,17 @@ def read_card(folder: Path) -> Card:
         raise ValueError(f"{path}: {problem}") from None
 
 
+class _Alias(yaml.YAMLError):
+    """A card has an alias."""
+
+
 class _WithoutAliases(yaml.SafeLoader):
     """A loader that refuses aliases, by which a few lines can stand for gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node, unless it is an alias."""
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias")
+            raise _Alias
         return super().compose_node(parent, index)
 
 

@@ -35,9 +35,12 @@ def changed(name: str) -> Law | None:
         raise ValueError(f"law {name!r} is written {written}")
     parameters = {**law.parameters, parameter: float(number)}
     exponents = None if law.exponents is None else exponents_of(law.expression, parameters)
-    return dataclasses.replace(
+    found = dataclasses.replace(
         law, name=name, parameters=parameters, exponents=exponents, base=law.name
     )
+    if found.potential is None or found.disagreement is None:
+        return found
+    return dataclasses.replace(found, potential=None)  # it is of the law as it was
 
 
 def _parts(name: str) -> tuple[Law, str, str] | None:

@@ -152,12 +152,28 @@ def test_reasons():
 
 
 @pytest.mark.parametrize("name", ["lssa", "lssar"])
-def test_several_gradients_at_once_are_those_of_the_reference(name):
+@pytest.mark.parametrize("shared", [False, True])
+def test_several_gradients_at_once_are_those_of_the_reference(name, shared):
     q, k, v = torch.randn(3, 1, 1, 6, 4, dtype=torch.float64)
+
+    def call(x, backend):
+        return attend(x, x if shared else k, 2 * x if shared else v, name, backend=backend)
+
     found, wanted = (
         torch.autograd.functional.jacobian(
-            lambda q, backend=backend: attend(q, k, v, name, backend=backend), q, vectorize=True
+            lambda x, backend=backend: call(x, backend), q, vectorize=True
         )
+        for backend in ("blocked", "reference")
+    )
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["lssa", "lssar"])
+def test_a_tensor_that_is_given_twice_is_differentiated_again_rightly(name):
+    q, x = torch.randn(2, 1, 1, 6, 4, dtype=torch.float64)
+    x = x.requires_grad_()
+    found, wanted = (
+        torch.autograd.grad(attend(q, x, x, name, backend=backend).sum(), x, create_graph=True)
         for backend in ("blocked", "reference")
     )
     torch.testing.assert_close(found, wanted)

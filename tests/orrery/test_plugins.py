@@ -295,7 +295,7 @@ LAW = Law(
 def test_a_law_from_a_file_with_a_parameter_changed_is_a_law_of_its_own(stranger):
     """It has exponents and a formula of its own, and is told by that formula in data."""
     power = LAW.replace("r**1.9", "r**n").replace('{"k": 39.5}', '{"k": 39.5, "n": 1.9}')
-    power = power.replace('year^2)"}', 'year^2)", "n": "1"}').replace("    potential=", "    # ")
+    power = power.replace('year^2)"}', 'year^2)", "n": "1"}')
     (stranger.folder / "power.py").write_text(power, "utf-8")
     said = stranger("law score 39.5*m1*m2/r**1.5 --law gentle_n_1.5 --plugin power.py")
     assert re.search(r"is the law\s+yes", said)

@@ -222,11 +222,10 @@ def groups(module: nn.Module, trained: list[nn.Parameter], weight_decay: float) 
         for number in layer.learned.values()
     }
     learned |= {
-        id(parameter)
+        id(layer.get_parameter(name))
         for layer in module.modules()
         if isinstance(layer, Mixer)
-        for name, parameter in layer.named_parameters()
-        if name in layer.undecayed
+        for name in layer.undecayed
     }
     plain = learned | {id(p) for p in trained if p.dim() < 2}
     both: list[dict[str, Any]] = [

@@ -102,9 +102,9 @@ def within_slope(
     _, index, counts = np.unique(np.asarray(groups), return_inverse=True, return_counts=True)
     both = np.column_stack([np.asarray(x, np.float64), np.asarray(y, np.float64)])
     both = both - (_group_sums(both, index, len(counts)) / counts[:, None])[index]
-    if np.ptp(both[:, 0]) < 1e-8:
-        return None
     varies = (np.bincount(index, both[:, 0] ** 2) > 1e-16)[index]
+    if not varies.any():
+        return None
     equations = _normal_equations(both[varies, :1], both[varies, 1], index[varies])
     return _coefficients(equations, _solve, n_boot, seed)[0]
 

@@ -56,6 +56,14 @@ def test_row_numbers_as_pandas_writes_them_are_no_series(tmp_path):
     assert series.load("mine.csv", path).values.shape == (50, 3)
 
 
+def test_a_first_row_of_missing_values_is_no_row_of_names(tmp_path):
+    frame = dated(table(50)).astype(object)
+    frame.iloc[0, 1:] = "?"
+    frame.to_csv(tmp_path / "mine.csv", index=False, header=False)
+    with pytest.raises(ValueError, match="'\\?' in row 1 is no number"):
+        series.load("mine.csv", tmp_path / "mine.csv")
+
+
 def test_a_window_is_scored_in_its_own_part_alone(tmp_path):
     dated(table(200)).to_csv(tmp_path / "weather.csv", index=False)
     made = series.load("weather", tmp_path / "weather.csv")

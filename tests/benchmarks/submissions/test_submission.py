@@ -143,14 +143,20 @@ def test_what_is_wrong_with_a_card_is_one_line(key, tmp_path, changes, words):
 
 @pytest.mark.parametrize(
     "text",
-    ["a: &a x\nb: [*a, *a]\n", "name: !!bool foo", "parameters: !!int ''", "name: !!timestamp x",
-     "training_data: 2024-02-30"],
-    ids=["alias", "bool", "int", "timestamp", "date"],
+    ["parameters: 1" + 200 * ":00" + ".0", "name: !!bool foo", "parameters: !!int ''",
+     "name: !!timestamp x", "training_data: 2024-02-30"],
+    ids=["sexagesimal", "bool", "int", "timestamp", "date"],
 )  # fmt: skip
-def test_yaml_that_grows_or_has_no_value_is_refused(tmp_path, text):
-    """Nine aliases of nine aliases, and so on, would be gigabytes by the tenth line."""
+def test_yaml_without_a_value_is_refused(tmp_path, text):
     (tmp_path / "card.yaml").write_text(text)
     with pytest.raises(ValueError, match=r"card\.yaml is not YAML or JSON"):
+        submission.read_card(tmp_path)
+
+
+def test_yaml_that_grows_is_refused(tmp_path):
+    """Nine aliases of nine aliases, and so on, would be gigabytes by the tenth line."""
+    (tmp_path / "card.yaml").write_text("a: &a x\nb: [*a, *a]\n")
+    with pytest.raises(ValueError, match=r"card\.yaml has an alias"):
         submission.read_card(tmp_path)
 
 

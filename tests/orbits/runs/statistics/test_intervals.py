@@ -65,6 +65,8 @@ def test_groups_of_single_points_say_nothing_of_a_slope_within_groups():
     rng = np.random.default_rng(5)
     groups = np.concatenate([np.repeat([0, 1], 10), np.arange(2, 82)])
     x = rng.normal(size=100)
+    tiny = np.tile([0, 1.2e-8], 10)
+    assert within_slope(tiny, 2 * tiny, np.arange(10).repeat(2)) is None
     few = within_slope(x, 2 * x, groups)
     assert (few.value, few.low, few.high) == (pytest.approx(2), -math.inf, math.inf)
     groups = np.concatenate([np.repeat(np.arange(12), 5), np.arange(20, 60)])
