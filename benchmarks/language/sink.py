@@ -145,7 +145,7 @@ class SinkStudy(LanguageStudy):
         else:
             what = "a sink" if gathers.difference.value > 0 else "no sink, and nothing to prevent"
         heads = by_variant(chosen, "sink_head")  # not in reports of version 4
-        most = f" ({shown(heads[BASELINE], '.2f', '%')} in one head)" if BASELINE in heads else ""
+        most = f" ({fmean(heads[BASELINE].values()):.2f}% in one head)" if BASELINE in heads else ""
         said = (
             f"On natural text {BASELINE} puts {shown(rows[BASELINE], '.2f', '%')} of its weight on "
             f"the first token{most}, and uniform attention {uniform:.2f}%: {what}"
