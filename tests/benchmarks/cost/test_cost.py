@@ -60,8 +60,8 @@ def test_tables_show_ratios_to_plain_softmax_in_the_same_round(timed, tmp_path):
     assert STUDY.ours(results, "zeros_table_7") == {}, "a small block is not GPT-2"
 
 
-def result(variant, backend, setting):
-    metrics = {"latency": 2.0, "throughput": 512.0, "memory": 2.0**30}
+def result(variant, backend, setting, memory=2**30):
+    metrics = {"latency": 2.0, "throughput": 512.0, "memory": float(memory)}
     place = {"setting": setting, "mode": "evaluation", "backend": backend}
     case = Case("cost", "measurement", variant, seed=0, setting=place)
     return Result(case, metrics={name: Metric(value) for name, value in metrics.items()})
@@ -82,6 +82,11 @@ def test_rows_stand_beside_those_of_the_papers_in_their_units():
     assert set(found) == {"softmax", "lssar p=15", "zeros"}
     assert found["softmax"][0]["latency@eval"] == 2000.0
     assert found["softmax"][0]["memory@eval"] == 1024.0
+
+
+def test_kilobytes_of_memory_are_no_difference_to_a_table_of_gigabytes():
+    found = STUDY.ours([result("linear", "own", "zeros-7", 2**30 - 6000)], "zeros_table_7")
+    assert found["linear"][0]["memory@forward"] == 1.0
 
 
 @pytest.mark.parametrize(
