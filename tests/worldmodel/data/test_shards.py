@@ -114,6 +114,7 @@ def test_a_copy_in_another_process_opens_the_files_itself(folder):
     with_workers = iter(data(folder, num_workers=1).train_dataloader())
     alone = iter(data(folder).train_dataloader())
     assert torch.equal(next(with_workers)["tokens"], next(alone)["tokens"])
+    del with_workers  # its worker ends here; left to pytest that takes ten seconds
 
 
 def test_the_record_names_files_by_their_hashes_and_not_the_machine(folder, tmp_path):
