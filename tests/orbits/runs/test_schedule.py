@@ -35,6 +35,12 @@ def status(results):
     return [result.status for result in results]
 
 
+@pytest.fixture
+def on_one_disk(monkeypatch):
+    """Let submitit wait a second for a lost job's result, which a shared disk may show later."""
+    monkeypatch.setattr("submitit.core.core.Job._results_timeout_s", 1)
+
+
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_needs_come_first_order_is_kept_and_failures_stay(tmp_path, name):
     a, b = cell(tmp_path, "a", value=1), cell(tmp_path, "b", value=10)
@@ -56,6 +62,7 @@ def test_needs_come_first_order_is_kept_and_failures_stay(tmp_path, name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", EXECUTORS[1:])
+@pytest.mark.usefixtures("on_one_disk")
 def test_a_cell_that_kills_its_worker_fails_and_the_others_go_on(tmp_path, name):
     bad, good = cell(tmp_path, "x", cells.die), [cell(tmp_path, name) for name in "abc"]
     after, once = cell(tmp_path, "y", needs={"left": bad}), cell(tmp_path, "o", cells.die_once)
@@ -134,6 +141,7 @@ def test_nothing_starts_after_the_last_minute_and_the_next_run_goes_on(tmp_path,
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("on_one_disk")
 def test_a_slurm_batch_keeps_the_cells_that_were_done_before_its_job_died(tmp_path, monkeypatch):
     """Without Slurm, submitit runs the jobs as processes of this machine."""
     pytest.importorskip("submitit")
