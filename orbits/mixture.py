@@ -86,7 +86,8 @@ class Mixture:
                 f"a mixture needs one planet, protocol {self.protocol.name!r} has several; take "
                 "neutral_step"
             )
-        if getattr(SAMPLERS.get(self.protocol.sampler), "leaves_out_corner", False):
+        sampler = SAMPLERS.get(self.protocol.sampler)
+        if sampler is not None and sampler.leaves_out_corner:
             raise ValueError(
                 f"a mixture of protocol {self.protocol.name!r} would tell the law by the orbits "
                 "that are drawn again; take neutral_step"

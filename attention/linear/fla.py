@@ -35,8 +35,8 @@ MOST_KEYS = 256
 """Channels of keys that the kernel of the delta rule takes."""
 HOPPER = 9
 """Major compute capability for which older Triton compiles a backward pass wrongly."""
-TUNED_FOR_MINUTES = ("chunk_gla", "chunk_rwkv6")
-"""Kernels whose first step on a machine says nothing for minutes; their tuning is then kept."""
+TUNED_FOR_MINUTES = ("chunk_gla",)
+"""Kernels whose first step said nothing for minutes."""
 MENDED = "3.7.1"
 """The Triton that compiles it correctly (issue 640 of flash-linear-attention)."""
 
@@ -192,8 +192,8 @@ def _kernel(package: str, name: str) -> Callable[..., tuple[Tensor, Tensor]]:
     """Return a kernel of fla; of one that tunes itself for minutes, say so the first time."""
     if name in TUNED_FOR_MINUTES:
         warnings.warn(
-            f"flash-linear-attention tunes {name} at its first step on a machine, for minutes "
-            "(GLA's for more than 400 s on an H200); without fla-core plain PyTorch serves instead",
+            f"flash-linear-attention tunes {name} at its first step, for minutes (more than "
+            "400 s on an H200); without fla-core plain PyTorch serves instead",
             stacklevel=3,
         )
     return getattr(importlib.import_module(f"fla.ops.{package}"), name)

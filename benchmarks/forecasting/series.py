@@ -143,7 +143,8 @@ def load(
 def _read(path: Path) -> pandas.DataFrame:
     """Return the columns of a CSV without that of dates, and without pandas' row numbers.
 
-    A file has no headings whose first word is a number or a date, unless its first row is names.
+    A file has no headings whose first word is a number or a date, unless every word of its first
+    row could name a variable, as "may" can.
     """
     try:
         first = pandas.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]

@@ -36,7 +36,7 @@ class Errors(NamedTuple):
         squares: Sum of the squared errors, [N].
         counts: Number of forces, [N].
         dropped: Share of predictions without a logarithm, which the sums leave out. With any there
-            is no score: a model would gain by none where it errs most.
+            is no score, or a model would gain by leaving out the answers in which it errs most.
     """
 
     squares: Array

@@ -28,8 +28,8 @@ from orbits.runs.table import Table
 
 NAMES = tuple(sorted(mad_settings.BASELINES))
 BASELINE = "baseline"
-GUESSED = 256
-"""Test rows whose answers are the choices of one who guesses."""
+ROWS_OF_ANSWERS = 256
+"""Test rows from which the possible answers are counted."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,9 @@ class MADStudy(RecallStudy):
         if not _baselines(results):
             return None
         name = results[0].case.get("problem")
-        targets = mad_settings.BASELINES[name][0].examples("test", 0, np.arange(GUESSED)).targets
+        targets = (
+            mad_settings.BASELINES[name][0].examples("test", 0, np.arange(ROWS_OF_ANSWERS)).targets
+        )
         guess = 100 / len(np.unique(targets[targets != IGNORE]))
         caption = f"Macro accuracy, {name}."
         axis, named = f"{name.replace('_', ' ')}: macro accuracy, %", "guessing an answer"

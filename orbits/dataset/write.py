@@ -21,7 +21,7 @@ from orbits.runs.executors import Execution, WorkerLost, unordered
 from orbits.runs.manifest import flat, manifest
 from orbits.systems import SPLITS, stream
 
-MOST = 10**12
+_MOST = 10**12
 """Sequences of a split; disks end before."""
 _COMPILE_FROM = 10_000_000
 """Observed points per process from which compiling the kernel pays."""
@@ -111,8 +111,8 @@ def _plan(
 def _check_last_sequences(plan: Plan) -> None:
     """Refuse a seed, a length or a law with which the sequences cannot be made."""
     for split, count in plan.counts:
-        if count > MOST:
-            raise ValueError(f"{split} must have at most {MOST} sequences, got {count}")
+        if count > _MOST:
+            raise ValueError(f"{split} must have at most {_MOST} sequences, got {count}")
         plan.protocol.systems(plan.seed, split, [count - 1], plan.population)
 
 

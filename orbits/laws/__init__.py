@@ -249,7 +249,17 @@ def _catalogue() -> dict[str, Law | Family | str]:
             what = str(error) or type(error).__name__
             found[name] = f"orbits/laws/{name}.py: {what.splitlines()[0]}"
     others, faults = plugins.definitions("LAW", found, Law)
-    return found | others | {f"plug-in {name}": line for name, line in faults.items()}
+    checked = {name: _checked(law) for name, law in others.items()}
+    return found | checked | {f"plug-in {name}": line for name, line in faults.items()}
+
+
+def _checked(law: Law) -> Law | str:
+    """Return a law from outside, or its fault where it contradicts itself."""
+    try:
+        fault = law.disagreement
+    except Exception as error:  # whatever its formula trips over
+        fault = " ".join(str(error).split()) or type(error).__name__
+    return law if fault is None else f"law {law.name!r}: {fault}"
 
 
 @functools.cache
@@ -296,8 +306,6 @@ def get(name: str) -> Law:
     if isinstance(law, str):
         raise ValueError(law)
     if isinstance(law, Law):
-        if law.name in _outside_names() and law.disagreement:
-            raise ValueError(f"law {law.name!r}: {law.disagreement}")
         return law
     for family in families():
         if member := family.member(str(name)):

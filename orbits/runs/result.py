@@ -203,7 +203,7 @@ class Result:
         for name, kinds in _TYPES.items():
             if not isinstance(record.get(name), kinds):
                 raise ValueError(f"{name} has the wrong type: {record.get(name)!r:.80}")
-        if type(record["cpu_s"]) is int and abs(record["cpu_s"]) > LARGEST:
+        if is_too_large(record["cpu_s"]):
             raise ValueError("cpu_s is too large")
         git = record["manifest"].get("git")
         if git is not None and not (isinstance(git, Mapping) and "commit" in git):
@@ -226,8 +226,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 _REST = ("status", "error", "details", "files", "cell", "cpu_s", "manifest")
 _NUMBER = (int, float)
-LARGEST = 10**300
-"""The largest whole number that a record may hold; one of 309 digits is no float."""
+_LARGEST = 10**300
 _METRIC_TYPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("value", "low", "high", "n", "stderr"), _NUMBER),
     **dict.fromkeys(("unit", "direction"), (str,)),
@@ -242,6 +241,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return found
 
 
+def is_too_large(value: object) -> bool:
+    """Return whether a value is a whole number that no float holds, or nearly so."""
+    return type(value) is int and abs(value) > _LARGEST
+
+
 def _metric(name: str, record: Any) -> Metric:
     if not isinstance(record, dict) or "value" not in record:
         raise ValueError(f"metric {name!r} must have a value: {record!r:.80}")
@@ -252,7 +256,7 @@ def _metric(name: str, record: Any) -> Metric:
         if type(value) not in kinds:  # a bool is an int, and no number
             kind = "a number" if kinds is _NUMBER else "text"
             raise ValueError(f"metric {name!r}: {key} must be {kind}, got {value!r:.80}")
-        if type(value) is int and abs(value) > LARGEST:
+        if is_too_large(value):
             raise ValueError(f"metric {name!r}: {key} is too large")
     if record.get("direction", "none") not in ("higher", "lower", "none"):
         raise ValueError(f"metric {name!r}: unknown direction {record['direction']!r:.80}")

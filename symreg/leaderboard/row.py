@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from orbits import laws
-from orbits.runs.result import LARGEST, Case, Metric, Result
+from orbits.runs.result import Case, Metric, Result, is_too_large
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 from symreg.leaderboard.rate import LawRate, law_rate
 from symreg.points import NAMES
@@ -184,7 +184,7 @@ def _are_residuals(value: object) -> bool:
 
 def _are_numbers(value: object) -> bool:
     return isinstance(value, list | tuple) and all(
-        type(each) is float or (type(each) is int and abs(each) <= LARGEST) for each in value
+        type(each) in (int, float) and not is_too_large(each) for each in value
     )
 
 

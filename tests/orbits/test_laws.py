@@ -319,6 +319,33 @@ def test_a_file_that_makes_no_law_is_named(extra_folder, text, message):
     assert laws.names() == NAMES
 
 
+def test_a_law_with_a_parameter_changed_has_what_is_its_own(extra_folder):
+    """Its exponents are those of the new formula; a potential with a number in it is not."""
+    fields = GOOD | {"expression": "k*m1*m2/r**n", "parameters": {"k": 2.0, "n": 4.0}}
+    fields["units"] = {"k": "1", "n": "1"}
+    (extra_folder / "extra_for_this_test.py").write_text(
+        f"from orbits.laws import Law\nLAW = Law(**{fields})\n"
+    )
+    steeper, stronger = (laws.get(f"extra_for_this_test_{x}") for x in ("n_5", "k_3"))
+    assert (steeper.exponents["r"], steeper.potential) == (-5, None)
+    assert (stronger.exponents["r"], stronger.potential) == (-4, GOOD["potential"])
+    assert stronger.potential_energy(1, 1, 1) == -1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, None),
+        ({"exponents": {"r": -3, "m1": 1, "m2": 1}}, "exponents has -3 for r, the formula -4"),
+        ({"potential": "-k*m1*m2/r**3"}, "the derivative of potential by r"),
+        ({"potential": "-k*m1*m2/r**3", "parameters": {"k": 1e-10}}, "the derivative"),
+    ],
+)
+def test_a_law_may_contradict_itself(changes, said):
+    found = laws.Law(**GOOD | changes).disagreement
+    assert found is None if said is None else found.startswith(said)
+
+
 def test_a_good_law_is_good(extra_folder):
     (extra_folder / "extra_for_this_test.py").write_text(
         f"from orbits.laws import Law\nLAW = Law(**{GOOD})\n"

@@ -318,5 +318,7 @@ def test_a_law_from_a_file_with_a_parameter_changed_is_a_law_of_its_own(stranger
 @pytest.mark.full
 def test_a_law_from_a_file_that_contradicts_itself_is_refused(stranger, was, now, said):
     (stranger.folder / "wrong.py").write_text(LAW.replace(was, now), "utf-8")
-    line = stranger("law score m1*m2/r**2 --law gentle --plugin wrong.py", 2)
-    assert said in line
+    assert said in stranger("law score m1*m2/r**2 --law gentle --plugin wrong.py", 2)
+    listed = stranger("data ls --plugin wrong.py")
+    assert said in listed
+    assert "newton" in listed, "it takes nothing else down"

@@ -95,7 +95,7 @@ def test_no_position_changes_nothing(name):
         torch.testing.assert_close(torch.cat(parts, dim=1), mixer(x), rtol=0, atol=1e-9)
 
 
-def test_nothing_has_gradients_of_zero(name):
+def test_an_empty_sequence_has_gradients_of_zero(name):
     mixer, x = mixer_of(name), inputs(5).requires_grad_()
     mixer(x[:, :0]).sum().backward()
     assert torch.equal(x.grad, torch.zeros_like(x))

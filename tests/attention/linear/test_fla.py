@@ -127,7 +127,7 @@ def test_flas_own_plain_forms_compute_the_same(decays, wanted, monkeypatch):
 @pytest.mark.filterwarnings("ignore:Triton is not supported")  # of fla, that there is no GPU
 def test_a_kernel_that_tunes_itself_for_minutes_says_so_once():
     fla._kernel.cache_clear()
-    with pytest.warns(UserWarning, match="tunes chunk_gla at its first step on a machine, for min"):
+    with pytest.warns(UserWarning, match="tunes chunk_gla at its first step, for minutes"):
         fla._kernel("gla", "chunk_gla")
     with warnings.catch_warnings(action="error", category=UserWarning):
         fla._kernel("gla", "chunk_gla")

@@ -1,5 +1,6 @@
 """Attention sinks: the numbers of uniform attention, and the papers' models beside ours."""
 
+import dataclasses
 from statistics import fmean
 
 import pytest
@@ -50,16 +51,20 @@ def test_uniform_attention_gives_every_token_its_share(tmp_path, monkeypatch):
     windows = torch.zeros(2, length + 1, dtype=torch.int64)
     task = TextModel(n_layer=1, n_head=2, head_dim=4).eval()
     kind = checkpoints.TextCheckpoint
-    monkeypatch.setattr("worldmodel.maps.layer_states", lambda task, tokens: [state, state])
+    gathering = state.weights.clone()
+    gathering[:, 1] = torch.eye(length)[0]  # one head of two gives all to the first key
+    states = [state, dataclasses.replace(state, weights=gathering)]
+    monkeypatch.setattr("worldmodel.maps.layer_states", lambda task, tokens: iter(states))
     monkeypatch.setattr(kind, "read", lambda path: found)
     monkeypatch.setattr(kind, "load", lambda checkpoint: task)
     monkeypatch.setattr(kind, "held_out", lambda checkpoint, length, n: windows)
     outcome = sink_cells.measure_attention("natural", 2, place, tmp_path, tmp_path)
     values = {name: metric.value for name, metric in outcome.metrics.items()}
-    assert values["received"] == pytest.approx(100 * fmean(1 / n for n in range(5, 9)))
-    assert values["uniform_received"] == pytest.approx(values["received"])
-    assert values["sink"] == pytest.approx(values["uniform"])
-    assert values["sink_head"] == pytest.approx(values["uniform"])
+    share = 100 * fmean(1 / n for n in range(5, 9))
+    assert values["uniform_received"] == pytest.approx(share)
+    assert values["received"] == pytest.approx(0.75 * share)
+    assert values["sink_head"] == pytest.approx(100)
+    assert values["sink"] == pytest.approx((3 * values["uniform"] + 100) / 4), "of four heads"
     assert values["sink"] + values["density"] == pytest.approx(100)
     assert values["missing"] == pytest.approx(0, abs=1e-4)
 
