@@ -12,7 +12,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention.linear._decay import decayed_attention, in_chunks
+from attention.linear._decay import in_chunks
+from attention.linear._scan import keep_state, kept_state, scanned
 from attention.linear.mixer import RecurrentState
 
 NOTHING = -1e30
@@ -41,24 +42,22 @@ def averages(
     z_before = torch.cat([before, z[:, :-1]], dim=1)
     # A copy: a view would keep the whole sequence in memory as long as the state lives.
     cache.tensors = {**cache.tensors, "normaliser": z[:, -1:].clone()}
-    share, log_decay, heads = (x.mT[..., None] for x in ((k - z).exp(), z_before - rate - z, v))
     # A sum of weights is at least each of them, but for rounding.
-    log_decay = log_decay.clamp_max(0.0)
-    ones = torch.ones_like(share)
-    y = decayed_attention(ones, share, heads, log_decay, cache, chunk)[..., 0].mT
+    decay = (z_before - rate - z).clamp_max(0.0).exp()
+    y = scanned(decay, (k - z).exp() * v, cache, chunk)
     return y, torch.cat([earlier, y[:, :-1]], dim=1), z_before
 
 
 def kept(cache: RecurrentState, k: Tensor) -> tuple[Tensor, Tensor]:
     """Return y and z of a cache, [B, 1, C] each, or those before the first position of k."""
     before = cache.tensors.get("normaliser", torch.full_like(k[:, :1], NOTHING))
-    first = cache.tensors.get("state")
-    return torch.zeros_like(before) if first is None else first[..., 0].mT, before
+    return kept_state(cache, k[:, 0]).unsqueeze(1), before
 
 
 def keep(cache: RecurrentState, y: Tensor, z: Tensor) -> None:
     """Replace y and z of a cache, [B, 1, C] each."""
-    cache.tensors = {**cache.tensors, "state": y.mT[..., None], "normaliser": z}
+    keep_state(cache, y.squeeze(1))
+    cache.tensors = {**cache.tensors, "normaliser": z}
 
 
 def _recurrent(k: Tensor, rate: Tensor, before: Tensor) -> Tensor:
