@@ -65,6 +65,7 @@ class Entry:
         shows: Content, in words.
         tables: Files of :mod:`benchmarks.published` with its numbers.
         repeats: Rows of them that another entry has too: judged there, they say nothing here.
+        dependent: Metrics of them that follow from others, or from what a row is: not judged.
         claims: Statements without printed numbers.
         same_as: The name of an entry that has the same; empty for none.
         command: Arguments of ``python -m`` that run it; empty for none.
@@ -78,6 +79,7 @@ class Entry:
     shows: str
     tables: tuple[str, ...] = ()
     repeats: tuple[str, ...] = ()
+    dependent: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     same_as: str = ""
     command: str = ""
@@ -89,6 +91,11 @@ class Entry:
         rows = {row.row for table in self.tables for row in published.get(table).rows}
         if unknown := sorted(set(self.repeats) - rows):
             raise ValueError(f"repeats: no row {unknown[0]!r} in its tables")
+        metrics = {
+            x.name.partition("@")[0] for table in self.tables for x in published.get(table).metrics
+        }
+        if unknown := sorted(set(self.dependent) - metrics):
+            raise ValueError(f"dependent: no metric {unknown[0]!r} in its tables")
         if not (self.tables or self.claims or self.same_as or self.why):
             raise ValueError("nothing is judged: give tables, claims, same_as, or why it is not")
         if self.unsettled and not (self.tables or self.claims):
@@ -98,6 +105,10 @@ class Entry:
     def name(self) -> str:
         """The paper and the place."""
         return f"{self.paper}, {self.place}"
+
+    def asks(self, row: str, metric: str) -> bool:
+        """Return whether a number of its tables is judged here."""
+        return row not in self.repeats and metric.partition("@")[0] not in self.dependent
 
 
 def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
@@ -116,8 +127,6 @@ def load(path: Path = FOLDER / "entries.yaml") -> dict[str, Entry]:
     return found
 
 
-def _entry(
-    paper: str, place: str, tables: Any = (), repeats: Any = (), claims: Any = (), **about: str
-) -> Entry:
-    made = tuple(Claim(**claim) for claim in claims)
-    return Entry(paper, place, tables=tuple(tables), repeats=tuple(repeats), claims=made, **about)
+def _entry(paper: str, place: str, claims: Any = (), **given: Any) -> Entry:
+    about: dict[str, Any] = {k: x if isinstance(x, str) else tuple(x) for k, x in given.items()}
+    return Entry(paper, place, claims=tuple(Claim(**claim) for claim in claims), **about)

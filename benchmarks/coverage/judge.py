@@ -92,7 +92,7 @@ def answers(entries: Mapping[str, Entry], sources: Sequence[Source]) -> dict[str
             judged: dict[tuple[Any, ...], str] = {}
             for table in asked.tables:
                 for verdict in of_tables.get(source.name, {}).get(table, ()):
-                    if verdict.row not in asked.repeats:
+                    if asked.asks(verdict.row, verdict.metric):
                         judged[table, verdict.row, verdict.metric] = verdict.outcome
             for number, claim in enumerate(asked.claims):
                 if claim.study == source.study.name:

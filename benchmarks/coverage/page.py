@@ -75,7 +75,8 @@ def coverage(sources: Sequence[Source]) -> Coverage:
     """Return the page of some results."""
     known = listed.load()
     found = answers(known, sources)
-    counts = Counter(answer.state for answer in found.values())
+    own = [name for name, entry in known.items() if not entry.same_as]
+    counts = Counter(found[name].state for name in own)
     said = ", ".join(f"{counts[state]} {state}" for state in STATES)
     papers = dict.fromkeys(entry.paper for entry in known.values())
     tables = [
@@ -90,7 +91,8 @@ def coverage(sources: Sequence[Source]) -> Coverage:
         )
         for paper in papers
     ]
-    return Coverage(f"Of {len(known)} tables and figures: {said}.", tables)
+    more = f", and {len(known) - len(own)} that print the same as one of them"
+    return Coverage(f"Of {len(own)} tables and figures{more}: {said}.", tables)
 
 
 def _row(known: Mapping[str, Entry], entry: Entry, answer: Answer) -> list[Value]:

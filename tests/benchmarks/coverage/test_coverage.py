@@ -192,6 +192,11 @@ def test_numbers_of_a_published_table_are_judged_as_in_its_report():
     assert found[entry.name].counts[SAME_DIRECTION] == 1
     assert found[entry.name].runs == ("mad-run",)
     assert found[repeated.name].state == NOT_RUN  # its only row that was run is Table 1's
+    follows = dataclasses.replace(entry, dependent=("acc",))
+    assert (
+        answers({entry.name: follows}, [Source("mad-run", MAD, config, made)])[entry.name].counts
+        == {}
+    )
 
 
 def test_a_row_that_no_run_judges_says_why():
@@ -199,7 +204,11 @@ def test_a_row_that_no_run_judges_says_why():
     rows = {row[0].text: row for table in made.tables for row in table.rows}
     assert all(row[2].text == NOT_RUN for row in rows.values())
     assert all(row[3].text for row in rows.values())
-    assert made.summary.startswith(f"Of {len(listed.load())} tables and figures: 0 reproduced")
+    own = [x for x in listed.load().values() if not x.same_as]
+    assert made.summary.startswith(f"Of {len(own)} tables and figures, and ")
+    assert made.summary.endswith(
+        f": 0 reproduced, 0 contradicted, 0 inconclusive, {len(own)} not run."
+    )
     told = made.record()["rows"]
     assert {(row["what"], row["state"]) for row in told} == {(name, NOT_RUN) for name in rows}
     assert len(told) == sum(len(table.rows) for table in made.tables)
@@ -212,6 +221,10 @@ def test_a_damaged_entry_is_one_line(tmp_path):
         ("P: {Table 1: {shows: x, tables: [nope]}}", "no table 'nope'"),
         ("P: {Table 1: {shows: x, same_as: 'P, Table 2'}}", "no entry 'P, Table 2'"),
         ("P: {Table 1: {shows: x, tables: [zeros_table_6], repeats: [gla]}}", "no row 'gla'"),
+        (
+            "P: {Table 1: {shows: x, tables: [zeros_table_6], dependent: [loss]}}",
+            "no metric 'loss'",
+        ),
         ("P: {Table 1: {shows: x, state: reproduced, why: y}}", "state"),
         ("P: {Table 1: {shows: x, why: y, unsettled: z}}", "unsettled: give tables or claims"),
         (
