@@ -23,11 +23,14 @@ import numpy.typing as npt
 from orbits import protocols
 from orbits.protocols import Protocol
 from orbits.runs.choices import did_you_mean
-from worldmodel.world_model import Seen, can, forces, is_exact, predicted, seen
+from worldmodel.world_model import Prediction, Seen, can, forces, is_exact, predicted, seen
 
 ABILITIES = ("predict_next", "force", "hidden")
 TRIED = 4
 """Sequences of the trial of a model, before it is used."""
+MAGNITUDE = "magnitude of force"
+NEEDED: dict[str, tuple[object, ...]] = {MAGNITUDE: ()}
+"""Shape of a row's answer where it is no place and no vector."""
 CLOSE = 1e-3
 """Largest rounding error, as a share of an answer's size."""
 _NAMED = re.compile(r"(?P<place>.+):(?P<model>[^\W\d]\w*)")
@@ -195,7 +198,8 @@ def fault(model: Outside) -> str | None:
     observed = world.observe(_systems(world), labelled=False)
     read = seen(observed, model.layout, is_exact(model))
     rows = read.tokens.shape[1]
-    cuts = sorted({rows // 2, rows // 2 + 2, 3 * rows // 4, rows - 1})  # most are asked late
+    # Most are asked late; odd and even ones, since a model may look ahead from one body alone.
+    cuts = sorted({*range(rows // 2, rows // 2 + 4), *range(rows - 4, rows)})
     try:
         told = _answers(model, able, read)
         changed = {cut: _answers(model, able, _later_changed(read, cut)) for cut in cuts}
@@ -203,11 +207,12 @@ def fault(model: Outside) -> str | None:
         reason = " ".join(str(error).split())
         return f"it fails on {TRIED} sequences: {type(error).__name__}: {reason}"
     for name, answer in told.items():
-        kept, size = (TRIED, read.tokens.shape[1]), "k" if name.startswith("hidden") else "2"
-        if answer.shape[:2] != kept or answer.ndim != 3 or (size == "2" and answer.shape[2] != 2):
+        needed: tuple[object, ...] = ("k",) if name.startswith("hidden") else NEEDED.get(name, (2,))
+        own = answer.shape[2:]
+        if answer.shape[:2] != (TRIED, rows) or (needed != own and needed != ("k",) * len(own)):
             return (
-                f"{name} has shape {list(answer.shape)} where {TRIED} sequences of {kept[1]} rows "
-                f"need [{TRIED}, {kept[1]}, {size}]"
+                f"{name} has shape {list(answer.shape)} where {TRIED} sequences of {rows} rows "
+                f"need [{', '.join(map(str, (TRIED, rows, *needed)))}]"
             )
         if not np.isfinite(answer[:, 1:]).all():
             return f"{name} is not finite"
@@ -241,9 +246,15 @@ def _answers(model: Outside, able: list[str], read: Seen) -> dict[str, npt.NDArr
 
 def _each(model: Outside, able: list[str], read: Seen) -> Iterator[tuple[str, npt.NDArray]]:
     if "predict_next" in able:
-        yield "predict_next", np.asarray(predicted(model, read).expected())
+        prediction = predicted(model, read)
+        yield "predict_next", np.asarray(prediction.expected())
+        if type(prediction) is not Prediction:  # of a single place all are the same
+            yield "median of predict_next", np.asarray(prediction.median())
+            yield "likeliest place of predict_next", np.asarray(prediction.likeliest())
     if "force" in able:
-        yield "force", forces(model, read).vector
+        force = forces(model, read)
+        yield "force", force.vector
+        yield MAGNITUDE, np.asarray(force.magnitude)
     if "hidden" in able:
         for layer, states in model.hidden(model.observe(read)).items():
             yield f"hidden {layer!r}", np.asarray(states)

@@ -32,7 +32,7 @@ class FewLabels:
         attention: Attention variants of the backbones.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         seeds: Seeds of the backbones.
-        label_sets: Seeds of the labelled sequences, of their order and of the head's weights.
+        label_sets: Seeds of the labelled sequences and of their order.
         labels: Labelled sequences in each set.
         reweighting: States of re-weighting in fine-tuning, an arm each: ``with`` it
             throughout, ``without`` it (p = 1), or ``annealed``, its exponent rising from 1 to p.

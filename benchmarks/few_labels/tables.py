@@ -37,7 +37,7 @@ VARIANCE = "Where the variance of R² lies"
 VARIANCE_CAPTION = (
     "Shares of the sum of squares about the mean, a two-way decomposition over backbones and label "
     "sets; expected of independent values. A label set has its own order of "
-    "sequences and its own initial head."
+    "sequences."
 )
 BACKBONES = "Backbones before fine-tuning"
 BACKBONES_CAPTION = (

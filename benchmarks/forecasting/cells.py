@@ -57,7 +57,7 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
     """Yield the cells of one series and horizon."""
     task = {"series": data["name"], "horizon": data["horizon"]}
     case = Case(study.name, MEASUREMENT, "floors", setting={**task, "lr": None})
-    yield Cell(floors, case, {"data": data})
+    yield Cell(floors, case, {"data": data, "ridge_windows": RIDGE_WINDOWS})
     sizes = {name: getattr(settings, name) for name in ("n_layer", "n_head", "head_dim")}
     tokens = -(-settings.lookback // settings.patch)
     models: dict[str, dict[str, Any]] = {
@@ -98,38 +98,50 @@ def train_and_test(
     return Outcome({**metrics, "val_mse": chosen["mse"]}, device=device)
 
 
-def floors(data: dict[str, Any], file: Path | None = None) -> list[Outcome]:
+def floors(data: dict[str, Any], ridge_windows: int, file: Path | None = None) -> list[Outcome]:
     """Test forecasts without training by gradients: last value or season, mean, ridge, a law."""
     made = ForecastData(**data, file=None if file is None else str(file))
     windows = made.sequences("test", data["n_test"])
-    season, horizon = min(made.series.season, data["lookback"]), data["horizon"]
+    season, horizon = made.series.season, data["horizon"]
     places = torch.arange(horizon) % season - season
     rows: dict[str, Any] = {
         LAST: lambda batch: batch["past"][:, -1:].expand(-1, horizon, -1),
         "last season": lambda batch: batch["past"][:, places],
         "mean": lambda batch: torch.zeros_like(batch["future"]),
     }
-    if season == 1:
-        del rows["last season"]  # the last value again
-    ridge = linear(made)
+    if season == 1 or season > data["lookback"]:
+        del rows["last season"]  # the last value again, or more than is seen
+    ridge = linear(made, ridge_windows)
     rows["ridge"] = lambda batch: ridge(batch["past"])
     outcomes = [Outcome(errors(forecast, windows), variant=name) for name, forecast in rows.items()]
     if made.series.truth is not None:
         starts = windows.starts + data["lookback"]
         truth = np.stack([made.series.truth[i : i + horizon] for i in starts])
         future = np.stack([made.series.values[i : i + horizon] for i in starts])
-        outcomes.append(Outcome(_metrics(future - truth), variant=LAW))
+        outcomes.append(Outcome(_metrics(truth, future), variant=LAW))
     return outcomes
 
 
-def linear(data: ForecastData) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return the ridge regression of the horizon on the look-back, one for all channels."""
-    batch = data.sequences("train", RIDGE_WINDOWS).as_batch()
+def linear(data: ForecastData, n: int = RIDGE_WINDOWS) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return the ridge regression of the horizon on the look-back, from ``n`` windows at most.
+
+    One for all channels. Each step ahead is fitted to the windows in which it was measured, as
+    networks are.
+    """
+    batch = data.sequences("train", n).as_batch()
     past, future = (batch[x].transpose(1, 2).flatten(0, 1).numpy() for x in ("past", "future"))
-    whole = np.isfinite(future).all(axis=1)
-    fitted = Ridge(alpha=1.0).fit(past[whole], future[whole])
-    weight, offset = (torch.from_numpy(x).float() for x in (fitted.coef_, fitted.intercept_))
-    return lambda seen: (seen.transpose(1, 2) @ weight.T + offset).transpose(1, 2)
+    weight = np.zeros((future.shape[1], past.shape[1]))
+    offset = np.zeros(future.shape[1])
+    alike: dict[bytes, list[int]] = {}  # steps that were measured in the same windows
+    for step, there in enumerate(np.isfinite(future).T):
+        alike.setdefault(there.tobytes(), []).append(step)
+    for pattern, steps in alike.items():
+        there = np.frombuffer(pattern, bool)
+        if there.any():  # else the mean of the series, 0
+            fitted = Ridge(alpha=1.0).fit(past[there], future[there][:, steps])
+            weight[steps], offset[steps] = fitted.coef_, fitted.intercept_
+    of_past, constant = torch.from_numpy(weight).float(), torch.from_numpy(offset).float()
+    return lambda seen: (seen.transpose(1, 2) @ of_past.T + constant).transpose(1, 2)
 
 
 def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metric]:
@@ -140,13 +152,13 @@ def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metr
         windows: The windows.
         size: Windows at once.
     """
-    differences = [forecast(batch) - batch["future"] for batch in windows.batches(size)]
-    return _metrics(torch.cat(differences).double().numpy())
+    told = [(forecast(batch), batch["future"]) for batch in windows.batches(size)]
+    return _metrics(*(torch.cat(each).double().numpy() for each in zip(*told, strict=True)))
 
 
-def _metrics(differences: np.ndarray) -> dict[str, Metric]:
+def _metrics(forecast: np.ndarray, future: np.ndarray) -> dict[str, Metric]:
     """Return the errors of the values that were measured; n counts windows, which overlap."""
-    measured = differences[np.isfinite(differences)]
-    n = len(differences)
+    there = np.isfinite(future)
+    measured, n = forecast[there] - future[there], len(future)
     squared, absolute = np.square(measured).mean(), np.abs(measured).mean()
     return {"mse": Metric(float(squared), n=n), "mae": Metric(float(absolute), n=n)}

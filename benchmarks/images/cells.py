@@ -28,15 +28,13 @@ from orbits.runs.study import Study
 
 PLAIN = {
     "most common class": DummyClassifier(),
-    "logistic regression": make_pipeline(
-        StandardScaler(), LogisticRegression(C=0.01, max_iter=500)
-    ),
     "1-NN": KNeighborsClassifier(1),
     "25-NN": KNeighborsClassifier(25),
 }
 """Classifiers that are fitted to the pixels of the first seed's training images."""
-FITTED = 8000
-"""Most images of a table of images, which keeps all of them."""
+LINEAR = "logistic regression"
+STRENGTHS = (0.01, 0.1, 1.0, 10.0)
+"""C of the regressions among which validation images choose, as they choose an encoder's rate."""
 
 
 def cells(study: Study, settings: Images) -> list[Cell]:
@@ -64,7 +62,8 @@ def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -
     data = {"task": task.name, **sizes}
     if task.name != tasks.FOLDER:
         case = Case(study.name, MEASUREMENT, "plain", setting={"task": task.name, "lr": None})
-        yield Cell(without_encoder, case, {"data": data, "tracks": settings.tracks})
+        of_plain = {"strengths": list(STRENGTHS), "tracks": settings.tracks}
+        yield Cell(without_encoder, case, {**of_plain, "data": data})
     tokens = 1 + (task.size // task.patch) ** 2
     of_model = ("n_layer", "n_head", "head_dim", "weight_decay", "smoothing", "mixed")
     for variant in variants(settings.attention, settings.exponents):
@@ -101,14 +100,21 @@ def train_and_test(
     return Outcome({**metrics, "val_accuracy": Metric(100 * accuracy)}, device=device)
 
 
-def without_encoder(data: dict[str, Any], tracks: int) -> list[Outcome]:
+def without_encoder(data: dict[str, Any], strengths: list[float], tracks: int) -> list[Outcome]:
     """Test answers without an encoder: tables of images, a linear map, the best possible ones."""
     made = ImageData(**data)
-    x, labels = _pixels(made, "train", min(data["n_train"], FITTED))
+    x, labels = _pixels(made, "train", data["n_train"])
+    chosen, right = _pixels(made, "val", data["n_val"])
     asked, truth = _pixels(made, "test", data["n_test"])
+    fitted = {name: plain.fit(x, labels) for name, plain in PLAIN.items()}
+    linear = [
+        make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=500)).fit(x, labels)
+        for c in strengths
+    ]
+    fitted[LINEAR] = max(linear, key=lambda each: each.score(chosen, right))
     outcomes = [
-        Outcome({"top1": _percent(plain.fit(x, labels).predict(asked) == truth)}, variant=name)
-        for name, plain in PLAIN.items()
+        Outcome({"top1": _percent(plain.predict(asked) == truth)}, variant=name)
+        for name, plain in fitted.items()
     ]
     if data["task"] in pictures.TASKS:
         shown = asked.reshape(-1, pictures.SIZE, pictures.SIZE) * pictures.NOISE

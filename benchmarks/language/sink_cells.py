@@ -56,7 +56,8 @@ def cells(study: SinkStudy, settings: Sinks) -> list[Cell]:
                 "window_text": window_text,
                 "n_windows": settings.n_windows,
                 "mask_at": mask_at,
-                **({"text": text} if text else {}),
+                # A fixed token stands in the text of its training alone.
+                **({"text": text} if text and mask_at is None else {}),
             }
             setting = {"text": window_text, "mask_at": mask_at}
             measurements.append(model.evaluation(study, measure_attention, setting, arguments))

@@ -7,12 +7,14 @@ the test examples choose nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.rates import SWEPT, best
+from benchmarks.recall.blind import by_place
+from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import AFTER
 from benchmarks.study import PaperStudy
 from orbits.runs.at_once import Compared, in_each
@@ -165,13 +167,12 @@ def _over_all(exercises: Sequence[Mapping[str, Seeds]]) -> str:
     return f"{beside_it}{'; '.join([*counts.values(), same])}."
 
 
-def recall_headline(length: int, pairs: int, width: int) -> Headline:
-    """Return the accuracy at a load, beside that of a random value of the row."""
+def recall_headline(kind: Callable[..., Problem], length: int, pairs: int, width: int) -> Headline:
+    """Return the accuracy of a kind of recall at a load, beside that of answers by places alone."""
     file, metric = f"accuracy_{length}_{pairs}_{width}", f"accuracy@{length}/{pairs}"
     caption = f"Right answers, {pairs} pairs in {length} tokens, width {width}."
-    return Headline(
-        file, metric, caption, "right answers, %", 100 / pairs, "guessing a shown value"
-    )
+    level = by_place(kind(seq_len=length, n_pairs=pairs))
+    return Headline(file, metric, caption, "right answers, %", level, "by places alone, no look-up")
 
 
 def by_exercise(results: Sequence[Result]) -> dict[tuple, list[Result]]:

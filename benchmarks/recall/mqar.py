@@ -29,7 +29,7 @@ class MQAR(Problem):
     V/2 .. V - 1, neither with repetition. Query j stands 2 g_j tokens after the pairs; the gaps g
     are drawn without repetition from 0 .. (L - 2 n_pairs) / 2 - 1, one after the other with p(g) ∝
     a (g + 1)^(a - 1), a = ``power``: small gaps are likely, like repeated pairs of words in text.
-    A model that knows only which values occur in the row is right once in ``n_pairs``.
+    Of a row's values one in ``n_pairs`` is right, and by places alone a few more (``blind.py``).
 
     Source: Arora et al., "Zoology" (arXiv:2312.04927); HazyResearch/zoology d88d6f5,
     zoology/data/multiquery_ar.py, whose rows depend on their number and on the process.
@@ -63,8 +63,8 @@ class MQAR(Problem):
     def __post_init__(self) -> None:
         n_keys = self.vocab_size // 2 - 1
         if not 1 <= self.n_pairs <= n_keys:
-            keys = f"the keys of vocab_size {self.vocab_size}"
-            raise ValueError(f"n_pairs must be in [1, {n_keys}], {keys}, got {self.n_pairs}")
+            most = f"{n_keys}], the keys of vocab_size {self.vocab_size}"
+            raise ValueError(f"n_pairs must be in [1, {most}, got {self.n_pairs}")
         self.check_even_length(self.n_shown + 2 * self.n_pairs, self.least)
         if not self.power > 0:
             raise ValueError(f"power must be positive, got {self.power}")
@@ -141,9 +141,9 @@ class MQARStudy(RecallStudy):
     metrics: ClassVar = {"accuracy": share("right answers, by length and pairs"), **STOPPED}
 
     def headline(self, results: Sequence[Result]) -> Headline:
-        """Return the accuracy at the load of the training, beside that of a random value."""
+        """Return the accuracy at the load of the training, beside that without a look-up."""
         length, pairs = map(int, results[0].case.get("load").split("/"))
-        return recall_headline(length, pairs, results[0].case.get("width"))
+        return recall_headline(MQAR, length, pairs, results[0].case.get("width"))
 
 
 STUDY = MQARStudy()

@@ -127,7 +127,7 @@ class MixtureStudy(RecallStudy):
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the accuracy at the lightest load."""
         length, pairs = TEST[0]
-        return recall_headline(length, pairs, results[0].case.get("width"))
+        return recall_headline(MQAR, length, pairs, results[0].case.get("width"))
 
 
 STUDY = MixtureStudy()

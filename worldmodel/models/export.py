@@ -34,6 +34,8 @@ from worldmodel.models.checkpoint import (
 from worldmodel.models.exported import SCHEMA, check_export, settings_digest
 
 CARD = "README.md"
+DATA = ("seed", "train_seed", "n_train", "batch_size")
+"""Settings of the data of a training that an exported model keeps."""
 HEADER = "---\nlibrary_name: orrery\n---\n\n"
 """Header of a card, for model hubs."""
 
@@ -117,7 +119,8 @@ def _contents(
     settings = {
         key: value
         for key, value in hyper_parameters.items()
-        if key not in (OWN_CLASS, MAKER, "pretrained")  # the last is a path of one machine
+        if key not in (OWN_CLASS, MAKER)
+        and not (key == "pretrained" and value)  # a path of one machine
     }
     weights = {key: each.detach().cpu().contiguous() for key, each in state.items()}
     size = sum(each.numel() for each in weights.values())
@@ -155,7 +158,7 @@ def read_model(path: str | Path) -> dict[str, Any]:
 def read_export(folder: str | Path) -> dict[str, Any]:
     """Return the settings and weights of an exported model, as a checkpoint holds them.
 
-    They include the seed and the number of labelled sequences, if its provenance has them.
+    They include settings of the data (:data:`DATA`), if its provenance has them.
 
     Raises:
         FileNotFoundError: A file of it is missing.
@@ -198,11 +201,11 @@ def write_checkpoint(folder: str | Path, path: str | Path) -> None:
 
 
 def _data(provenance: Mapping[str, Any]) -> dict[str, int]:
-    """Return the settings of the data that the case of a provenance tells; there may be none."""
-    case = provenance.get("case")
-    if not isinstance(case, Mapping):
-        return {}
-    setting = case.get("setting")
-    labels = setting.get("labels") if isinstance(setting, Mapping) else None
-    told = {"train_seed": case.get("seed"), "n_train": labels}
-    return {name: value for name, value in told.items() if type(value) is int}
+    """Return the settings of the data that a provenance tells, itself or by its case."""
+    told = provenance.get("data")
+    told = dict(told) if isinstance(told, Mapping) else {}
+    if isinstance(case := provenance.get("case"), Mapping):
+        setting = case.get("setting")
+        labels = setting.get("labels") if isinstance(setting, Mapping) else None
+        told |= {"train_seed": case.get("seed"), "n_train": labels}
+    return {name: told[name] for name in DATA if type(told.get(name)) is int}

@@ -8,7 +8,7 @@ from typing import Any
 
 from orbits.runs import artefact
 from worldmodel.models.base import GPTModel
-from worldmodel.models.export import read_model
+from worldmodel.models.export import DATA, read_model
 from worldmodel.models.exported import class_name
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
@@ -53,5 +53,8 @@ def export_model(checkpoint: str | Path, folder: str | Path, about: str = "") ->
         FileExistsError: The folder exists.
         ValueError: As :func:`load_model`.
     """
-    origin = {"checkpoint": artefact.sha256(checkpoint)}
-    return load_model(checkpoint).save_pretrained(folder, about, origin)
+    content = read_model(checkpoint)
+    data = content.get("datamodule_hyper_parameters", {})
+    kept = {name: data[name] for name in DATA if data.get(name) is not None}
+    origin = {"checkpoint": artefact.sha256(checkpoint), **({"data": kept} if kept else {})}
+    return load_model(checkpoint, content).save_pretrained(folder, about, origin)

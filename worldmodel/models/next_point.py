@@ -191,8 +191,10 @@ class DensityHead(NextPointHead):
             self.log_sd = nn.Parameter(torch.zeros(()))
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """Map [B, T, width] to [B, T, 2, components, 3]."""
-        raw = self.density(hidden).unflatten(-1, (2, self.components, -1))
+        """Map [B, T, width] to [B, T, 2, components, 3], places in full precision."""
+        with torch.autocast(hidden.device.type, enabled=False):  # bfloat16 has three digits
+            raw = self.density(hidden.to(self.density.weight.dtype))
+        raw = raw.unflatten(-1, (2, self.components, -1))
         weights = raw[..., 0].log_softmax(dim=-1)
         means = (self.layout.low + self.layout.high) / 2 + self.reach * raw[..., 1]
         log_sd = self.log_sd.expand_as(means) if self.common else raw[..., 2]

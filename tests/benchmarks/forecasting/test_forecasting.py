@@ -1,6 +1,7 @@
 """Forecasts: the networks against plain twins, floors and errors, and the study from end to end."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_patches_end_with_the_last_step(lookback, length):
 def test_floors_are_what_their_names_say():
     data = {**DATA, "n_val": 5, "n_test": 7}
     made = ForecastData(**data)
-    rows = {x.variant: x.metrics for x in cells.floors(data)}
+    rows = {x.variant: x.metrics for x in cells.floors(data, 5000)}
     starts = np.linspace(0, len(made.series.windows("test", 48, 12)) - 1, 7).round().astype(int)
     starts = made.series.windows("test", 48, 12)[starts]
     filled, values, truth = (getattr(made.series, x) for x in ("filled", "values", "truth"))
@@ -135,18 +136,37 @@ def test_floors_are_what_their_names_say():
         assert rows[name]["mae"].value == pytest.approx(np.mean(np.abs(known)), rel=1e-4)
 
 
-def test_the_ridge_regression_is_that_of_all_whole_windows():
+def test_each_step_has_the_ridge_regression_of_the_windows_that_measured_it():
     made = ForecastData(**DATA)
     ahead = cells.linear(made)(torch.ones(1, 48, 2))
     starts = made.series.windows("train", 48, 12)
-    past = np.stack([made.series.filled[i : i + 48, 0] for i in starts])
-    future = np.stack([made.series.values[i + 48 : i + 60, 0] for i in starts])
-    past, future = (x[np.isfinite(future).all(axis=1)] for x in (past, future))
-    means = past.mean(axis=0), future.mean(axis=0)
-    past, future = past - means[0], future - means[1]
-    weight = np.linalg.solve(past.T @ past + np.eye(48), past.T @ future)
-    wanted = (1 - means[0]) @ weight + means[1]
-    np.testing.assert_allclose(ahead[0, :, 1], wanted, atol=1e-3)
+    all_past = np.stack([made.series.filled[i : i + 48, 0] for i in starts])
+    all_future = np.stack([made.series.values[i + 48 : i + 60, 0] for i in starts])
+    assert not np.isfinite(all_future).all(axis=0).any()
+    for step in range(12):
+        there = np.isfinite(all_future[:, step])
+        past, future = all_past[there], all_future[there, step]
+        centred = past - past.mean(axis=0)
+        towards = centred.T @ (future - future.mean())
+        weight = np.linalg.solve(centred.T @ centred + np.eye(48), towards)
+        wanted = (1 - past.mean(axis=0)) @ weight + future.mean()
+        assert ahead[0, step, 1].item() == pytest.approx(wanted, abs=1e-3)
+
+
+@pytest.mark.parametrize("horizon", [96, 150])
+def test_a_horizon_without_a_whole_window_has_all_its_floors(horizon):
+    data = {**DATA, "horizon": horizon, "n_val": 5, "n_test": 7}
+    rows = {x.variant: x.metrics["mse"].value for x in cells.floors(data, 5000)}
+    assert rows["ridge"] < rows["mean"] / 3
+    short = cells.floors({**data, "lookback": 20}, 5000)
+    assert "last season" in rows
+    assert "last season" not in {x.variant for x in short}
+
+
+def test_a_forecast_that_is_no_number_is_not_left_out():
+    future = np.array([[1.0, np.nan]])
+    assert cells._metrics(np.array([[2.0, np.nan]]), future)["mse"].value == 1.0
+    assert math.isnan(cells._metrics(np.array([[np.nan, 2.0]]), future)["mse"].value)
 
 
 def test_the_loss_leaves_missing_values_out():

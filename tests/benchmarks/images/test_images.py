@@ -136,7 +136,7 @@ def test_a_run_trains_and_answers_without_an_encoder(tmp_path, capsys):
     main(["run", "images", "--preset", "tiny", "--out", str(out), *more])
     results = finished(out)
     rows = {x.case.variant: x.value("top1") for x in results}
-    assert set(rows) == {"softmax", "zeros", CEILING, *cells.PLAIN}
+    assert set(rows) == {"softmax", "zeros", CEILING, cells.LINEAR, *cells.PLAIN}
     assert rows[CEILING] > rows["most common class"] + 20
     capsys.readouterr()
     main(["report", str(out), "--full"])

@@ -15,10 +15,11 @@ from worldmodel.__main__ import main
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_resumable, read_checkpoint
 from worldmodel.models.export import CARD, export, read_model, write_checkpoint
-from worldmodel.models.load import load_model
+from worldmodel.models.load import export_model, load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.text import TextModel
+from worldmodel.probes.checkpoint import Checkpoint
 
 SMALL = {"protocol_args": {"n_points": 8, "n_bins": 32}, "n_layer": 1, "n_head": 1, "head_dim": 8}
 
@@ -28,6 +29,17 @@ def head(tmp_path):
     model = ForceModel(attention="lssar", attention_args={"p": 3.0}, **SMALL)
     model.head.mean.fill_(0.7)
     return save(model, tmp_path / "head.ckpt")
+
+
+@pytest.mark.parametrize("backbone", [None, "runs/pretrain/last.ckpt"])
+def test_an_exported_head_keeps_its_labels_its_seed_and_how_it_began(tmp_path, backbone):
+    path = save(ForceModel(**SMALL), tmp_path / "head.ckpt", n_train=100, train_seed=None, seed=7)
+    content = read_checkpoint(path)
+    content["hyper_parameters"]["pretrained"] = backbone
+    torch.save(content, path)
+    found = [Checkpoint.load(x) for x in (path, export_model(path, tmp_path / "head"))]
+    assert [(x.labels, x.seed, x.scratch) for x in found] == [(100, 7, backbone is None)] * 2
+    assert "last.ckpt" not in (tmp_path / "head" / CONFIG).read_text()
 
 
 @pytest.mark.parametrize("kind", [ForceModel, NextTokenModel])
@@ -48,8 +60,7 @@ def test_a_checkpoint_of_an_exported_model_holds_the_same(head, tmp_path):
     folder = export(head, tmp_path / "model", "A test.", {})
     write_checkpoint(folder, tmp_path / "again.ckpt")
     again, before = (read_checkpoint(path) for path in (tmp_path / "again.ckpt", head))
-    settings = {name: x for name, x in before["hyper_parameters"].items() if name != "pretrained"}
-    assert again["hyper_parameters"] == settings
+    assert again["hyper_parameters"] == before["hyper_parameters"]
     assert again["state_dict"].keys() == before["state_dict"].keys()
     for name, weights in before["state_dict"].items():
         assert torch.equal(again["state_dict"][name], weights)
@@ -66,7 +77,7 @@ def test_the_card_says_what_it_is_and_no_path_of_a_machine_is_kept(head, tmp_pat
     assert 'load_model("softmax-0")' in card
     config = json.loads((folder / CONFIG).read_text())
     assert config["settings"]["attention"] == "lssar"
-    assert "pretrained" not in config["settings"]
+    assert config["settings"]["pretrained"] is None
     assert str(tmp_path) not in (folder / CONFIG).read_text()
     with pytest.raises(FileExistsError, match="exists; choose another folder"):
         export(head, folder, "Again.", {})

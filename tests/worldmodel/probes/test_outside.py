@@ -14,6 +14,7 @@ from worldmodel.models.load import CLASSES, export_model, load_model
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 from worldmodel.probes.takes import ANSWERS
+from worldmodel.world_model import Forces, Prediction
 
 ROOT = Path(__file__).parents[3]
 MODEL = """
@@ -63,6 +64,45 @@ def test_a_model_that_looks_ahead_late_is_no_world_model():
     model = outside.Outside(LooksAheadWhereItIsScored())
     assert "changes by" in outside.fault(model)
     model.model.predict_next = lambda places: 0 * places
+    assert outside.fault(model) is None
+
+
+class LooksAheadFromOneBody:
+    """Answers with the next row of its sequences, in every second row alone."""
+
+    def __init__(self, first, answer):
+        self.first, self.answer = first, answer
+
+    def observe(self, seen):
+        return seen.places
+
+    def predict_next(self, places):
+        told = 0 * places
+        told[:, self.first : -1 : 2] = places[:, self.first + 1 :: 2]
+        return Apart(0 * places, self.answer, told)
+
+    def force(self, places):
+        told = self.predict_next(places).told
+        size = told[..., 0] if self.answer == "magnitude" else 0 * told[..., 0]
+        return Forces(size, told if self.answer == "vector" else 0 * told)
+
+
+class Apart(Prediction):
+    """Tells the places that were looked up in one of its answers, zeros in all others."""
+
+    def __init__(self, places, answer, told):
+        super().__init__(places)
+        self.told = told
+        if answer in ("expected", "median", "likeliest"):
+            setattr(self, answer, lambda: told)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("answer", ["expected", "median", "likeliest", "vector", "magnitude"])
+def test_no_answer_may_look_ahead_from_either_body(answer, first):
+    model = outside.Outside(LooksAheadFromOneBody(first, answer))
+    assert "changes by" in outside.fault(model)
+    model.model.answer = "none"
     assert outside.fault(model) is None
 
 
