@@ -128,6 +128,26 @@ def last_value(curves: Path, name: str) -> float:
         return [float(row[name]) for row in csv.DictReader(file) if row[name]][-1]
 
 
+def validated(model: TrainedModel, job: Job, folder: Path, name: str) -> float:
+    """Return a value that the trained weights have on validation examples.
+
+    Training logged it, unless its last step lies behind its last validation.
+    """
+    step = read_checkpoint(folder / CHECKPOINT)["global_step"]
+    if step % job["val_steps"] == 0:
+        return last_value(folder / CURVES, name)
+    trainer = lightning.Trainer(
+        accelerator=options(job).accelerator,
+        devices=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    (found,) = trainer.validate(model, datamodule=learners.data(job), verbose=False)
+    return found[name]
+
+
 class _Report(Callback):
     """Callback that reports the progress of training."""
 

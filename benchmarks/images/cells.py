@@ -94,7 +94,7 @@ def train_and_test(
         with torch.no_grad():
             logits = model({"images": batch["images"].to(model.device)}).cpu()
         right.append((logits.argmax(dim=-1) == batch["labels"]).numpy())
-    accuracy = training.last_value(folder / training.CURVES, "val_accuracy")
+    accuracy = training.validated(model, job, folder, "val_accuracy")
     weights = sum(each.numel() for each in model.parameters()) / 1e6
     metrics = {"top1": _percent(np.concatenate(right)), "params": Metric(weights, n=1)}
     return Outcome({**metrics, "val_accuracy": Metric(100 * accuracy)}, device=device)

@@ -63,7 +63,7 @@ def train_and_test(
         metrics |= data.problem.measure(given, *about)
         if shares is not None:
             metrics |= data.problem.measure_distributions(shares, *about)
-    accuracy = training.last_value(folder / training.CURVES, "val_accuracy")
+    accuracy = training.validated(model, job, folder, "val_accuracy")
     metrics["val_accuracy"] = Metric(100 * accuracy, n=job["data"]["n_val"])
     metrics["steps"] = Metric(steps, n=1)
     if "p" in (job["model"]["attention_args"] or {}):

@@ -1,14 +1,19 @@
 """Answers to the first examples of a split, and batches that are cut behind what is asked."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
+from benchmarks.__main__ import main
 from benchmarks.recall.data import ProblemData
-from benchmarks.recall.measures import IGNORE
+from benchmarks.recall.measures import IGNORE, micro_accuracy
 from benchmarks.recall.regbench import RegBench
 from benchmarks.recall.solve import answers, distributions
 from benchmarks.variants import Variant
+from tests.benchmarks.runs import finished
+from worldmodel.models.load import load_model
 from worldmodel.models.text import TokenModel
 
 
@@ -81,3 +86,19 @@ def test_the_cut_changes_neither_losses_nor_accuracies(attention, monkeypatch):
     assert next(iter(data.test_dataloader()))["tokens"].shape[1] == data.problem.seq_len
     torch.testing.assert_close(losses, padded, rtol=1e-12, atol=1e-12)
     assert accuracies == same
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("steps", [40, 50])
+def test_validation_is_of_the_weights_that_are_tested(tmp_path, steps):
+    out = tmp_path / "out"
+    sizes = ["--steps", str(steps), "--val-steps", "20", "--lrs", "0.01"]
+    main(["run", "mqar", "--preset", "tiny", "--out", str(out), "--executor", "here", *sizes])
+    (found,) = finished(out)
+    (path,) = out.glob("cells/*/last.ckpt")
+    job = json.loads((out / "results.jsonl").read_text())["manifest"]["config"]["job"]
+    data = ProblemData(**job["data"])
+    given = answers(load_model(path).eval(), data, job["data"]["n_val"], "val")
+    rows = data.problem.examples("val", job["data"].get("seed", 0), np.arange(len(given)))
+    right = 100 * micro_accuracy(given, rows.targets)
+    assert found.value("val_accuracy") == pytest.approx(right, abs=1e-3)
