@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from attention.listing import brief, called, records, table
+from attention.scalars import check_size
 from attention.triton.tiles import SHARED
 
 
@@ -38,7 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             # What is left must go somewhere: Python writes it when it exits, and would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     else:
-        importlib.import_module(f"attention.triton.tools.{options.command}").run(options)
+        tool = importlib.import_module(f"attention.triton.tools.{options.command}")
+        try:
+            check_size("--jobs", options.jobs)
+            tool.run(options)
+        except ValueError as error:
+            _parser().error(str(error))
 
 
 def _listed(options: argparse.Namespace) -> str:

@@ -296,7 +296,8 @@ class Attention(nn.Module):
                 lengths = [reference.inverse_lengths(keys[0])]  # of rotated keys the same
             groups = (keys, values, index, lengths)
             new = (part for group in groups for part in group)
-            grown = iter(cache.append(*new, recorded=q.requires_grad))
+            recorded = q.requires_grad or any(x.requires_grad for x in self.parameters())
+            grown = iter(cache.append(*new, recorded=recorded))
             keys, values, index, lengths = ([next(grown) for _ in group] for group in groups)
         if turn_all:
             keys, index = last_turned(keys, 0), last_turned(index, 0)

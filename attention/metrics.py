@@ -46,7 +46,9 @@ def density(weights: Tensor) -> Tensor:
 
 
 def zero_share(weights: Tensor) -> Tensor:
-    """Return the share of visible keys whose weight is exactly 0.
+    """Return the share of keys up to a row's own whose weight is exactly 0.
+
+    Keys that a window or a choice of keys leaves out count, too.
 
     Args:
         weights: [..., H, L, L].

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from attention.parts.precision import full_precision
 from attention.parts.simplex import entmax15, sparsemax
 from attention.positions import alibi_slopes, distance_bias
 from attention.spec import AttnSpec
@@ -77,7 +78,7 @@ def stages(
             are: their number is its row number. Distances stay those of the positions.
     """
     # Autocast would compute the scores in half precision.
-    with torch.autocast(q.device.type, enabled=False):
+    with full_precision(q):
         return _stages(q, k, spec, parameters or {}, causal, selected)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -17,5 +17,5 @@ def check_size(label: str, size: Any, least: int = 1) -> None:
 
 def check_positive(label: str, value: Any) -> None:
     """Refuse a value that is not a positive and finite number, with a ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise ValueError(f"{label} must be a positive number, got {value!r}")

@@ -19,6 +19,7 @@ import math
 import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ class AttnSpec:
             check_positive(f"{field} of {self.name}", value)
             if field in ("length", "window", "sinks", "max_distance"):
                 check_size(f"{field} of {self.name}", value)  # 49.0 is none
-        number = isinstance(self.tau, int | float) and not isinstance(self.tau, bool)
+        number = isinstance(self.tau, Real) and not isinstance(self.tau, bool)
         if not number or not math.isfinite(self.tau):
             raise ValueError(f"tau of {self.name} must be a finite number, got {self.tau}")
         if self.sink and (self.phi, self.normalise) != ("exp", "l1"):
@@ -273,6 +274,9 @@ class AttnSpec:
 
     def within(self, window: int, sinks: int) -> AttnSpec:
         """Return the variant with its keys limited to the last ``window`` and the first ``sinks``.
+
+        A row keeps its number: what is measured by it (``sharpen``, a scale) counts the keys that
+        the row would see without the window.
 
         Raises:
             ValueError: It has a window of its own, or a number is out of range.

@@ -156,7 +156,10 @@ def _of_rows(dtype: torch.dtype, p: float) -> ModuleType:
 
 @functools.cache
 def _compiled() -> ModuleType:
-    return importlib.import_module("attention.backends.rows_compiled")  # numba takes a second
+    try:
+        return importlib.import_module("attention.backends.rows_compiled")  # numba takes a second
+    except RuntimeError:  # numba finds no folder in which it could keep what it compiles
+        return rows_plain
 
 
 def _is_batched(grad: Tensor) -> bool:
@@ -208,7 +211,10 @@ def _units(x: Tensor, inverse: Tensor) -> Tensor:
 
 def _scale(q: Tensor) -> Tensor:
     """Return log d log i of each row, [L, 1]."""
-    return math.log(q.shape[-1]) * torch.arange(1, q.shape[2] + 1, dtype=q.dtype).log()[:, None]
+    return (
+        math.log(q.shape[-1])
+        * torch.arange(1, q.shape[2] + 1, dtype=q.dtype, device=q.device).log()[:, None]
+    )
 
 
 def _through_unit(gradient: Tensor, directions: Tensor, inverse: Tensor) -> Tensor:

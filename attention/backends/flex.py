@@ -84,7 +84,10 @@ def attend(
     k, v = one_per_head(k, q.shape[1]), one_per_head(v, q.shape[1])
     first = k.shape[-2] - q.shape[-2]  # of the absolute positions, counted from 0
     call = _compiled() if q.is_cuda else _eager
-    mask = _block_mask(spec.mask, spec.window, spec.sinks, q.shape[-2], k.shape[-2], str(q.device))
+    # What is made under a fake or a functional mode is not kept.
+    traced = torch._C._len_torch_dispatch_stack() > 0
+    made = _block_mask.__wrapped__ if traced else _block_mask
+    mask = made(spec.mask, spec.window, spec.sinks, q.shape[-2], k.shape[-2], str(q.device))
     scale = 1 / math.sqrt(q.shape[-1])
     if spec.scale == "log_length":
         assert spec.length is not None
@@ -128,7 +131,8 @@ def _block_mask(
     visible = functools.partial(
         _visible, mask=mask, window=window, sinks=sinks, first=total - length
     )
-    return create_block_mask(visible, None, None, length, total, device=device)
+    with torch.inference_mode(False):  # it is kept, and a training may be the next to use it
+        return create_block_mask(visible, None, None, length, total, device=device)
 
 
 def _visible(
@@ -186,7 +190,7 @@ def _top(
 ) -> Tensor:
     """Return the largest score of each row, [B, H, Lq], which FlexAttention gives on a GPU only."""
     batch, heads, rows, keys = (
-        torch.arange(n).view([-1 if i == axis else 1 for i in range(4)])
+        torch.arange(n, device=q.device).view([-1 if i == axis else 1 for i in range(4)])
         for axis, n in enumerate((*q.shape[:3], k.shape[-2]))
     )
     scores = stage1(scale * q @ k.transpose(-1, -2), batch, heads, rows, keys)

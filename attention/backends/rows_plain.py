@@ -76,7 +76,7 @@ def differentiate(
 def _counts(start: int, block: Tensor) -> tuple[Tensor, Tensor]:
     """Return i and o of a block's rows, each [rows, 1]."""
     stop = start + block.shape[1]
-    count = torch.arange(start + 1, stop + 1, dtype=block.dtype)[:, None]
+    count = torch.arange(start + 1, stop + 1, dtype=block.dtype, device=block.device)[:, None]
     return count, (count > UNTOUCHED_ROWS).to(block.dtype)
 
 

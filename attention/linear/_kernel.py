@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from attention.linear import fla
 from attention.linear._decay import decayed_attention
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope
 from attention.scalars import check_positive
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from attention.linear import fla
 from attention.linear.mixer import RecurrentState
@@ -71,21 +70,23 @@ def scan(a: Tensor, b: Tensor, state: Tensor) -> Tensor:
 class _Scan(torch.autograd.Function):
     """The scan from zero, whose gradient is a scan from the end."""
 
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-        h = _pairwise(a, b)
-        ctx.save_for_backward(a, h)
-        return h
+    generate_vmap_rule = True
 
     @staticmethod
-    @once_differentiable
+    def forward(a: Tensor, b: Tensor) -> Tensor:
+        return _pairwise(a, b)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0], output)
+
+    @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         a, h = ctx.saved_tensors
         # dL/db_t = dL/dh_t + conj(a_{t+1}) dL/db_{t+1}; the factor of the last one is not used.
         following = a.roll(-1, dims=1).conj().flip(1)
-        of_b = _pairwise(following, gradient.flip(1)).flip(1)
-        of_a = torch.zeros_like(of_b)
-        torch.mul(of_b[:, 1:], h[:, :-1].conj(), out=of_a[:, 1:])
+        of_b = _Scan.apply(following, gradient.flip(1)).flip(1)
+        of_a = torch.cat([torch.zeros_like(of_b[:, :1]), of_b[:, 1:] * h[:, :-1].conj()], dim=1)
         return of_a.sum_to_size(a.shape), of_b
 
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from attention.linear._average import averages
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class AFTSimple(Mixer):

@@ -14,7 +14,8 @@ from attention.linear import fla
 from attention.linear._bounded import Bounded
 from attention.linear._decay import decayed_attention
 from attention.linear._kernel import running_total
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 SMALLEST = 1e-6
 """The least sum of a row that is divided by, as in the authors' code."""

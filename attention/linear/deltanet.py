@@ -12,7 +12,8 @@ from attention.linear import fla
 from attention.linear._convolution import ShortConvolution
 from attention.linear._delta import delta_rule
 from attention.linear._norm import normalised, smooth_unit
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class DeltaNet(Mixer):

@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from attention.linear._convolution import with_previous
 from attention.linear._segments import Segmented
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope
 
 EXPAND = 2

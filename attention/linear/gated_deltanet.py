@@ -11,7 +11,8 @@ from attention.linear._delta import delta_rule
 from attention.linear._gate import StepSize
 from attention.linear._norm import normalised
 from attention.linear.deltanet import DeltaNet
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 
 class GatedDeltaNet(DeltaNet):

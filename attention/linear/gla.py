@@ -11,7 +11,8 @@ from torch.nn import functional
 from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 RANK, TEMPERATURE = 16, 16
 """Rank and temperature of the forget gate, as published (Sect. 4.4)."""

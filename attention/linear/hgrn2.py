@@ -13,7 +13,8 @@ from attention.linear import fla
 from attention.linear._bound import BoundedBelow
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 
 class HGRN2(BoundedBelow):

@@ -14,7 +14,8 @@ from attention.linear._convolution import ShortConvolution
 from attention.linear._decay import decayed_attention
 from attention.linear._gate import StepSize
 from attention.linear._norm import normalised
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 EXPAND = 2
 """Inner channels per channel of the model, as published."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -196,8 +195,3 @@ class Mixer(nn.Module, ABC):
     def _merge(self, heads: Tensor, like: Tensor) -> Tensor:
         """Return [B, L, H * D] of heads [B, H, L, D], in the type of another tensor."""
         return heads.transpose(1, 2).flatten(-2).to(like.dtype)
-
-
-def full_precision(x: Tensor) -> AbstractContextManager[None]:
-    """Switch autocast off where sums over many positions are made."""
-    return torch.autocast(x.device.type, enabled=False)

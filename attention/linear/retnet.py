@@ -13,7 +13,8 @@ from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear._projection import Projection
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope
 
 EXPAND = 2

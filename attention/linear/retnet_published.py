@@ -13,8 +13,9 @@ from torch.nn import functional
 from attention.linear._decay import decayed_attention
 from attention.linear._norm import normalised
 from attention.linear._projection import Projection
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
 from attention.linear.retnet import EXPAND, RetNet
+from attention.parts.precision import full_precision
 
 GAIN = 2**-2.5
 """Gain of Glorot's start of queries, keys, values and gates, as in the authors' code."""

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from attention.linear import fla
 from attention.linear._average import averages, keep, kept
 from attention.linear._rwkv import change_since_last, channels
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class RWKV4(Mixer):

@@ -11,7 +11,8 @@ from torch.nn import functional
 from attention.linear import fla
 from attention.linear._decay import decayed_attention
 from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 SHIFT_RANK, DECAY_RANK = 32, 64
 """Ranks of the data-dependent interpolations and of the decay, as published."""

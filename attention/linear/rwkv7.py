@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from attention.linear._delta import corrected_attention
 from attention.linear._norm import smooth_unit
 from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 
 class RWKV7(RWKV):

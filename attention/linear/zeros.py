@@ -12,7 +12,8 @@ from torch.nn import functional
 
 from attention.linear import _zeros_forms as forms
 from attention.linear import _zeros_triton, fla
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope, sinusoidal
 from attention.reference import unit
 from attention.scalars import check_positive

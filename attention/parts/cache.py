@@ -23,6 +23,10 @@ class KeyValueCache:
     length: int = 0
     _kept: tuple[Tensor, ...] = ()
 
+    def __copy__(self) -> KeyValueCache:
+        """Return a cache that can be continued apart from this one."""
+        return KeyValueCache(self.length, tuple(x[:, :, : self.length] for x in self._kept))
+
     def append(self, *new: Tensor, recorded: bool = False) -> tuple[Tensor, ...]:
         """Add positions, tensors [B, H_kv, L, ...], and return those of all positions.
 

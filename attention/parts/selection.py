@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from attention.parts.precision import full_precision
 from attention.scalars import check_size
 
 KINDS = ("none", "dsa")
@@ -107,7 +108,7 @@ class Selection(nn.Module):
             plain, turning = queries.chunk(2, dim=-1)
             queries, weight = torch.cat([plain, turn(turning)], dim=-1), self.weight(x.detach())
             dtype = torch.promote_types(x.dtype, torch.float32)
-            with torch.autocast(x.device.type, enabled=False):
+            with full_precision(x):
                 known = torch.cat(list(keys), dim=-1).to(dtype)
                 products = (queries.to(dtype) @ known.transpose(-1, -2)).relu()
                 scaled = weight.to(dtype).transpose(1, 2) / math.sqrt(self.n_head * self.head_dim)

@@ -23,7 +23,8 @@ def sparsemax(scores: Tensor) -> Tensor:
     size = torch.arange(1, scores.shape[-1] + 1, device=scores.device, dtype=scores.dtype)
     total = safe.cumsum(dim=-1)
     support = ((1 + size * safe > total) & finite).sum(dim=-1, keepdim=True)
-    threshold = (total.gather(-1, support - 1) - 1) / support
+    last = (support - 1).clamp_min(0)  # of a row with a NaN nothing is in the support
+    threshold = (total.gather(-1, last) - 1) / support
     return (scores - threshold).clamp_min(0.0)
 
 
@@ -48,5 +49,6 @@ def entmax15(scores: Tensor) -> Tensor:
     inside = (1 - variance_sum) / size
     candidate = mean - torch.where(inside > 0, inside, 1.0).sqrt().masked_fill(inside <= 0, 0.0)
     support = ((candidate <= ordered) & finite).sum(dim=-1, keepdim=True)
-    threshold = candidate.gather(-1, support - 1)
+    last = (support - 1).clamp_min(0)  # of a row with a NaN nothing is in the support
+    threshold = candidate.gather(-1, last)
     return (half - threshold).clamp_min(0.0).square()

@@ -177,3 +177,22 @@ def test_a_tensor_that_is_given_twice_is_differentiated_again_rightly(name):
         for backend in ("blocked", "reference")
     )
     torch.testing.assert_close(found, wanted)
+
+
+def test_rows_are_plain_where_numba_can_keep_nothing(monkeypatch):
+    def refused(name):
+        raise RuntimeError("cannot cache function '_softplus': no locator available")
+
+    blocked._compiled.cache_clear()
+    with monkeypatch.context() as change:
+        change.setattr(blocked.importlib, "import_module", refused)
+        assert blocked._compiled() is rows_plain
+    blocked._compiled.cache_clear()
+    assert blocked._compiled() is rows_compiled
+
+
+def test_row_numbers_lie_where_the_tensors_do():
+    q, k, v = (torch.randn(1, 2, 40, 8) for _ in range(3))
+    expected = attend(q, k, v, "lssar", p=1.5)
+    with torch.device("meta"):
+        assert torch.equal(attend(q, k, v, "lssar", p=1.5), expected)

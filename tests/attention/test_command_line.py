@@ -62,7 +62,18 @@ def test_markdown_is_a_table(capsys, added):
         assert all(all(row) for row in cells if row[0] != added.name)
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["ls", "--html"], ["ls", "softmax"]], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["list"],
+        ["ls", "--html"],
+        ["ls", "softmax"],
+        ["aot", "--only", "lsar"],
+        ["aot", "--jobs", "0"],
+        ["tune", "--only", "lsar"],
+    ],
+    ids=str,
+)
 def test_a_bad_command_is_one_line_and_exit_2(arguments, refusal):
     assert refusal(main, arguments).startswith("error: ")
 

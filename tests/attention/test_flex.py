@@ -141,3 +141,15 @@ def test_it_says_why_it_does_not_serve():
         given = [x.clone().requires_grad_(i == place) for i, x in enumerate((q, k, v))]
         with pytest.raises(ValueError, match="no backward on a CPU"):
             attend(*given, "lssar", backend="flex")
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, FakeTensorMode])
+def test_a_kept_mask_serves_a_training_whatever_made_it(mode):
+    flex._block_mask.cache_clear()
+    with mode():
+        arguments = ("sliding_window", 5, 0, 21, 21, "cpu")
+        traced = torch._C._len_torch_dispatch_stack() > 0
+        (flex._block_mask.__wrapped__ if traced else flex._block_mask)(*arguments)
+    kept = flex._block_mask(*arguments)
+    assert type(kept.kv_indices) is torch.Tensor
+    assert not kept.kv_indices.is_inference()

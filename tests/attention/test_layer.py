@@ -2,6 +2,7 @@ import copy
 import math
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -313,3 +314,56 @@ def test_a_refused_distance_is_refused_in_decoding_too():
         module(inputs(length=1), cache)
     with pytest.raises(ValueError, match="set beyond to zero or last, or raise max_distance"):
         module(inputs(length=1), cache)
+
+
+@pytest.mark.parametrize("name", ["softmax", "lssar", "gla"])
+def test_a_copied_cache_is_continued_apart(name):
+    torch.manual_seed(0)
+    module, x = build(name, n_head=2, head_dim=8).eval(), inputs(length=14)
+    one, two = x, torch.cat([x[:, :6], inputs(length=8, seed=6)], dim=1)
+    with torch.no_grad():
+        cache = module.new_cache()
+        module(x[:, :6], cache)
+        other = copy.copy(cache)
+        for step in range(6, 14):
+            for whole, kept in ((one, cache), (two, other)):
+                told = module(whole[:, step : step + 1], kept)
+                torch.testing.assert_close(told[:, 0], module(whole[:, : step + 1])[:, -1])
+
+
+@pytest.mark.parametrize("name", ["lazy", "elastic", "sink_bias", "zeros_sm"])
+def test_a_cached_rollout_trains_learned_numbers_alone(name):
+    module, x = module_of(name), inputs(length=8)
+    for label, parameter in module.named_parameters():
+        parameter.requires_grad_("learned" in label or "gates" in label)
+    trained = [x for x in module.parameters() if x.requires_grad]
+    assert trained
+    cache = module.new_cache()
+    steps = torch.cat([module(x[:, t : t + 1], cache) for t in range(8)], dim=1)
+    found = torch.autograd.grad(steps.square().sum(), trained)
+    wanted = torch.autograd.grad(module(x).square().sum(), trained)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lssar", "elastic", "relu_li", "zeros_sm", "gla", "rwkv7", "lru"])
+def test_shapes_are_told_on_the_meta_device(name):
+    with torch.device("meta"):
+        module = build(name, n_head=2, head_dim=8)
+        assert module(torch.empty(2, 12, 16)).shape == (2, 12, 16)
+
+
+@pytest.mark.parametrize("name", ["sparsemax", "entmax", "lssar"])
+def test_a_score_that_is_no_number_is_passed_on(name):
+    q, k, v = (torch.randn(1, 1, 5, 4) for _ in range(3))
+    q[0, 0, 2] = math.nan
+    out = attend(q, k, v, name)
+    assert out[0, 0, 2].isnan().all()
+    assert not out[0, 0, [0, 1, 3, 4]].isnan().any()
+
+
+@pytest.mark.parametrize("number", [np.int64(15), np.float32(15), 15])
+def test_numbers_of_numpy_are_numbers(number):
+    q, k, v = (torch.randn(1, 2, 9, 4) for _ in range(3))
+    assert torch.equal(attend(q, k, v, "lssar", p=number), attend(q, k, v, "lssar", p=15.0))
+    assert attention.get("elastic", tau=number).tau == 15

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from attention.linear._convolution import ShortConvolution
 from attention.linear._fft import convolved, with_past
 from attention.linear.convolution._filter import ImplicitFilter
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class Hyena(Mixer):

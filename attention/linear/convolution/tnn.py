@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._fft import convolved, with_past
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 EXPAND = 3
 """Channels of the gate and of the operator per channel of the model."""

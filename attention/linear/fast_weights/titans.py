@@ -14,7 +14,8 @@ from attention.linear._norm import normalised, smooth_unit
 from attention.linear._projection import Projection
 from attention.linear._segments import Segmented
 from attention.linear.fast_weights._memory import Rates, chunked, recurrent
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope
 
 FORGET = 0.01

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from attention.linear._projection import Projection
 from attention.linear._segments import Segmented
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 from attention.positions import rope
 
 NAMES = ("weight", "offset", "weight_sum", "offset_sum")

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from attention.linear._bounded import Bounded
 from attention.linear._fft import with_past
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 
 class Synthesizer(Bounded):

@@ -11,7 +11,8 @@ from torch.nn import functional
 from attention.linear._bounded import Bounded, triangle_rows, triangle_size
 from attention.linear._fft import with_past
 from attention.linear._norm import normalised
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 EXPAND = 6
 """Channels between the linear maps per channel of the model: 3,072 to 512 in the paper."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.linear.mixer import full_precision
 from attention.linear.positional._synthesizer import Synthesizer
+from attention.parts.precision import full_precision
 
 
 class SynthesizerDense(Synthesizer):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class Cell(Mixer):

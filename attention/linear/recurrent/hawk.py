@@ -12,7 +12,8 @@ from torch.nn import functional
 from attention.linear import fla
 from attention.linear._convolution import ShortConvolution
 from attention.linear._scan import scanned_by_logs
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 SHARPNESS = 8.0
 """Constant c of the recurrence gate, as published."""

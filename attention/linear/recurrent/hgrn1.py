@@ -11,7 +11,8 @@ from torch.nn import functional
 from attention.linear._bound import BoundedBelow
 from attention.linear._norm import normalised
 from attention.linear._scan import scanned
-from attention.linear.mixer import RecurrentState, full_precision
+from attention.linear.mixer import RecurrentState
+from attention.parts.precision import full_precision
 
 
 class HGRN1(BoundedBelow):

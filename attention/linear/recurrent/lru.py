@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._scan import scanned
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class LRU(Mixer):

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 
 class StateSpace(Mixer):

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.linear._norm import normalised
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
 from attention.linear.state_space._diagonal import diagonal_system, expm1
 from attention.linear.state_space._layer import as_complex, complex_parameter
+from attention.parts.precision import full_precision
 
 EXPAND, SHRINK = 4, 4
 """Channels of the gate, and of the system, per channel of the model, as published."""

@@ -11,7 +11,8 @@ from torch.nn import functional
 
 from attention.linear._convolution import ShortConvolution
 from attention.linear._scan import scanned
-from attention.linear.mixer import Mixer, RecurrentState, full_precision
+from attention.linear.mixer import Mixer, RecurrentState
+from attention.parts.precision import full_precision
 
 EXPAND, CHANNELS_PER_RANK = 2, 16
 """Inner channels per channel of the model; channels of the model per rank of the steps."""

@@ -273,6 +273,8 @@ def run(options: argparse.Namespace) -> None:
         for entry in entries
         if any(part in tiles.key(*entry[:4]) for part in options.only)
     ]
+    if not selection:
+        raise ValueError(f"no kernel's name holds any of {', '.join(options.only)}")
     broken = 0
     with ProcessPoolExecutor(options.jobs) as pool:
         for report in pool.map(build, *zip(*selection, strict=True)):

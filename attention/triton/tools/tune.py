@@ -116,6 +116,8 @@ def run(options: argparse.Namespace) -> None:
     # The head dims of common models first.
     entries = sorted(aot.shipped(), key=lambda entry: (64, 128, 32, 256).index(entry[2]))
     chosen = [x for x in entries if any(part in tiles.key(*x) for part in options.only)]
+    if not chosen:
+        raise ValueError(f"no kernel's name holds any of {', '.join(options.only)}")
     # Fresh processes, as CUDA is in use in this one, and the same for all entries. They are idle
     # while an entry is timed: a pass that runs beside compilers waits for its launches.
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:

@@ -1,5 +1,6 @@
 """The scan and the long convolution against loops over their equations."""
 
+import functools
 import importlib
 import itertools
 
@@ -45,6 +46,40 @@ def test_scan_is_the_recurrence_in_values_and_gradients(length, kind, shared):
     for run in (_scan.scan, _scan.by_steps):
         for found, wanted in zip(compared(run, leaves), expected, strict=True):
             torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("complex_numbers", [False, True])
+def test_the_gradient_of_the_scan_has_a_gradient(complex_numbers):
+    leaves = inputs(7, complex_numbers)
+    assert torch.autograd.gradgradcheck(_scan.scan, leaves)
+    towards = [torch.ones_like(x) for x in leaves]
+
+    def second(run):
+        def size(a, b, state):
+            return run(a, b, state).abs().square().sum()
+
+        return torch.autograd.functional.hvp(size, tuple(leaves), tuple(towards))[1]
+
+    for found, wanted in zip(second(_scan.scan), second(_scan.by_steps), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_gradients_of_the_scan_are_mapped_over_examples():
+    a, b, state = (x.detach() for x in inputs(6))
+
+    def size(run, a, b, state):
+        return run(a[None], b[None], state[None]).square().sum()
+
+    for found, wanted in zip(
+        *(
+            torch.func.vmap(torch.func.grad(functools.partial(size, run), argnums=(0, 1, 2)))(
+                a, b, state
+            )
+            for run in (_scan.scan, _scan.by_steps)
+        ),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_factors_of_0_and_1_are_exact():
