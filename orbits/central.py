@@ -230,7 +230,8 @@ def _series(
 
     # V(r2) - V(r1) is the integral of r pull over ln r, and L^2 is that over (r1^-2 - r2^-2) / 2.
     stretch = np.divide(width, e, out=np.ones_like(e), where=e > 0)
-    momentum = np.sqrt(_apply(mean[None], r * pull)[0] * stretch) * a * (1 - e) * (1 + e)
+    with np.errstate(invalid="ignore"):  # of a repulsion, which binds nothing
+        momentum = np.sqrt(_apply(mean[None], r * pull)[0] * stretch) * a * (1 - e) * (1 + e)
     centrifugal = (momentum / r) ** 2
     h = _apply(second_difference, 2 * r * (pull + r * slope) + 4 * centrifugal)
     root = np.sqrt(np.where(h > MARGIN * centrifugal, h, np.nan))

@@ -14,7 +14,7 @@ from orbits.dataset.export import write_hdf5
 from orbits.dataset.hub import write_hub
 from orbits.dataset.read import AGAIN
 from orbits.runs import artefact, output
-from orbits.runs.cli import called
+from orbits.runs.cli import next_line
 from orbits.runs.executors import Execution
 from orbits.runs.figure import check_picture
 from orbits.runs.manifest import manifest
@@ -125,7 +125,7 @@ def export(options: argparse.Namespace) -> None:
 
 def _say_next(command: str) -> None:
     """Print the command that comes next."""
-    print(f"next: {called(command)}")
+    print(next_line(command))
 
 
 def solar_system(options: argparse.Namespace) -> None:

@@ -68,11 +68,13 @@ def trajectories(
         bodies = np.r_[0, 1 + planets]
         mass = np.r_[world.star_mass[i], world.planet_mass[i, planets]]
         start, speed, period = _start(world, i, planets)
+        at_rest = speed - mass @ speed / mass.sum()
+        first = _energy(mass, start[None], at_rest[None])
         place, motion = np.empty((2, times.shape[1], len(bodies), 2))
         step = period / steps_per_orbit
         bound = integrate(GRAVITATIONAL_CONSTANT, mass, start, speed, times[i], step, place, motion)
         energy = _energy(mass, place, motion) if bound else np.array([np.nan])
-        if not np.all(np.abs(energy - energy[:1]) <= ENERGY_TOLERANCE * np.abs(energy[:1])):
+        if not np.all(np.abs(energy - first) <= ENERGY_TOLERANCE * np.abs(first)):
             raise ValueError(
                 f"the planets of trajectory {i} met too closely for {steps_per_orbit} steps per "
                 "orbit; take systems of nbody.hill_stable"

@@ -15,8 +15,9 @@ from orbits.arithmetic import Array
 from orbits.elements import Elements
 from orbits.laws import Law, reduced_mass
 
-REACH = 1e3
-"""Factor by which turning points may be nearer or farther than the place."""
+REACH, STRIDES = 1e3, 60
+"""Factor by which turning points may be nearer or farther than the place, and steps of the search
+for the first distance that is beyond them."""
 HALVINGS = 60
 LARGEST = 0.95
 """Eccentricity above which an orbit counts as not bound; series of others are short."""
@@ -50,11 +51,12 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
         potential = law.potential_energy(distance, m1, m2) / reduced
         return 2 * (energy - potential) < (momentum / distance) ** 2
 
-    nearest = _edge(r, r / REACH, is_beyond)
-    farthest = _edge(r, r * REACH, is_beyond)
+    nearest = _edge(r, _first(r, REACH ** (-1 / STRIDES), is_beyond), is_beyond)
+    far = _first(r, REACH ** (1 / STRIDES), is_beyond)
+    farthest = _edge(r, far, is_beyond)
     axis, eccentricity = (farthest + nearest) / 2, (farthest - nearest) / (farthest + nearest)
     found = np.full((4, len(r)), np.nan)
-    bound = np.asarray(is_beyond(r * REACH), bool)
+    bound = np.asarray(is_beyond(far), bool)
     rows = np.flatnonzero(bound & (eccentricity < LARGEST) & (momentum > 0))
     a, e = axis[rows], eccentricity[rows]
     # ln r = ln(a sqrt(1 - e^2)) - atanh(e) cos u, see orbits.central.
@@ -66,6 +68,17 @@ def osculating(law: Law, position: Array, velocity: Array, m1: Array, m2: Array)
     place = np.arctan2(position[rows, 1], position[rows, 0])
     found[:, rows] = a, e, place - angle, mean
     return Elements(found[0], found[1], found[2], found[3], m1, m2)
+
+
+def _first(r: Array, stride: float, is_beyond: Callable[[Array], Array]) -> Array:
+    """Return the first of r x stride, r x stride^2, ... that is beyond, or the last, [N].
+
+    Farther out it may be inside again: under a screened law an orbit can be bound by a barrier.
+    """
+    found = r * stride
+    for _ in range(STRIDES - 1):
+        found = np.where(is_beyond(found), found, found * stride)
+    return found
 
 
 def _edge(inside: Array, outside: Array, is_beyond: Callable[[Array], Array]) -> Array:

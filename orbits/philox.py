@@ -65,13 +65,27 @@ def uniforms(seed: int, stream: int, indices: npt.ArrayLike, n: int) -> Array:
     return pairs.reshape(len(index), 2 * blocks.size)[:, :n]
 
 
+def whole(indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return indices as int64 [N].
+
+    Raises:
+        ValueError: They are no whole numbers, such as a mask of True and False.
+    """
+    given = np.asarray(indices)
+    if given.size and given.dtype.kind not in "iu":
+        raise ValueError(f"indices must be whole numbers, got {given.dtype}")
+    return given.astype(np.int64).reshape(-1)
+
+
 def address(seed: int, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the checked trajectory indices as int64 [N].
 
     Raises:
         ValueError: The seed or an index is negative or too large.
     """
-    index = np.asarray(indices, dtype=np.int64).reshape(-1)
+    index = whole(indices)
+    if isinstance(seed, bool | np.bool_) or not hasattr(seed, "__index__"):
+        raise ValueError(f"seed must be a whole number, got {seed!r}")
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed must be in [0, 2^64), got {seed}")
     if index.size and index.min() < 0:

@@ -106,9 +106,18 @@ class Protocol:
             )
         if not self.is_two_body and self.law != motion.NEWTON:
             raise ValueError(f"protocol {self.name!r} knows Newton's law only, got {self.law!r}")
+        if (self.disturbance is not None) != (self.sampler == "disturbed"):
+            raise ValueError(
+                f"protocol {self.name!r} has sampler {self.sampler!r}; a disturbance belongs to "
+                "sampler 'disturbed', which needs one: take drag, changing_g, hidden_body or kinds"
+            )
         _ = self.tokens  # refuses an impossible vocabulary
         if self.shift is not None:
             shifted.check(self.name, self.sampler, self.dts, self.shift)
+        if self.disturbance is not None and (self.interacting or self.shift is not None):
+            raise ValueError(
+                f"protocol {self.name!r}: a disturbed world has no shift and is not interacting"
+            )
 
     @property
     def tokens(self) -> TokenLayout:

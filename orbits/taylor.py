@@ -77,6 +77,12 @@ def trajectories(
     mass, place, velocity, coupling = (
         np.ascontiguousarray(x, np.float64) for x in (mass, place, velocity, coupling)
     )
+    pairs = (n, bodies, bodies)
+    if coupling.shape != pairs or not np.array_equal(coupling, coupling.transpose(0, 2, 1)):
+        raise ValueError(f"coupling must be symmetric, {list(pairs)}, got {list(coupling.shape)}")
+    for name, given in (("place", place), ("velocity", velocity)):
+        if given.shape != (n, bodies, 2):
+            raise ValueError(f"{name} must be {[n, bodies, 2]}, got {list(given.shape)}")
     return _integrate(
         mass, place, velocity, coupling, times, GRAVITATIONAL_CONSTANT, drag_rate, g_rate
     )

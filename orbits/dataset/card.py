@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orbits import laws
+from orbits import laws, protocols
 from orbits.dataset.read import read_index
 
 CARDS = Path(__file__).parent / "cards"
@@ -42,6 +42,11 @@ def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
         "protocol": f"{protocol['name']}, population {config['population']}",
         "law": _law(protocol),
         **({"shift": _shift(protocol["shift"])} if "shift" in protocol else {}),
+        **(
+            {"disturbance": ", ".join(f"{k} {v}" for k, v in protocol["disturbance"].items())}
+            if "disturbance" in protocol
+            else {}
+        ),
         "units": "AU, year, solar mass; F in solar mass AU / year^2",
         "box": f"{protocol['low']} to {protocol['high']} AU in {protocol['n_bins']} bins "
         f"of {width:.4g} AU",
@@ -62,14 +67,18 @@ def facts(record: Mapping[str, Any], name: object) -> dict[str, object]:
     }
 
 
-def _of_a_plug_in(name: str, expression: str, parameters: Mapping[str, float]) -> laws.Law:
+def _of_a_plug_in(name: str, definition: Any) -> laws.Law:
+    try:
+        expression, parameters = definition["expression"], dict(definition["parameters"])
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"the definition of law {name!r} in the index is damaged") from None
     return laws.Law(name, expression, "a plug-in", parameters, dict.fromkeys(parameters, ""))
 
 
 def _law(protocol: Mapping[str, Any]) -> str:
     name = protocol["law"]
     own = protocol.get("law_definition")  # of a plug-in, which need not be there
-    law = laws.get(name) if own is None else _of_a_plug_in(name, **own)
+    law = laws.get(name) if own is None else _of_a_plug_in(name, own)
     constants = "".join(f", {key} = {value:.10g}" for key, value in law.parameters.items())
     hidden = "" if law.shows_masses else "; paths show m1 / m2 and neither mass"
     return f"{name}: F = {law.expression}{constants}{hidden}"
@@ -96,5 +105,8 @@ def _versions(manifest: dict[str, Any]) -> str:
 
 def distributions(record: Mapping[str, Any]) -> str:
     """Return the distributions of a dataset's protocol, from its card in this repository."""
-    text = (CARDS / f"{record['config']['protocol']['name']}.md").read_text()
+    name = record["config"]["protocol"]["name"]
+    if name not in protocols.names():
+        return f"{name} has no card: see the settings above."
+    text = (CARDS / f"{name}.md").read_text()
     return text.split("## Distributions\n", 1)[1].split("\n## ", 1)[0].strip()

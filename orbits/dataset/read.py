@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from orbits.observation import DT_ROW, STAR
+from orbits.philox import whole
 from orbits.runs import artefact
 from orbits.runs.cli import called
 from orbits.runs.notebook import html_table
@@ -215,8 +217,9 @@ class OrbitDataset:
 
         Raises:
             IndexError: There is no such sequence.
+            TypeError: It is not one whole number; :meth:`batch` takes several.
         """
-        return self.__getitems__([index])[0]
+        return self.__getitems__([operator.index(index)])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, npt.NDArray]]:
         """Return several sequences, read together, as a DataLoader fetches its batches."""
@@ -232,7 +235,7 @@ class OrbitDataset:
         Raises:
             IndexError: There is no such sequence.
         """
-        index = np.asarray(indices, np.int64).reshape(-1)
+        index = whole(indices)
         outside = index[(index < 0) | (index >= self.length)]
         if outside.size:
             raise IndexError(f"sequence {outside[0]} is not among the {self.length} of the split")

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -134,7 +135,7 @@ def make(out: Path, plan: Plan, key: str, compiled: bool, shard: Shard) -> None:
     if artefact.key(mine) != key:
         raise ValueError(f"a worker computes other bits than those of {out}; leave it out")
     arrays = mine["arrays"]
-    if all(_is_done(out / shard.file(name), key) for name in arrays):
+    if all(_is_done(out, shard, name, key) for name in arrays):
         return
     start = time.process_time()
     filled = {
@@ -156,14 +157,24 @@ def make(out: Path, plan: Plan, key: str, compiled: bool, shard: Shard) -> None:
         "seconds": round(time.process_time() - start, 3),
     }
     for name, values in filled.items():
-        artefact.save_array(out / shard.file(name), values, origin)
+        artefact.save_array(out / shard.file(name), values, {**origin, "array": name})
 
 
-def _is_done(path: Path, key: str) -> bool:
+def belongs(origin: Mapping[str, Any], shard: Shard, array: str, key: str) -> bool:
+    """Tell whether a file's own record is that of this place in the dataset.
+
+    Files from before they told their array are taken by their split and number alone.
+    """
+    own = {name: origin.get(name) for name in shard._fields}
+    return (origin.get("config"), origin.get("array", array), own) == (key, array, shard._asdict())
+
+
+def _is_done(out: Path, shard: Shard, array: str, key: str) -> bool:
     try:
-        return artefact.check_file(path)["manifest"]["config"] == key
+        origin = artefact.check_file(out / shard.file(array))["manifest"]
     except (FileNotFoundError, artefact.CorruptArtefact):
         return False
+    return belongs(origin, shard, array, key)
 
 
 @functools.cache

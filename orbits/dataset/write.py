@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from orbits.dataset.read import CLAIM, INDEX, SCHEMA, dataset_hash
-from orbits.dataset.shards import Plan, Shard, claim, default_size, make
+from orbits.dataset.shards import Plan, Shard, belongs, claim, default_size, make
 from orbits.protocol import Protocol
 from orbits.runs import artefact, locks
 from orbits.runs.executors import Execution, WorkerLost, unordered
@@ -70,9 +70,11 @@ def generate(
     out = Path(out).resolve()
     _check_owner(out, {"schema": SCHEMA, "config": plan.config()})  # before any is computed
     _check_last_sequences(plan)
+    mine = claim(plan)
+    if shards is None and not out.exists():
+        _check_room(out, sum(counts.values()) * sum(map(_bytes, mine["arrays"].values())))
     every = plan.shards()
     piece = every if shards is None else _piece(every, *shards)
-    mine = claim(plan)
     _check_owner(out, mine)
     _check_space(out, piece, mine["arrays"])
 
@@ -80,14 +82,19 @@ def generate(
     only_tokens = population == "pretrain" and protocol.is_compiled
     compiled = only_tokens and points >= execution.slots * _COMPILE_FROM
     task = functools.partial(make, out, plan, artefact.key(mine), compiled)
-    with execution.start(out, out.with_name(f"{out.name}.jobs") / "slurm") as executor:
-        _take(out, mine)
-        made = unordered(executor, task, piece)
-        try:
+    begun = out.exists()
+    try:
+        with execution.start(out, out.with_name(f"{out.name}.jobs") / "slurm") as executor:
+            _take(out, mine)
+            made = unordered(executor, task, piece)
             for _ in tqdm(made, "shards", len(piece), disable=not progress):
                 pass
-        except WorkerLost:
-            raise ChildProcessError(_LOST) from None
+    except WorkerLost:
+        raise ChildProcessError(_LOST) from None
+    except ValueError:  # some sequence cannot be made, so that the folder can never be finished
+        if not begun:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
     return _finish(out, every, mine)
 
 
@@ -160,11 +167,20 @@ def _differences(owner: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
 
 def _check_space(out: Path, piece: list[Shard], arrays: Mapping[str, Any]) -> None:
     needed = sum(
-        shard.n * int(np.prod(spec["shape"], dtype=int)) * np.dtype(spec["dtype"]).itemsize
+        shard.n * _bytes(spec)
         for shard in piece
         for name, spec in arrays.items()
         if not artefact.sidecar(out / shard.file(name)).exists()
     )
+    _check_room(out, needed)
+
+
+def _bytes(spec: Mapping[str, Any]) -> int:
+    """Return the bytes that a sequence takes of one array."""
+    return int(np.prod(spec["shape"], dtype=int)) * np.dtype(spec["dtype"]).itemsize
+
+
+def _check_room(out: Path, needed: int) -> None:
     existing = next(folder for folder in (out, *out.parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     if needed > free:
@@ -212,13 +228,14 @@ def _sidecars(
 ) -> dict[str, dict[str, Any]]:
     """Return the sidecars of a shard's files, or nothing if one is not there."""
     found = {}
-    for file in map(shard.file, arrays):
+    for array in arrays:
+        file = shard.file(array)
         try:
             record = artefact.load_record(artefact.sidecar(out / file))
             size = (out / file).stat().st_size
         except (FileNotFoundError, artefact.CorruptArtefact):
             return {}
-        if size != record["bytes"] or record["manifest"]["config"] != key:
+        if size != record["bytes"] or not belongs(record["manifest"], shard, array, key):
             return {}
         found[file] = record
     return found

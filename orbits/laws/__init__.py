@@ -16,7 +16,7 @@ import importlib
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,6 +83,11 @@ class Law:
             text = getattr(self, field_name)
             if text is not None and (found := fault(text, tuple(self.parameters))):
                 raise self._bad(f"{field_name} {text!r} {found}")
+
+    @property
+    def negative(self) -> tuple[str, ...]:
+        """Names of the constants that are not positive."""
+        return tuple(name for name, value in self.parameters.items() if not value > 0)
 
     def _bad(self, what: str) -> ValueError:
         return ValueError(f"law {self.name!r}: {what}")
@@ -195,7 +200,8 @@ class Law:
         for name, array in arrays.items():
             if not np.all(array > 0):
                 raise ValueError(f"{name} must be positive, got a smallest value of {array.min()}")
-        values = _compiled(expression, tuple(self.parameters), derivatives)(
+        names = tuple(self.parameters)
+        values = _compiled(expression, names, derivatives, self.negative)(
             *arrays.values(), *self.parameters.values()
         )
         # A derivative may have lost a variable, and with it that variable's shape.
@@ -318,24 +324,34 @@ def file_name(law: str) -> str:
     return re.sub(r"[^\w.-]+", "_", law)
 
 
-def symbolic(expression: str, parameters: Iterable[str]) -> tuple[Any, list[Any]]:
-    """Return a formula of a :class:`Law` in sympy, and its positive symbols.
+def symbolic(
+    expression: str, parameters: Iterable[str], negative: Container[str] = ()
+) -> tuple[Any, list[Any]]:
+    """Return a formula of a :class:`Law` in sympy, and its symbols, which are positive.
 
     Args:
         expression: The formula, which its law has checked.
         parameters: The names of its constants; their symbols follow those of r, m1 and m2.
+        negative: Those that are not positive.
     """
     # sympy takes a while to import, and most callers only list names.
     import sympy
 
-    symbols = {name: sympy.Symbol(name, positive=True) for name in (*VARIABLES, *parameters)}
+    symbols = {
+        name: sympy.Symbol(name, real=True)
+        if name in negative
+        else sympy.Symbol(name, positive=True)
+        for name in (*VARIABLES, *parameters)
+    }
     return sympy.sympify(expression, locals=symbols), list(symbols.values())
 
 
 @functools.cache
-def _compiled(expression: str, parameters: tuple[str, ...], derivatives: int):
+def _compiled(
+    expression: str, parameters: tuple[str, ...], derivatives: int, negative: tuple[str, ...]
+):
     """Return ``expression``, or its derivative by r, as a numpy function."""
     import sympy
 
-    parsed, symbols = symbolic(expression, parameters)
+    parsed, symbols = symbolic(expression, parameters, negative)
     return sympy.lambdify(symbols, parsed.diff(symbols[0], derivatives), modules="numpy")

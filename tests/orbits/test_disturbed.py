@@ -1,9 +1,13 @@
 """Protocols whose binaries more moves than their attraction."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from orbits import ceiling, disturbed, protocols
+from orbits.dataset import generate
+from orbits.dataset.card import card
 from orbits.disturbed import Disturbance
 from orbits.implied.beyond import beyond
 from orbits.implied.pulls import of_path
@@ -148,3 +152,28 @@ def test_a_world_without_labels_or_another_law_is_refused():
 def test_an_impossible_disturbance_is_refused(settings, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
         Disturbance(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("fixed", {"disturbance": Disturbance(drag_rate=0.1)}),
+        ("identifiable", {"disturbance": Disturbance(drag_rate=0.1)}),
+        ("nbody", {"disturbance": Disturbance(drag_rate=0.1)}),
+        ("drag", {"disturbance": None}),
+        ("drag", {"interacting": True}),
+    ],
+)
+def test_a_disturbance_goes_with_its_own_sampler(name, changes):
+    with pytest.raises(ValueError, match="disturb"):
+        dataclasses.replace(protocols.get(name), **changes)
+
+
+def test_the_card_of_an_own_disturbance_tells_it(tmp_path):
+    mine = dataclasses.replace(
+        protocols.get("drag"), name="mine", disturbance=Disturbance(drag_rate=0.2), n_points=4
+    )
+    generate(tmp_path / "mine", mine, {"test": 2}, population="pretrain", progress=False)
+    told = card(tmp_path / "mine")
+    assert "drag_rate 0.2" in told
+    assert "mine has no card" in told

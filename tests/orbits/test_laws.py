@@ -381,3 +381,22 @@ def test_masses_that_do_not_show():
     }
     assert laws.get("mond").mass_degree is None
     assert laws.get("sum_squared_over_r1_5").mass_degree == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "truth"),
+    [
+        ("G*m1*m2*(1 + sqrt(alpha**2)/r)/r**2", -0.4, 1.4),
+        ("G*m1*m2*Abs(alpha)/r**2", -2.0, 2.0),
+        ("G*m1*m2*(1 + Max(alpha, 0))/r**2", -1.0, 1.0),
+        ("G*m1*m2*sqrt(alpha**2)/r**2", 0.5, 0.5),
+    ],
+)
+def test_a_constant_may_be_negative(expression, value, truth):
+    law = laws.Law("own", expression, "a test", {"G": 1.0, "alpha": value}, {"G": "", "alpha": ""})
+    assert law.magnitude(1, 1, 1) == pytest.approx(truth)
+
+
+def test_a_formula_that_is_no_power_is_told_without_simplifying():
+    text = "k*m1*m2*(1+tanh(r)+sin(r)*cos(3*r)+exp(-r)*log(1+r))/r**2"
+    assert laws.get(text).exponents is None

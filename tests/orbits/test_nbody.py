@@ -215,10 +215,11 @@ def test_a_system_is_a_pure_function_of_its_address():
     np.testing.assert_array_equal(positions[1], nbody.trajectories(alone, times[None])[0][0])
 
 
-def test_a_close_encounter_is_refused():
+@pytest.mark.parametrize("times", [np.linspace(0, 60, 61), [100.0], [99.0, 100.0]], ids=len)
+def test_a_close_encounter_is_refused(times):
     crossing = world([1e-3, 1e-3], [1.0, 1.02], [0.3, 0.3])
     with pytest.raises(ValueError, match="trajectory 0 met too closely for 20 steps"):
-        nbody.trajectories(crossing, np.linspace(0, 60, 61)[None])
+        nbody.trajectories(crossing, np.asarray(times)[None])
 
 
 @pytest.mark.parametrize(

@@ -31,3 +31,15 @@ def test_what_is_not_bound_has_no_elements():
     assert found.eccentricity[0] == pytest.approx(0, abs=1e-7)
     assert found.semi_major_axis[0] == pytest.approx(1)
     assert np.isnan(found.semi_major_axis[1:]).all()
+
+
+def test_an_orbit_that_a_barrier_binds_has_elements():
+    law = "yukawa_length_1.5"
+    world = protocols.get("neutral_step", {"law": law}).systems(0, "test", range(60))
+    orbits = world.orbits(0)
+    assert orbits.semi_major_axis.max() > 1.6  # beyond, screened orbits are free in energy
+    place, velocity = motion.relative_orbit(law, orbits, np.zeros((60, 1)))
+    found = osculating(
+        laws.get(law), place[:, 0], velocity[:, 0], world.planet_mass[:, 0], world.star_mass
+    )
+    np.testing.assert_allclose(found.semi_major_axis, orbits.semi_major_axis, rtol=1e-7)

@@ -138,3 +138,15 @@ def test_a_system_depends_on_neither_its_batch_nor_its_other_times():
 def test_bad_input_is_refused_by_value(rates, times, message):
     with pytest.raises(ValueError, match=message):
         taylor.trajectories(*TRIPLE, np.array([times], float), None, *rates)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 2), (1, 3, 1), (3, 3)])
+def test_a_coupling_of_another_shape_is_refused(shape):
+    mass, place = np.ones((1, 3)), np.zeros((1, 3, 2))
+    with pytest.raises(ValueError, match="coupling must be symmetric"):
+        taylor.trajectories(mass, place, place, [[0.0]], coupling=np.ones(shape))
+    lower = np.tril(np.ones((1, 3, 3)))
+    with pytest.raises(ValueError, match="coupling must be symmetric"):
+        taylor.trajectories(mass, place, place, [[0.0]], coupling=lower)
+    with pytest.raises(ValueError, match="velocity must be"):
+        taylor.trajectories(mass, place, place[:, :2], [[0.0]])

@@ -189,3 +189,51 @@ def test_the_published_training_set_has_the_stated_shards():
     every = shards.Plan(protocol, "pretrain", 0, (("train", 10_000_000),), 32768).shards()
     assert len(every) == 306
     assert every[-1] == ("train", 305, 305 * 32768, 10_000_000 - 305 * 32768)
+
+
+@pytest.mark.parametrize(
+    ("taken", "given"),
+    [
+        ("train/tokens/00001.npy", "train/tokens/00002.npy"),
+        ("val/tokens/00000.npy", "train/tokens/00000.npy"),
+        ("train/n_planets/00000.npy", "train/tokens/00000.npy"),
+    ],
+)
+def test_a_shard_of_another_place_is_made_again(whole, tmp_path, taken, given):
+    folder = tmp_path / "again"
+    shutil.copytree(whole, folder)
+    for end in ("", ".json"):
+        shutil.copy(folder / f"{taken}{end}", folder / f"{given}{end}")
+    assert call(folder) == 0
+    assert content(folder) == content(whole)
+    assert read_index(folder)["sha256"] == read_index(whole)["sha256"]
+
+
+@pytest.mark.full
+def test_a_law_that_fails_late_leaves_no_folder(tmp_path):
+    out = tmp_path / "out"
+    world = protocols.get("identifiable", {"law": "yukawa_length_1.25"})
+    with pytest.raises(ValueError, match="does not bind trajectory"):
+        generate(out, world, {"train": 60}, progress=False)
+    assert not out.exists()
+
+
+def test_the_room_on_the_disk_is_asked_for_before_shards_are_listed(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards.Plan, "shards", lambda plan: 1 / 0)
+    with pytest.raises(OSError, match="are free"):
+        call(tmp_path / "out", counts={"train": 10**12}, sequences_per_shard=1)
+
+
+@pytest.mark.parametrize("indices", [[True, False, True], [0.7, 1.2], np.array([True] * 10)])
+def test_a_mask_or_fractions_select_nothing(whole, indices):
+    data = OrbitDataset(whole, "train")
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        data.batch(indices)
+    with pytest.raises(ValueError, match="must be whole numbers"):
+        SMALL.batch(0, "train", indices)
+    for index in ([0, 1], np.array([4, 5]), 1.9):
+        with pytest.raises(TypeError):
+            data[index]
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        SMALL.batch(1.5, "train", [0])
+    assert data.batch([])["sequence_id"].size == 0
