@@ -161,7 +161,7 @@ def _run(options: argparse.Namespace) -> None:
     words, code = study.summary(results, chosen.out)
     output.say(
         chosen,
-        lambda: f"{words}\nnext: {PROG} report {chosen.out}",
+        lambda: f"{words}\n{next_line(f'benchmarks report {shlex.quote(str(chosen.out))}')}",
         lambda: {"out": str(chosen.out), "results": [result.to_json() for result in results]},
         lambda: str(chosen.out),
     )

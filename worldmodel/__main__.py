@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from attention.listing import check_name
-from orbits.runs import output
+from orbits.runs import folder, output
 from orbits.runs.choices import unknown
 from orbits.runs.cli import OneLineParser, called, next_line, one_line_errors, taken
 from orbits.runs.figure import check_picture
@@ -334,6 +334,8 @@ def _check_output(words: Sequence[str]) -> None:
         raise FileExistsError(
             f"{path} exists; choose another file with --out, or replace it with --overwrite"
         )
+    if path:
+        folder.check_writable(Path(path))
 
 
 def attention_maps(arguments: Sequence[str]) -> None:
@@ -372,6 +374,7 @@ def export(arguments: Sequence[str]) -> None:
         out = Path(options.out or from_checkpoint.output_of(options.checkpoint, "model"))
         if out.exists():
             raise FileExistsError(f"{out} exists; choose another --out")
+        folder.check_writable(out)
         write = importlib.import_module("worldmodel.models.load").export_model
         print(f"written    {write(options.checkpoint, out, options.about)}")
         print(next_line(f"worldmodel probe {shlex.quote(str(out))}"))

@@ -67,6 +67,8 @@ def generate(
             write failed, or workers died.
     """
     plan = _plan(protocol, counts, seed, population, sequences_per_shard)
+    if not str(out).strip():
+        raise ValueError("the dataset's folder has no name; choose one")
     out = Path(out).resolve()
     _check_owner(out, {"schema": SCHEMA, "config": plan.config()})  # before any is computed
     _check_last_sequences(plan)
@@ -131,9 +133,11 @@ def _piece(every: list[Shard], first: int, last: int) -> list[Shard]:
 
 def _check_owner(out: Path, mine: Mapping[str, Any]) -> None:
     """Refuse a folder that holds another dataset, other files, or links that lead out of it."""
-    locks.refuse_links(out)
     # Listed before the claim is looked for: another run may be making both.
     there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
+    if there and not any((out / name).exists() for name in (CLAIM, INDEX)):
+        raise ValueError(f"{out} is not empty; choose another folder")
+    locks.refuse_links(out)
     for name in (CLAIM, INDEX):
         try:
             owner = artefact.load_record(out / name)

@@ -309,6 +309,9 @@ def get(name: str) -> Law:
             or its file makes none, and the message names the file and the field.
     """
     law = _catalogue().get(str(name))
+    file = plugins.laws_by_file.get(str(name))
+    if (fault := _catalogue().get(f"plug-in {file}")) is not None:  # else another law would do
+        raise ValueError(fault)
     if isinstance(law, str):
         raise ValueError(law)
     if isinstance(law, Law):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orbits.runs import artefact
+from orbits.runs import artefact, folder
 from orbits.runs.naming import display
 from orbits.runs.palette import TRUTH
 
@@ -44,15 +44,17 @@ def figure_path(out: Path, name: str) -> Path:
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a picture to be written that is a folder, or says by its ending that it is none.
+    """Refuse a picture that is a folder, cannot be written, or says by its ending that it is none.
 
     Raises:
-        ValueError: It is one.
+        PermissionError: It cannot be written.
+        ValueError: It is a folder, or of a form that is not drawn.
     """
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a picture with --out")
     if path.suffix[1:].lower() not in ("", *FORMATS):
         raise ValueError(f"{path}: pictures are written as {', '.join(FORMATS)}")
+    folder.check_writable(path)
 
 
 def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:

@@ -24,6 +24,7 @@ MOST_COLUMNS = 7
 """Columns that a reader takes in at once, and that a window of 1280 pixels holds."""
 MOST_ROWS = 12
 """Rows of two lines that a window of 800 pixels holds beside a verdict."""
+BELOW = "all of them below"
 LEFT_OUT = "The other columns are below."
 MOST_SENTENCES = 6
 """Sentences that a terminal shows of a report."""
@@ -75,6 +76,10 @@ def brief(report: Report, failures: Sequence[str] = ()) -> str:
     table, said = first_screen(report).table, list(report.sentences)
     if (more := len(said) - MOST_SENTENCES) > 0:
         said[MOST_SENTENCES:] = [f"and {more} more"]
+    if table is not None:
+        there = "all of them are in the page, or with --full"
+        caption = table.caption.replace(BELOW, there).replace(LEFT_OUT, "Other columns are, too.")
+        table = dataclasses.replace(table, caption=caption)
     sections = [] if table is None else [Section(table.title, [table])]
     return dataclasses.replace(report, sentences=said, sections=sections).to_text(failures)
 
@@ -99,7 +104,7 @@ def shortened(table: Table, verdict: str = "", most: int = MOST_ROWS) -> Table:
     candidates = table.front or range(len(table.rows))
     ranked = dict.fromkeys([*named, *first.values(), *candidates])
     chosen = sorted([*ranked][:most])
-    said = f"{len(chosen):,} of {len(table.rows):,} rows; all of them below."
+    said = f"{len(chosen):,} of {len(table.rows):,} rows; {BELOW}."
     return dataclasses.replace(
         table,
         rows=[table.rows[place] for place in chosen],

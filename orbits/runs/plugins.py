@@ -23,6 +23,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,10 @@ def flags() -> list[str]:
     return [f"--plugin {shlex.quote(path)}" for path in near]
 
 
+laws_by_file: dict[str, str] = {}
+"""Plug-ins whose files a command line gave as its law, by the name of the law."""
+
+
 @functools.cache
 def installed(group: str) -> tuple[metadata.EntryPoint, ...]:
     """Return the entry points of a group, each name once; none is imported."""
@@ -211,6 +216,8 @@ def definitions(
                 found[each.name] = each
         if fault is not None:
             faults[point.name] = fault
+            if point.module in _FINDER.files and parent_process() is None:  # asked for by name
+                print(f"left out: {fault}", file=sys.stderr)
     return found, faults
 
 
@@ -233,8 +240,8 @@ def take(arguments: Sequence[str]) -> list[str]:
                 raise ValueError("--plugin needs a file of Python")
             add(value)
         elif flag.startswith("--") and flag.rpartition(".")[2].removeprefix("--") == "law":
-            value = value if equals else next(words, "")
-            rest += [f"{flag}={_law(value)}"] if value or equals else [flag]
+            given = value if equals else next(words, None)
+            rest += [flag] if given is None else [f"{flag}={_law(given)}"]
         else:
             rest.append(word)
     return rest
@@ -256,4 +263,5 @@ def _law(text: str) -> str:
     name = getattr(found[0], "name", None)
     if not isinstance(name, str):
         raise ValueError(f"{file.path}: LAW must be a Law, got {found[0]!r:.60}")
+    laws_by_file[name] = file.path.stem
     return name

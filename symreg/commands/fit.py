@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from orbits.runs import artefact, folder, output
-from orbits.runs.cli import called
+from orbits.runs.cli import next_line
 from orbits.runs.manifest import manifest
 from symreg import engines, predictions
 from symreg.formula.law_score import LawScore
@@ -63,7 +64,8 @@ def main(options: argparse.Namespace) -> None:
         with output.on_the_way(options):
             print(f"written    {options.out}")
     if not (options.json or options.quiet):
-        print(f"next: {called(f'symreg leaderboard {options.predictions}')}")
+        law = "" if options.law == "newton" else f" --law {shlex.quote(options.law)}"
+        print(next_line(f"symreg leaderboard {shlex.quote(str(options.predictions))}{law}"))
 
 
 def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:

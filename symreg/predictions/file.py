@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import laws
+from orbits.laws._told import law_of
 from orbits.runs import artefact
 from symreg import points
 from symreg.points import NAMES
@@ -159,6 +160,8 @@ def _predictions(path: Path, law: laws.Law) -> Predictions:
     predicted = table.numbers("force_predicted")
     points.usable(X, predicted, at_least=MINIMUM_USABLE)
     force = _force(law, X)
+    if (told := law_of(manifest)) is not None:
+        _check_told(told, law, X, force)
     if "force" in table:
         force = _of_law(law, table.magnitudes("force"), force)
     return Predictions(
@@ -185,6 +188,16 @@ def _provenance(path: Path) -> tuple[dict[str, Any], str]:
     if not isinstance(record.get("manifest"), dict):
         raise ValueError("its sidecar has no manifest")
     return record["manifest"], record["sha256"]
+
+
+def _check_told(told: str, law: laws.Law, X: npt.NDArray[np.float64], force: Array) -> None:
+    """Refuse a law whose force is not that of the law that the sidecar tells."""
+    try:
+        own = laws.get(told).magnitude(*X.T)
+    except ValueError:
+        return  # of a plug-in that is not there; the forces themselves are compared
+    if not np.allclose(own, force, rtol=1e-6, atol=0):
+        raise ValueError(f"its forces are of law {told}: add --law {told}")
 
 
 def _recorded_row(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from orbits.runs import plugins
+
 ROOT = Path(__file__).parents[2]
 TRAINED = "runs/pretrain/version_0/checkpoints/last.ckpt"
 SMALL = (
@@ -322,3 +324,31 @@ def test_a_law_from_a_file_that_contradicts_itself_is_refused(stranger, was, now
     listed = stranger("data ls --plugin wrong.py")
     assert said in listed
     assert "newton" in listed, "it takes nothing else down"
+
+
+def test_a_law_whose_name_is_taken_is_not_another_law(stranger):
+    (stranger.folder / "taken.py").write_text(LAW.replace('"gentle"', '"newton"'), "utf-8")
+    said = stranger("data generate --n 3 --out data/x --law taken.py", 2)
+    assert "taken.py: law 'newton' is there already; name it otherwise" in said
+    assert not (stranger.folder / "data").exists()
+
+
+def test_next_commands_repeat_the_plug_in_and_quote_paths(stranger):
+    made = stranger("data generate --n 3 --n-val 2 --n-test 2 --out data/x --law my_law.py")
+    assert made.splitlines()[-1].endswith("data plot data/x --plugin my_law.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("data generate --n 3 --law= --out data/x", "unknown law ''"),
+        ("bench run newton --dry-run --law=", "unknown law ''"),
+    ],
+)
+def test_an_empty_law_is_no_law(stranger, line, said):
+    assert said in stranger(line, 2)
+
+
+def test_an_empty_law_takes_no_other_flag():
+    assert plugins.take(["--law", "", "--n", "5"]) == ["--law=", "--n", "5"]
+    assert plugins.take(["--n", "5", "--law"]) == ["--n", "5", "--law"]

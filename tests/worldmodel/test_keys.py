@@ -27,7 +27,7 @@ FINE = [
     ),
     *("--model.n_layer=1_0", "--model.attention_args={p: 3}", "--model.attention_args.p=3"),
     *("--model.attention=of_a_plug_in", "--model.init_args.norm=rms", "--model.dict_kwargs.x=3"),
-    *("--model.class_path=worldmodel.models.orbit.NextTokenModel", "--model.protocol=paper"),
+    "--model.class_path=worldmodel.models.orbit.NextTokenModel",
     *("--data.images=True", "--data.images=yes", "--data.device_batches=null", "--data.path=x.y"),
     *("--data.protocol_args={law: power_1_5, n_bins: 32}", "--data.protocol_args.law=mond"),
     *("--data.protocol_args.law=39.5*m1*m2/r**1.7", "--data.protocol_args.law=power_a0.5_n2"),
@@ -186,3 +186,11 @@ def test_help_of_a_training_has_the_keys_of_its_model_and_data(words, model, dat
         left_out = signatures.LINKED if group == "model" else ()
         assert shown == [key for key in signatures.keys(group, kind) if key not in left_out]
     assert len(said.splitlines()) <= 50, "a screen and a half"
+
+
+@pytest.mark.parametrize("key", ["protocol", "protocol_args", "init_args.protocol"])
+def test_what_the_model_takes_from_its_data_is_set_there(key):
+    with pytest.raises(ValueError, match=r"from its data: set --data\.protocol"):
+        checks.check([f"--model.{key}=paper"], CLASSES)
+    with pytest.raises(ValueError, match=r"did you mean --data\.protocol\?"):
+        checks.check(["--model.protocl=paper"], CLASSES)

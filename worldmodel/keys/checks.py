@@ -15,7 +15,7 @@ from orbits.runs.deferred import deferred
 from worldmodel import configurations
 from worldmodel.configurations import FLAGS, placed
 from worldmodel.keys import signatures
-from worldmodel.keys.signatures import FOLDERS, Key
+from worldmodel.keys.signatures import FOLDERS, LINKED, Key
 
 GROUPS = (
     "model",
@@ -68,6 +68,9 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
         if chosen.isidentifier() and not ours and near(chosen, names):  # else a path, or settings
             raise unknown(f"{group} class", chosen, names)
     for place, word in enumerate(arguments):
+        group, name, _ = _parts(word.partition("=")[0].removeprefix("--"))
+        if word.startswith("--") and group == "model" and name in LINKED:
+            raise ValueError(f"the model takes {name} from its data: set --data.{name}")
         _check_word(word, arguments[place + 1 :], classes)
     for place, path, _ in placed(arguments):
         words = configurations.words(path) if ":" not in path else []  # else text, or a URL
@@ -138,7 +141,7 @@ def _check(key: str, kind: str, text: str | None) -> None:
     if not taken:
         return
     if name not in taken:
-        meant = [f"{group}.{each}" for each in near(name, sorted(taken), NEAR)]
+        meant = [_typed(group, each) for each in near(name, sorted(taken), NEAR)]
         if OVERRIDES in taken and is_override(name):
             meant = [f"data.{OVERRIDES}.{name}"]  # the model's are linked to them
         others = [f"{x}.{name}" for x in FOLDERS if x != group and name in signatures.known(x)]
@@ -155,9 +158,14 @@ def _check_spelling(key: str) -> None:
     """Refuse a key that is a misspelling of one of any class of its group."""
     group, name, _ = _parts(key)
     known = signatures.known(group)
-    meant = [f"{group}.{each}" for each in near(name, sorted(known), NEAR)]
+    meant = [_typed(group, each) for each in near(name, sorted(known), NEAR)]
     if name not in known and meant:
         _refuse(key, meant)
+
+
+def _typed(group: str, name: str) -> str:
+    """Return the key by which an argument of a group's class is set."""
+    return f"{'data' if group == 'model' and name in LINKED else group}.{name}"
 
 
 def _refuse(key: str, meant: Sequence[str], choices: str = "") -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from orbits.runs import artefact
+from orbits.runs import artefact, folder
 from orbits.runs.cli import OneLineParser, called, one_line_errors
 from worldmodel.text.corpus import read_corpus
 from worldmodel.text.tokenizers import END_OF_TEXT, load_tokenizer, tokenizers_library
@@ -61,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     with one_line_errors(resumes=False):
         if Path(options.out).exists() and not options.overwrite:
             raise ValueError(f"{options.out} exists; choose another --out or add --overwrite")
+        folder.check_writable(Path(options.out))
         check(options.vocab_size)
         corpus = read_corpus(options.path, options.corpus, options.column)
         definition = train(corpus.texts("train"), options.vocab_size)

@@ -16,6 +16,7 @@ import numpy as np
 from lightning.pytorch.callbacks import Callback, ProgressBar
 from tqdm import tqdm
 
+from orbits.laws._told import law_of
 from orbits.runs import artefact
 from orbits.runs.cli import called, next_line
 from worldmodel.models.base import GPTModel
@@ -97,12 +98,14 @@ def _next(model: GPTModel, path: str) -> str:
 
 def tell_predicted(path: Path) -> None:
     """Print the error of a file of predictions, its path, and the command that comes next."""
-    columns, _ = artefact.load_arrays(path)
+    columns, manifest = artefact.load_arrays(path)
     true, predicted = columns["force"], columns["force_predicted"]
     error = np.median(np.abs(predicted - true) / true)
     systems = len(np.unique(columns["sequence_id"]))
     print(f"predicted  {len(true)} forces in {systems} systems, median error {100 * error:.3g}%")
-    print(f"written    {path}\n{next_line(f'symreg fit {shlex.quote(os.fspath(path))}')}")
+    law = law_of(manifest)
+    of = "" if law in (None, "newton") else f" --law {shlex.quote(str(law))}"
+    print(f"written    {path}\n{next_line(f'symreg fit {shlex.quote(os.fspath(path))}{of}')}")
 
 
 class StepBar(ProgressBar):

@@ -237,3 +237,13 @@ def test_a_mask_or_fractions_select_nothing(whole, indices):
     with pytest.raises(ValueError, match="seed must be a whole number"):
         SMALL.batch(1.5, "train", [0])
     assert data.batch([])["sequence_id"].size == 0
+
+
+def test_a_folder_without_a_name_is_refused_and_one_with_files_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="has no name"):
+        call("")
+    (tmp_path / "linked").symlink_to(tmp_path.parent)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(ValueError, match="is not empty; choose another folder"):
+        call(".")

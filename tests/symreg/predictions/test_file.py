@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from orbits import laws
 from orbits.runs import artefact
 from symreg import predictions
 
@@ -353,3 +354,14 @@ def test_the_example_runs_as_it_is_printed(tmp_path, monkeypatch, capsys):
     r, m1, m2 = data.X.T
     np.testing.assert_allclose(data.force, G * m1 * m2 / r**2)
     assert 0.9 < np.corrcoef(np.log(data.force), np.log(data.force_predicted))[0, 1] < 1
+
+
+def test_a_law_that_the_sidecar_does_not_tell_is_refused(tmp_path):
+    world = {"config": {"data": {"protocol_args": {"law": "yukawa"}}, "model": {}}}
+    near = laws.get("yukawa").magnitude(*(arrays()[name] for name in ("r", "m1", "m2")))
+    path = save(tmp_path / "p.npz", world, force=near, force_predicted=near)
+    with pytest.raises(ValueError, match="its forces are of law yukawa: add --law yukawa"):
+        predictions.read(path)
+    assert len(predictions.read(path, "yukawa")) == 50
+    own = save(tmp_path / "q.npz", {"config": {"data": {"protocol_args": {"law": "nowhere"}}}})
+    assert len(predictions.read(own)) == 50  # of a plug-in that is not there

@@ -29,7 +29,7 @@ CAPTIONS = {
         "Exponent of the distance that continuations obey along each orbit, by the law of the "
         "prompt: mean of the trainings with its 95% interval, or over sequences. Diagonal: the "
         "law of the prompt. A horizontal line is one law for all prompts: a world model's own, or "
-        "that of a table of its training orbits. Right: orbits of the training's law that are "
+        "that of a table of its training orbits. Below: orbits of the training's law that are "
         "closer or more eccentric than in its training. What lies beyond the panel is at its edge."
     ),
     "implied_law_film": (
