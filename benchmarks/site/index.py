@@ -10,6 +10,7 @@ from benchmarks.newton.exam_rows import SUBMITTED, Exam, ExamRow
 from benchmarks.newton.headline import headline
 from benchmarks.submissions.report import cards, checks, ranked, suspicions
 from orbits.motion import NEWTON
+from orbits.runs.naming import counted
 from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.words import Words
@@ -115,7 +116,10 @@ def _studies(runs: Sequence[Run]) -> list[tuple[Study, list[Run]]]:
 
 def _counts(runs: Sequence[Run], rows: Sequence[ExamRow]) -> str:
     """Return the size of the site in words."""
-    parts = [f"{len(runs)} results folders", f"{sum(len(run.results) for run in runs):,} results"]
+    parts = [
+        counted(len(runs), "results folder"),
+        f"{sum(len(run.results) for run in runs):,} results",
+    ]
     parts += [f"{sum(run.failed for run in runs)} failed"]
     parts += [f"{sum(row.arm == SUBMITTED for row in rows)} submissions in the table"]
     return ", ".join(parts)

@@ -193,9 +193,13 @@ def _of_a_value(message: str) -> str:
     key = re.match(r'Parser key "([\w.]+)":', message)
     kinds = dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", message))
     value = re.search(r"(?:Got|Given) value: (.*)$", message)
-    if not (key and value and kinds and KINDS.keys() >= kinds.keys()):
+    if key is None or value is None:
         return message
     flag = key[1].replace("_", "-")
+    if "tuple" in message and re.fullmatch(r"\[?(.*,)?\s*(,.*)?\]?", value[1]):
+        return f"--{flag} has an empty item, got {value[1].strip('[]')!r}"
+    if not (kinds and KINDS.keys() >= kinds.keys()):
+        return message
     words = " or ".join(KINDS[kind] for kind in kinds)
     return f"--{flag} must be {words}, got {value[1]!r}"
 

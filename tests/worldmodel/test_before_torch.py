@@ -142,6 +142,8 @@ IN_A_FILE = {
 """Configurations, and what is said of each."""
 WRONG = [
     ("fit -c pretrain --seed_everything=abc", "seed_everything must be true or false or a whole n"),
+    ("fit -c pretrain --seed_everything=-3", "seed_everything must be in [0, 2^32), got -3"),
+    ("fit -c pretrain --data.seed=-1", "data.seed must be in [0, 2^64), got -1"),
     ("fit -c pretrain --seed_everything 1.5", "seed_everything must be true or false or a whole n"),
     ("test -c DIR/shift.yaml", "DIR/shift.yaml: unknown shift 'clozer'; did you mean clo"),
     *((f"fit -c DIR/{n}.yaml", f"DIR/{n}.yaml: {x}") for n, x in enumerate(IN_A_FILE.values())),

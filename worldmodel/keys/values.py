@@ -233,11 +233,20 @@ def _overrides(_: str, text: str) -> None:
         check_override(str(name), value)
 
 
+def _seed(what: str, text: str) -> None:
+    """Refuse a seed that is no whole number from 0 on; true and false are settings of their own."""
+    bits = 64 if what == "data.seed" else 32  # numpy's own seed is shorter
+    if text.lstrip("+-").isdecimal() and not 0 <= int(text) < 2**bits:
+        raise ValueError(f"{what} must be in [0, 2^{bits}), got {text}")
+
+
 NAMED: Mapping[tuple[str, str], Callable[[str, str], None]] = {
     ("data", "protocol"): lambda what, text: check_choice(what, text, protocols.names()),
     ("data", "protocol_args"): _overrides,
     ("data", "batch_size"): _size,
     ("data", "n_train"): _size,
+    ("data", "seed"): _seed,
+    ("", "seed_everything"): _seed,
     ("model", "n_layer"): _size,
     ("model", "n_head"): _size,
     ("model", "head_dim"): _size,

@@ -61,6 +61,7 @@ def test_a_preset_may_say_how_many_cells_are_computed_at_once():
     ("arguments", "message"),
     [
         (["--seeds", "x"], "error: --seeds must be a whole number, got 'x'"),
+        (["--seeds", "0,,1"], "error: --seeds has an empty item, got '0,,1'"),
         (["--minutes", "x"], "error: --minutes must be a finite number or none, got 'x'"),
         (["--toss", "1"], "unrecognized arguments: --toss 1"),
         (["--jobs", "1"], "unrecognized arguments: --jobs 1; use --workers"),
