@@ -158,7 +158,7 @@ class Kernels(Study):
                 for name, points in sorted(lines.items()):
                     axis.plot(*zip(*sorted(points.items()), strict=True), label=name, **style[name])
                 axis.axhline(1, color="0.6", linewidth=1)
-                axis.set(xscale="log", yscale="log", ylabel=f"time over {floor}'s")
+                axis.set(xscale="log", yscale="log", ylabel=f"time relative to {floor}")
                 axis.set_title(f"forward and backward, heads of {dim} channels", loc="left")
             grid[-1][0].set_xlabel("sequence length")
             legend(figure)
