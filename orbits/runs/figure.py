@@ -260,7 +260,10 @@ def label_ends(axis: Axes, ends: Sequence[End], size: float = 8) -> None:
             fontsize=size,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 2},
+            arrowprops={
+                **{"arrowstyle": "-", "color": colour, "lw": 0.6, "shrinkA": 1, "shrinkB": 2},
+                "relpos": (0, 0.5),  # from the left of the name, not across others
+            },
         )
 
 
