@@ -84,6 +84,9 @@ def evaluation(command: str, arguments: Sequence[str]) -> list[str]:
         raise ValueError(
             f"{checkpoint}: does not say which orbits it knows; give its configuration with -c"
         )
+    if command == "predict" and not str(name).endswith(".ForceModel"):
+        kind = str(name).rpartition(".")[2]
+        raise ValueError(f"{checkpoint} is a {kind}, which tells no forces; finetune it first")
     words = ["--trainer.logger=false", f"--model={name}", "--data=OrbitData"]
     words += as_flags("model", {x: model[x] for x in (*BACKBONE, *TRAINED) if x in model})
     words += as_flags("data", {x: data[x] for x in ORBIT_DATA if x in data})

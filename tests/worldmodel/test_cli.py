@@ -320,6 +320,8 @@ def test_a_density_with_noise_and_a_window_is_trained_and_taken_up_again(tmp_pat
     assert content["datamodule_hyper_parameters"]["context_noise"] == 0.05
     run("validate", "pretrain.yaml", tmp_path, f"--ckpt_path={path}", *KNOBS)
     assert "--model.window=3" in from_checkpoint.fine_tuning([f"--pretrained={path}"])
+    with pytest.raises(ValueError, match="is a NextTokenModel, which tells no forces; finetune it"):
+        from_checkpoint.evaluation("predict", [f"--ckpt_path={path}"])
 
 
 @pytest.mark.full
