@@ -100,6 +100,7 @@ def _stages(
     if not causal:
         distance, rows = distance.abs(), torch.full_like(rows, k.shape[-2])
     mask = _mask(rows, keys, spec)
+    rows = spec.seen(rows)
     if selected is not None:
         mask = selected[:, None]
         rows = mask.sum(dim=-1, keepdim=True)
@@ -127,7 +128,7 @@ def scores(
     if "inverse_lengths" in part:
         part["inverse_lengths"] = part["inverse_lengths"][..., start:stop]
     of_part = k[..., start:stop, :].to(dtype)
-    return _biased_scores(q.to(dtype), of_part, rows, rows - keys, spec, part)
+    return _biased_scores(q.to(dtype), of_part, spec.seen(rows), rows - keys, spec, part)
 
 
 def weights(

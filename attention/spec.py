@@ -272,11 +272,20 @@ class AttnSpec:
                 raise ValueError(f"{argument} of {self.name} must be a number, got None")
         return dataclasses.replace(self, **arguments)
 
+    def seen(self, rows: Any) -> Any:
+        """Return how many keys rows see: what a formula counts by the number i of a row.
+
+        Args:
+            rows: Numbers of rows, from 1, a tensor of any shape.
+        """
+        if self.mask == "causal":
+            return rows
+        return rows.clamp(max=self.window + (self.sinks if self.mask == "streaming" else 0))
+
     def within(self, window: int, sinks: int) -> AttnSpec:
         """Return the variant with its keys limited to the last ``window`` and the first ``sinks``.
 
-        A row keeps its number: what is measured by it (``sharpen``, a scale) counts the keys that
-        the row would see without the window.
+        A row is computed as if the keys that it sees were all there are (:meth:`seen`).
 
         Raises:
             ValueError: It has a window of its own, or a number is out of range.

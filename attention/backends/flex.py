@@ -103,7 +103,7 @@ def attend(
     _, aux = call(q, k, few, score_mod=stage1, block_mask=mask, scale=scale, return_aux=extras)
     if spec.sharpen == "reweight":
         top = aux.max_scores if q.is_cuda else _top(q, k, stage1, spec, first, scale)
-        stage2 = _reweighted(stage1, aux.lse, top, first, spec.p)
+        stage2 = _reweighted(stage1, aux.lse, top, first, spec)
         return call(q, k, v, score_mod=stage2, block_mask=mask, scale=scale)
     stage2 = _elastic(stage1, aux.lse, first, spec, learned)
     out, aux = call(
@@ -163,7 +163,7 @@ def _stage1(spec: AttnSpec, learned: Parameters, first: int, q: Tensor) -> Calla
 
     def score(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
         place = row + first
-        count = (place + 1).to(s.dtype)
+        count = spec.seen(place + 1).to(s.dtype)
         if spec.scale == "log_dim_log_row":
             s = s * torch.log(count)
         if spec.shift == "minus_log_row":
@@ -201,16 +201,16 @@ def _top(
 
 
 def _reweighted(
-    stage1: Callable[..., Tensor], lse: Tensor, top: Tensor, first: int, p: float
+    stage1: Callable[..., Tensor], lse: Tensor, top: Tensor, first: int, spec: AttnSpec
 ) -> Callable[..., Tensor]:
     def score(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
-        count = (row + first + 1).to(lse.dtype)
+        count = spec.seen(row + first + 1).to(lse.dtype)
         offset = torch.where(count > UNTOUCHED_ROWS, 1.0, 0.0)
         here = count * torch.exp(stage1(s, b, h, row, key) - lse[b, h, row]) - offset
         largest = count * torch.exp(top[b, h, row] - lse[b, h, row]) - offset
         survives = (here > 0) & (largest > DEAD_BELOW)
         ratio = torch.where(survives, here / torch.where(survives, largest, 1.0), 1.0)
-        return torch.where(survives, p * torch.log(ratio), -math.inf)
+        return torch.where(survives, spec.p * torch.log(ratio), -math.inf)
 
     return score
 
@@ -227,7 +227,7 @@ def _elastic(
     def score(s: Tensor, b: Tensor, h: Tensor, row: Tensor, key: Tensor) -> Tensor:
         offset = tau[h] if tau is not None else spec.tau
         if spec.sharpen == "elastic_row":
-            offset = offset / (row + first + 1)
+            offset = offset / spec.seen(row + first + 1)
         elif spec.sharpen == "elastic_length":
             assert spec.length is not None
             offset = offset / spec.length

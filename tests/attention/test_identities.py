@@ -1,11 +1,12 @@
 """The identities of the papers, and what the variants are to each other."""
 
+import dataclasses
 import math
 
 import pytest
 import torch
 
-from attention import attend, stages, weights
+from attention import attend, get, reference, stages, weights
 from attention.parts import simplex
 from attention.reference import stages as stages_of
 
@@ -195,3 +196,24 @@ def test_without_reweighting_is_the_first_stage(tensors, reweighted, variant):
     names = {"lssar": "lssa", "softmax_reweighted": "softmax"}
     if reweighted in names:
         assert torch.equal(found, weights(q, k, names[reweighted]))
+
+
+@pytest.mark.parametrize(
+    "name", ["lssa", "lssar", "softmax_reweighted", "elastic", "lazy", "sigmoid_reweighted"]
+)
+def test_a_row_of_a_window_is_computed_as_if_its_keys_were_all_there_are(name):
+    spec = dataclasses.replace(get(name), mask="window", window=6)
+    whole = dataclasses.replace(spec, mask="causal")
+    q, k, v = (torch.randn(1, 2, 15, 8, dtype=torch.float64) for _ in range(3))
+    learned = {}
+    if spec.learn_tau and spec.sharpen.startswith("elastic"):
+        learned["tau"] = torch.tensor([0.7, 1.3], dtype=torch.float64)
+    if spec.bias == "learned":
+        learned["bias"] = torch.randn(2, 9, dtype=torch.float64)
+    out = reference.attend(q, k, v, spec, learned)
+    for row in range(15):
+        seen = slice(max(0, row - 5), row + 1)
+        alone = reference.attend(
+            q[:, :, row : row + 1], k[:, :, seen], v[:, :, seen], whole, learned
+        )
+        torch.testing.assert_close(out[:, :, row], alone[:, :, 0])
