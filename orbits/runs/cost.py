@@ -36,8 +36,8 @@ PROPORTIONAL = (STEPS, "batch_size", "seq_len", "n_points")
 """Sizes to which the seconds of another size are taken to be proportional."""
 BACKBONE = ("n_layer", "n_head", "head_dim")
 """Sizes of a transformer, to whose number of weights its seconds are taken to be proportional."""
-MANY = 100_000
-"""CPU minutes, ten weeks, from which two digits are given."""
+MANY, YEAR = 100_000, 525_960
+"""CPU minutes, ten weeks, from which two digits are given, and those of a year."""
 WORDS = ("backend", "engine", "mode", "problem", "task")
 """Arguments that are words, and of which the time depends."""
 NO_SIZES = (
@@ -163,7 +163,9 @@ def _words(found: Sequence[Estimate | None]) -> str:
     words = f"{len(found):5d} {'cell ' if len(found) == 1 else 'cells'}  "
     if known:
         minutes = sum(each.seconds for each in known) / 60
-        words += f"{minutes:9.1f} CPU minutes" if minutes < MANY else f"{minutes:9.2g} CPU minutes"
+        few = minutes < MANY
+        words += f"{minutes:9.1f} CPU minutes" if few else f"{minutes:9.2g} CPU minutes"
+        words += "" if few else f", {minutes / YEAR:.2g} years"
     if told := ", ".join(f"{count} {mark}" for count, mark in marks if count):
         words += f" ({told})"
     if unknown := len(found) - len(known):
