@@ -141,7 +141,7 @@ class RegBenchStudy(RecallStudy):
         """Return the DFA accuracy of every model beside the 3-gram's."""
         counts = (x.value("dfa_accuracy") for x in results if x.case.variant == ngram.PUBLISHED)
         metric, xlabel = "dfa_accuracy", "allowed answers, %"
-        caption = "Answers that the automaton allows, beside those of a 3-gram of the row."
+        caption = "Answers that the automaton allows."
         named = "counting 3-grams of the row"
         return Headline(metric, metric, caption, xlabel, next(counts, None), named)
 
