@@ -19,7 +19,7 @@ import math
 import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,8 @@ class AttnSpec:
                 raise TypeError(f"{self.name} takes {takes}, not {argument!r}")
             if value is None:
                 raise ValueError(f"{argument} of {self.name} must be a number, got None")
-        return dataclasses.replace(self, **arguments)
+        plain = {name: _plain(value) for name, value in arguments.items()}
+        return dataclasses.replace(self, **plain)
 
     def seen(self, rows: Any) -> Any:
         """Return how many keys rows see: what a formula counts by the number i of a row.
@@ -299,3 +300,10 @@ class AttnSpec:
     def without_reweighting(self) -> AttnSpec:
         """Return the variant's first stage alone (LSSAR becomes LSSA)."""
         return dataclasses.replace(self, sharpen="none")
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, of numpy for example, as an int or a float of Python."""
+    if isinstance(value, Real) and not isinstance(value, bool | int | float):
+        return int(value) if isinstance(value, Integral) else float(value)
+    return value

@@ -13,7 +13,7 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,9 @@ from worldmodel.world_model import Prediction, Seen, can, forces, is_exact, pred
 ABILITIES = ("predict_next", "force", "hidden")
 TRIED = 4
 """Sequences of the trial of a model, before it is used."""
-MAGNITUDE = "magnitude of force"
+FEW = 64
+"""Rows up to which the trial changes what follows each of them."""
+MAGNITUDE, NATS = "magnitude of force", "nats of predict_next"
 NEEDED: dict[str, tuple[object, ...]] = {MAGNITUDE: ()}
 """Shape of a row's answer where it is no place and no vector."""
 CLOSE = 1e-3
@@ -198,27 +200,32 @@ def fault(model: Outside) -> str | None:
     observed = world.observe(_systems(world), labelled=False)
     read = seen(observed, model.layout, is_exact(model))
     rows = read.tokens.shape[1]
-    # Most are asked late; odd and even ones, since a model may look ahead from one body alone.
-    cuts = sorted({*range(rows // 2, rows // 2 + 4), *range(rows - 4, rows)})
+    # Every row, where they are few: a model may look ahead from some rows alone.
+    cuts = (
+        [*range(1, rows)] if rows <= FEW else [*range(rows // 2, rows // 2 + 4), rows - 2, rows - 1]
+    )
     try:
         told = _answers(model, able, read)
-        changed = {cut: _answers(model, able, _later_changed(read, cut)) for cut in cuts}
+        others = _answers(model, able, _later_changed(read, cuts))
+        changed = {name: x.reshape(len(cuts), TRIED, *x.shape[1:]) for name, x in others.items()}
     except Exception as error:  # whatever the user's code trips over
         reason = " ".join(str(error).split())
         return f"it fails on {TRIED} sequences: {type(error).__name__}: {reason}"
     for name, answer in told.items():
         needed: tuple[object, ...] = ("k",) if name.startswith("hidden") else NEEDED.get(name, (2,))
-        own = answer.shape[2:]
-        if answer.shape[:2] != (TRIED, rows) or (needed != own and needed != ("k",) * len(own)):
+        own, ahead = answer.shape[2:], int(name == NATS)  # of the row after, which it may know
+        n = rows - ahead
+        if answer.shape[:2] != (TRIED, n) or (needed != own and needed != ("k",) * len(own)):
             return (
                 f"{name} has shape {list(answer.shape)} where {TRIED} sequences of {rows} rows "
-                f"need [{', '.join(map(str, (TRIED, rows, *needed)))}]"
+                f"need [{', '.join(map(str, (TRIED, n, *needed)))}]"
             )
         if not np.isfinite(answer[:, 1:]).all():
             return f"{name} is not finite"
-        for cut in cuts:
-            moved = np.abs(answer[:, :cut] - changed[cut][name][:, :cut]).max()
-            if moved > CLOSE * np.abs(answer[:, :cut]).max() + 1e-12:
+        for cut, other in zip(cuts, changed[name], strict=True):
+            kept = answer[:, : cut - ahead]
+            moved = np.abs(kept - other[:, : cut - ahead]).max(initial=0)
+            if moved > CLOSE * np.abs(kept).max(initial=0) + 1e-12:
                 return (
                     f"{name} of rows 0 to {cut - 1} changes by {moved:.2g} when later rows do: what"
                     " it answers for a row must follow from that row and those before"
@@ -230,11 +237,13 @@ def _systems(world: Protocol) -> Any:
     return world.systems(0, "test", np.arange(TRIED))
 
 
-def _later_changed(read: Seen, cut: int) -> Seen:
-    """Return the sequences with the rows from ``cut`` on of another one each."""
+def _later_changed(read: Seen, cuts: Sequence[int]) -> Seen:
+    """Return the sequences with the rows from a cut on of another one each, cut after cut."""
 
     def mixed(values: npt.NDArray) -> npt.NDArray:
-        return np.concatenate([values[:, :cut], np.roll(values, 1, axis=0)[:, cut:]], axis=1)
+        other = np.roll(values, 1, axis=0)
+        each = [np.concatenate([values[:, :cut], other[:, cut:]], axis=1) for cut in cuts]
+        return np.concatenate(each)
 
     return Seen(mixed(read.tokens), mixed(read.places), read.layout)
 
@@ -251,6 +260,8 @@ def _each(model: Outside, able: list[str], read: Seen) -> Iterator[tuple[str, np
         if type(prediction) is not Prediction:  # of a single place all are the same
             yield "median of predict_next", np.asarray(prediction.median())
             yield "likeliest place of predict_next", np.asarray(prediction.likeliest())
+        if (nats := prediction.nats(read)) is not None:
+            yield NATS, np.asarray(nats)
     if "force" in able:
         force = forces(model, read)
         yield "force", force.vector

@@ -85,7 +85,8 @@ def attend(
     first = k.shape[-2] - q.shape[-2]  # of the absolute positions, counted from 0
     call = _compiled() if q.is_cuda else _eager
     # What is made under a fake or a functional mode is not kept.
-    traced = torch._C._len_torch_dispatch_stack() > 0
+    tracing = torch.compiler.is_compiling()
+    traced = not tracing and torch._C._len_torch_dispatch_stack() > 0
     made = _block_mask.__wrapped__ if traced else _block_mask
     mask = made(spec.mask, spec.window, spec.sinks, q.shape[-2], k.shape[-2], str(q.device))
     scale = 1 / math.sqrt(q.shape[-1])

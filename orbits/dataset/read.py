@@ -219,6 +219,8 @@ class OrbitDataset:
             IndexError: There is no such sequence.
             TypeError: It is not one whole number; :meth:`batch` takes several.
         """
+        if isinstance(index, bool | np.bool_):
+            raise TypeError(f"a sequence has a number, got {index}")
         return self.__getitems__([operator.index(index)])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, npt.NDArray]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -84,7 +85,7 @@ def generate(
     only_tokens = population == "pretrain" and protocol.is_compiled
     compiled = only_tokens and points >= execution.slots * _COMPILE_FROM
     task = functools.partial(make, out, plan, artefact.key(mine), compiled)
-    begun = out.exists()
+    begun = (out / CLAIM).exists()
     try:
         with execution.start(out, out.with_name(f"{out.name}.jobs") / "slurm") as executor:
             _take(out, mine)
@@ -93,9 +94,9 @@ def generate(
                 pass
     except WorkerLost:
         raise ChildProcessError(_LOST) from None
-    except ValueError:  # some sequence cannot be made, so that the folder can never be finished
+    except ValueError:  # some sequence cannot be made, and the folder can never be finished
         if not begun:
-            shutil.rmtree(out, ignore_errors=True)
+            _unclaim(out, mine)
         raise
     return _finish(out, every, mine)
 
@@ -197,6 +198,15 @@ def _take(out: Path, mine: Mapping[str, Any]) -> None:
         _compare(out, artefact.create_record(out / CLAIM, mine), mine)
     except artefact.CorruptArtefact:  # the index has vouched for the folder
         artefact.save_record(out / CLAIM, mine)
+
+
+def _unclaim(out: Path, mine: Mapping[str, Any]) -> None:
+    """Take this run's claim back, if nothing was made under it."""
+    with contextlib.suppress(OSError, artefact.CorruptArtefact):
+        if artefact.load_record(out / CLAIM) == mine and not any(out.rglob("*.npy")):
+            for path in (out / CLAIM, artefact.sidecar(out / CLAIM)):
+                path.unlink(missing_ok=True)
+            out.rmdir()  # unless something else is there
 
 
 def _finish(out: Path, every: list[Shard], mine: Mapping[str, Any]) -> int:

@@ -86,6 +86,8 @@ def check_writable(out: Path) -> None:
         PermissionError: It is one.
     """
     there = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if there != out.absolute() and not there.is_dir():
+        raise PermissionError(f"{there} is a file; choose a folder of another name")
     if not os.access(there, os.W_OK):
         raise PermissionError(f"{there} cannot be written to; choose another folder")
 

@@ -18,6 +18,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -97,6 +98,8 @@ def add(path: str | Path) -> PluginFile:
     path = Path(path).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; --plugin names a file of Python")
+    if not re.fullmatch(r"[\w.-]+", path.stem):
+        raise ValueError(f"{path}: a plug-in's name has letters, digits, '_', '-' and '.'; rename")
     if os.pathsep in str(path):  # workers get the paths as one list
         raise ValueError(f"{path}: {os.pathsep!r} separates paths; rename the file or its folder")
     try:
@@ -216,7 +219,8 @@ def definitions(
                 found[each.name] = each
         if fault is not None:
             faults[point.name] = fault
-            if point.module in _FINDER.files and parent_process() is None:  # asked for by name
+            own = point.module in _FINDER.files and point.name not in laws_by_file.values()
+            if own and parent_process() is None:  # asked for by name, and not refused by it
                 print(f"left out: {fault}", file=sys.stderr)
     return found, faults
 

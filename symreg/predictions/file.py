@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -197,7 +198,7 @@ def _check_told(told: str, law: laws.Law, X: npt.NDArray[np.float64], force: Arr
     except ValueError:
         return  # of a plug-in that is not there; the forces themselves are compared
     if not np.allclose(own, force, rtol=1e-6, atol=0):
-        raise ValueError(f"its forces are of law {told}: add --law {told}")
+        raise ValueError(f"its forces are of law {told}: add --law {shlex.quote(told)}")
 
 
 def _recorded_row(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attention.parts.precision import full_precision
 from orbits.tokens import TokenLayout
 
 Predicts = Literal["bins", "mixture", "gaussian"]
@@ -192,7 +193,7 @@ class DensityHead(NextPointHead):
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Map [B, T, width] to [B, T, 2, components, 3], places in full precision."""
-        with torch.autocast(hidden.device.type, enabled=False):  # bfloat16 has three digits
+        with full_precision(hidden):  # bfloat16 has three digits
             raw = self.density(hidden.to(self.density.weight.dtype))
         raw = raw.unflatten(-1, (2, self.components, -1))
         weights = raw[..., 0].log_softmax(dim=-1)

@@ -106,6 +106,40 @@ def test_no_answer_may_look_ahead_from_either_body(answer, first):
     assert outside.fault(model) is None
 
 
+class LooksAheadSomewhere(LooksAheadFromOneBody):
+    """Answers with the next row in one row alone."""
+
+    def predict_next(self, places):
+        told = 0 * places
+        told[:, self.first] = places[:, self.first + 1]
+        return Apart(0 * places, self.answer, told)
+
+
+@pytest.mark.parametrize("row", [0, 7, 20, 33, 47])
+def test_no_row_may_look_ahead(row):
+    assert "changes by" in outside.fault(outside.Outside(LooksAheadSomewhere(row, "median")))
+
+
+class Told(Prediction):
+    """A prediction whose nats of a row depend on others."""
+
+    def __init__(self, places, reach):
+        super().__init__(places)
+        self.reach = reach
+
+    def nats(self, seen):
+        own = seen.places[:, 1:] ** 2
+        return np.concatenate([own[:, self.reach :], own[:, : self.reach]], axis=1)
+
+
+@pytest.mark.parametrize(("reach", "fine"), [(0, True), (1, False)])
+def test_nats_are_of_the_next_row_alone(reach, fine):
+    model = outside.Outside(LooksAheadFromOneBody(0, "none"))
+    model.model.predict_next = lambda places: Told(0 * places, reach)
+    model.model.force = None
+    assert (outside.fault(model) is None) == fine
+
+
 @pytest.mark.parametrize("name", probes.names())
 def test_what_a_probe_takes_is_known_from_its_file(name):
     one, told = probes.get(name), probes.takes(name)
