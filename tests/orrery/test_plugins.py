@@ -352,3 +352,9 @@ def test_an_empty_law_is_no_law(stranger, line, said):
 def test_an_empty_law_takes_no_other_flag():
     assert plugins.take(["--law", "", "--n", "5"]) == ["--law=", "--n", "5"]
     assert plugins.take(["--n", "5", "--law"]) == ["--n", "5", "--law"]
+
+
+def test_a_plug_in_has_the_name_of_a_module(stranger):
+    (stranger.folder / "my law.py").write_text(LAW, "utf-8")
+    with pytest.raises(ValueError, match="a plug-in's name has letters"):
+        plugins.take(["--law", str(stranger.folder / "my law.py")])

@@ -231,7 +231,7 @@ def test_a_mask_or_fractions_select_nothing(whole, indices):
         data.batch(indices)
     with pytest.raises(ValueError, match="must be whole numbers"):
         SMALL.batch(0, "train", indices)
-    for index in ([0, 1], np.array([4, 5]), 1.9):
+    for index in ([0, 1], np.array([4, 5]), 1.9, True):
         with pytest.raises(TypeError):
             data[index]
     with pytest.raises(ValueError, match="seed must be a whole number"):
@@ -247,3 +247,19 @@ def test_a_folder_without_a_name_is_refused_and_one_with_files_named(tmp_path, m
     (tmp_path / "notes.txt").touch()
     with pytest.raises(ValueError, match="is not empty; choose another folder"):
         call(".")
+
+
+def test_a_refusal_leaves_what_other_runs_made(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def refused(*_):
+        monkeypatch.setattr(write, "make", shards.make)
+        call(out, shards=(2, 4))  # another run, which is done first
+        raise ValueError("a worker computes other bits")
+
+    monkeypatch.setattr(write, "make", refused)
+    with pytest.raises(ValueError, match="other bits"):
+        call(out, shards=(0, 2))
+    made = {name.rpartition("/")[2] for name in content(out)}
+    assert made == {"00002.npy", "00003.npy"}
+    assert call(out) == 0

@@ -217,3 +217,13 @@ def test_components_start_apart_and_inside_the_box():
     means = made(torch.zeros(1, 1, WIDTH))[0, 0, :, :, 1]
     assert (means.diff(dim=-1) >= 0.49).all()
     assert means.abs().max() < LAYOUT.high
+
+
+@pytest.mark.parametrize("predicts", ["mixture", "gaussian"])
+def test_a_density_is_computed_in_full_precision_and_on_the_meta_device(predicts):
+    layout = protocols.get("identifiable").tokens
+    head, hidden = next_point_head(predicts, 16, layout), torch.randn(2, 5, 16)
+    expected = head(hidden)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(head(hidden), expected)
+    assert head.to("meta")(hidden.to("meta")).shape == expected.shape
