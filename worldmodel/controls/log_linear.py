@@ -52,8 +52,9 @@ def log_linear(
             least = layout.width / np.sqrt(6)
             columns = [np.maximum(size, least) for size in _excursions(past)]
         distances = np.linalg.norm(past.planet - past.star, axis=-1)
-        columns.append(_mean(distances[..., None])[:, 0])
-        columns.append(np.linalg.norm(past.separation(), axis=-1))
+        apart = _mean(distances[..., None])[:, 0], np.linalg.norm(past.separation(), axis=-1)
+        # Where both bodies have left the box they lie in one bin.
+        columns += [np.maximum(x, layout.width / 2) for x in apart]
         if time_step:
             columns.append(past.dt)
         return np.log(np.stack(columns, axis=1))

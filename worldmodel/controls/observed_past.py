@@ -76,4 +76,5 @@ def needs_past(protocol: Protocol, steps: int) -> None:
 def towards_star(past: ObservedPast) -> Array:
     """Return unit vectors from the planet to where the star is expected, [n, 2]."""
     separation = past.separation()
-    return -separation / np.linalg.norm(separation, axis=-1, keepdims=True)
+    length = np.linalg.norm(separation, axis=-1, keepdims=True)
+    return -separation / np.maximum(length, np.finfo(np.float64).tiny)  # 0 where they are one

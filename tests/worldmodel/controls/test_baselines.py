@@ -100,6 +100,16 @@ def test_far_outside_the_box_answers_are_finite_and_positive(fitted, test_set, n
     assert columns["force_vector_predicted"].isfinite().all()
 
 
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_bodies_in_one_bin_have_a_force(fitted, test_set, name):
+    """Where both have left the box they are seen at one place."""
+    met = {key: value.clone() for key, value in test_set[0].items()}
+    met["tokens"][:, 1:] = 511
+    columns = fitted[name].columns([met])
+    assert columns["force_predicted"].isfinite().all()
+    assert (columns["force_predicted"] > 0).all()
+
+
 def test_a_log_linear_regression_of_the_true_state_is_the_power_law(labelled, test_set):
     """The frame adds nothing of its own: from ln r, ln m1, ln m2 it recovers F exactly."""
 
