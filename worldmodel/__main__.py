@@ -228,6 +228,8 @@ def _check(command: str, arguments: Sequence[str]) -> None:
         check_name(values["model.attention"])
         if any("attention_args." in word for word in arguments):
             checks.check_attention(values["model.attention"], arguments)
+    if command in EVALUATION and not configured and not classes["data"]:
+        classes = {**classes, "data": signatures.CLASSES["data"][0]}  # others need a configuration
     checks.check(arguments, classes)
     model = signatures.class_of("model", classes["model"])
     if command == "finetune" and model not in (None, "ForceModel"):

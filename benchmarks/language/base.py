@@ -15,6 +15,7 @@ from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from orbits.runs.settings import check_at_least, check_not_empty
 from worldmodel.models.checkpoint import named_checkpoint
+from worldmodel.text import corpora
 from worldmodel.text.corpus import STANDARD_LIBRARY
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ class LanguageModels:
             given = getattr(self, name)
             if given is not None and self.shards is not None:
                 raise ValueError(f"give {name} {given!r} or shards {self.shards!r}, not both")
+        for corpus in (self.corpus, getattr(self, "eval_corpus", None)):
+            if corpus is not None:
+                corpora.get(corpus)  # refuses an unknown one
 
     def trained(self) -> Iterator[tuple[Variant, int]]:
         """Yield every variant with every seed."""

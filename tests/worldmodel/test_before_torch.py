@@ -143,6 +143,7 @@ IN_A_FILE = {
 WRONG = [
     ("fit -c pretrain --seed_everything=abc", "seed_everything must be true or false or a whole n"),
     ("fit -c pretrain --seed_everything=-3", "seed_everything must be in [0, 2^32), got -3"),
+    ("test DIR/last.ckpt --data.batch_size=-1", "data.batch_size must be at least 1, got -1"),
     ("fit -c pretrain --data.seed=-1", "data.seed must be in [0, 2^64), got -1"),
     ("fit -c pretrain --seed_everything 1.5", "seed_everything must be true or false or a whole n"),
     ("test -c DIR/shift.yaml", "DIR/shift.yaml: unknown shift 'clozer'; did you mean clo"),
