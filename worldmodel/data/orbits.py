@@ -178,7 +178,10 @@ class OrbitData(SequenceData):
         if path is not None:
             there = len(OrbitDataset(path, split))
             if split == "train" and length > there:
-                raise ValueError(f"n_train {length}: {path} has {there} training sequences")
+                raise ValueError(
+                    f"n_train {length}: {path} has {there} training sequences; "
+                    f"set --data.n_train={there} or fewer"
+                )
             length = min(length, there)
         return OrbitSequences(
             self.protocol, population, split, seed, length, fine_tuning, whole, path
