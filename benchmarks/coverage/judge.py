@@ -165,7 +165,15 @@ def _fits(claim: Claim, result: Result) -> bool:
 
 
 def _seeds(results: Iterable[Result], metric: str) -> dict[int | None, float]:
-    return {x.case.seed: x.metrics[metric].value for x in results if metric in x.metrics}
+    """Return a metric by seed; refuse two of one seed, of which a claim would take the last."""
+    found: dict[int | None, float] = {}
+    for each in results:
+        if metric in each.metrics:
+            if each.case.seed in found:
+                name = f"{each.case.variant}, seed {each.case.seed}"
+                raise ValueError(f"{name}: {metric} of several settings; choose one with where")
+            found[each.case.seed] = each.metrics[metric].value
+    return found
 
 
 def _outcome(

@@ -150,6 +150,15 @@ def test_rows_that_differ_in_a_setting_are_compared_across_it():
     assert set(claim_outcomes(across, made).values()) == {SAME_DIRECTION}
 
 
+def test_two_results_of_one_seed_are_not_one(tmp_path):
+    made = results(zeros=[90, 91, 92], linear=[50, 52, 51])
+    for result in made:
+        result.case.setting["of"] = result.case.variant
+    twice = [*made, *results(zeros=[10, 11, 12])]
+    with pytest.raises(ValueError, match="accuracy@8/2 of several settings; choose one with where"):
+        claim_outcomes(dataclasses.replace(ABOVE, across=["of"]), twice)
+
+
 def test_runs_that_disagree_leave_a_check_open():
     one, other, none = ({"a": x} for x in (SAME_DIRECTION, CONTRADICTED, NOT_RUN))
     assert combined({"x": one, "y": other}).state == INCONCLUSIVE
