@@ -138,7 +138,8 @@ class GPTModel(TrainedModel):
             if value_of(theirs, name) != value_of(self.hparams, name):
                 raise ValueError(
                     f"{path}: trained with {name}={theirs.get(name)!r}, "
-                    f"this model has {name}={self.hparams[name]!r}"
+                    f"this model has {name}={self.hparams[name]!r}; take one that was trained so, "
+                    "or leave out what changes it"
                 )
 
     @abstractmethod
