@@ -47,10 +47,15 @@ def csv_url(table: Table) -> str:
 
 def svg_url(image: Path | bytes) -> str:
     """Return the drawing beside an image as a data URL; empty if there is none, or a large one."""
-    path = image.with_suffix(".svg") if isinstance(image, Path) else None
-    if path is None or not path.is_file() or path.stat().st_size > LARGEST_SVG:
+    if isinstance(image, bytes):
+        drawing = getattr(image, "svg", b"")
+    else:
+        path = image.with_suffix(".svg")
+        fits = path.is_file() and path.stat().st_size <= LARGEST_SVG
+        drawing = path.read_bytes() if fits else b""
+    if not 0 < len(drawing) <= LARGEST_SVG:
         return ""
-    return f"data:image/svg+xml;base64,{_encoded(path.read_bytes())}"
+    return f"data:image/svg+xml;base64,{_encoded(drawing)}"
 
 
 def file_name(title: str, suffix: str) -> str:

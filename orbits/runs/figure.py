@@ -78,12 +78,21 @@ def save_figure(figure: Figure, path: str | Path, dpi: int = DPI) -> Path:
     return path
 
 
-def figure_png(figure: Figure, dpi: int = DPI) -> bytes:
+class Drawing(bytes):
+    """A picture as PNG, with the same drawing as SVG for a page to hand out."""
+
+    svg: bytes = b""
+
+
+def figure_png(figure: Figure, dpi: int = DPI) -> Drawing:
     """Return a figure as PNG, on no ground, so that a page may show it on a dark one.
 
     The bytes have no date and no version in them.
     """
-    return _drawn(figure, format="png", dpi=dpi, transparent=True, metadata={"Software": None})
+    metadata = {"Software": None}
+    made = Drawing(_drawn(figure, format="png", dpi=dpi, transparent=True, metadata=metadata))
+    made.svg = figure_svg(figure, dpi)
+    return made
 
 
 def figure_svg(figure: Figure, dpi: int = DPI) -> bytes:

@@ -20,6 +20,7 @@ from orbits.runs.figure import (
     label_level,
     save_figure,
 )
+from orbits.runs.page import Picture
 from orbits.runs.plots import shares
 from orbits.runs.statistics import Interval
 
@@ -51,7 +52,11 @@ def test_a_dollar_sign_is_drawn_and_powers_of_ten_stay_formulas(tmp_path):
     plt.close(figure)
     assert save_figure(drawn(), tmp_path / "new" / "x.png").read_bytes()[:4] == b"\x89PNG"
     figure = drawn()
-    assert figure_png(figure)[:4] == b"\x89PNG"
+    made = figure_png(figure)
+    assert made[:4] == b"\x89PNG"
+    assert b"</svg>" in made.svg
+    assert Picture("x", [made, bytes(made)]).drawings[0].startswith("data:image/svg+xml;base64,")
+    assert not Picture("x", [bytes(made)]).drawings[0]
     plt.close(figure)
 
 
