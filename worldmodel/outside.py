@@ -31,8 +31,6 @@ TRIED = 4
 FEW = 64
 """Rows up to which the trial changes what follows each of them."""
 MAGNITUDE, NATS = "magnitude of force", "nats of predict_next"
-NEEDED: dict[str, tuple[object, ...]] = {MAGNITUDE: ()}
-"""Shape of a row's answer where it is no place and no vector."""
 CLOSE = 1e-3
 """Largest rounding error, as a share of an answer's size."""
 _NAMED = re.compile(r"(?P<place>.+):(?P<model>[^\W\d]\w*)")
@@ -212,16 +210,17 @@ def fault(model: Outside) -> str | None:
         reason = " ".join(str(error).split())
         return f"it fails on {TRIED} sequences: {type(error).__name__}: {reason}"
     for name, answer in told.items():
-        needed: tuple[object, ...] = ("k",) if name.startswith("hidden") else NEEDED.get(name, (2,))
-        own, ahead = answer.shape[2:], int(name == NATS)  # of the row after, which it may know
-        n = rows - ahead
-        if answer.shape[:2] != (TRIED, n) or (needed != own and needed != ("k",) * len(own)):
+        needed = _shape(name, rows)
+        if len(answer.shape) != len(needed) or any(
+            n not in (size, "k") for n, size in zip(needed, answer.shape, strict=True)
+        ):
             return (
                 f"{name} has shape {list(answer.shape)} where {TRIED} sequences of {rows} rows "
-                f"need [{', '.join(map(str, (TRIED, n, *needed)))}]"
+                f"need [{', '.join(map(str, needed))}]"
             )
         if not np.isfinite(answer[:, 1:]).all():
             return f"{name} is not finite"
+        ahead = int(name == NATS)  # they are of the row after, and may know it
         for cut, other in zip(cuts, changed[name], strict=True):
             kept = answer[:, : cut - ahead]
             moved = np.abs(kept - other[:, : cut - ahead]).max(initial=0)
@@ -231,6 +230,15 @@ def fault(model: Outside) -> str | None:
                     " it answers for a row must follow from that row and those before"
                 )
     return None
+
+
+def _shape(name: str, rows: int) -> tuple[int | str, ...]:
+    """Return the shape that an answer must have; ``k`` stands for any number."""
+    if name == MAGNITUDE:
+        return TRIED, rows
+    if name == NATS:
+        return TRIED, rows - 1, 2
+    return TRIED, rows, "k" if name.startswith("hidden") else 2
 
 
 def _systems(world: Protocol) -> Any:

@@ -211,10 +211,8 @@ def _units(x: Tensor, inverse: Tensor) -> Tensor:
 
 def _scale(q: Tensor) -> Tensor:
     """Return log d log i of each row, [L, 1]."""
-    return (
-        math.log(q.shape[-1])
-        * torch.arange(1, q.shape[2] + 1, dtype=q.dtype, device=q.device).log()[:, None]
-    )
+    rows = torch.arange(1, q.shape[2] + 1, dtype=q.dtype, device=q.device)
+    return math.log(q.shape[-1]) * rows.log()[:, None]
 
 
 def _through_unit(gradient: Tensor, directions: Tensor, inverse: Tensor) -> Tensor:

@@ -93,9 +93,8 @@ class LanguageModels:
             given = getattr(self, name)
             if given is not None and self.shards is not None:
                 raise ValueError(f"give {name} {given!r} or shards {self.shards!r}, not both")
-        for corpus in (self.corpus, getattr(self, "eval_corpus", None)):
-            if corpus is not None:
-                corpora.get(corpus)  # refuses an unknown one
+        if self.corpus is not None:
+            corpora.get(self.corpus)  # refuses an unknown one
 
     def trained(self) -> Iterator[tuple[Variant, int]]:
         """Yield every variant with every seed."""
@@ -118,6 +117,11 @@ class EvaluatedText(LanguageModels):
     eval_path: str | None = None
     eval_corpus: str | None = None
     eval_column: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eval_corpus is not None:
+            corpora.get(self.eval_corpus)  # refuses an unknown one
 
     def eval_text(self) -> dict[str, str] | None:
         """Return the text of the evaluation with its checksum; None for the models' own text."""

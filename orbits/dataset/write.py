@@ -136,17 +136,20 @@ def _check_owner(out: Path, mine: Mapping[str, Any]) -> None:
     """Refuse a folder that holds another dataset, other files, or links that lead out of it."""
     # Listed before the claim is looked for: another run may be making both.
     there = [name for name in os.listdir(out) if not name.startswith(".")] if out.exists() else []
-    if there and not any((out / name).exists() for name in (CLAIM, INDEX)):
+    owner = _owner(out)
+    if there and owner is None:
         raise ValueError(f"{out} is not empty; choose another folder")
     locks.refuse_links(out)
+    if owner is not None:
+        _compare(out, owner, mine)
+
+
+def _owner(out: Path) -> dict[str, Any] | None:
+    """Return the claim on a folder or, where it is damaged, the index; None without either."""
     for name in (CLAIM, INDEX):
-        try:
-            owner = artefact.load_record(out / name)
-        except (FileNotFoundError, artefact.CorruptArtefact):
-            continue
-        return _compare(out, owner, mine)
-    if there:
-        raise ValueError(f"{out} is not empty; choose another folder")
+        with contextlib.suppress(FileNotFoundError, artefact.CorruptArtefact):
+            return artefact.load_record(out / name)
+    return None
 
 
 def _compare(out: Path, owner: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -204,8 +207,7 @@ def _unclaim(out: Path, mine: Mapping[str, Any]) -> None:
     """Take this run's claim back, if nothing was made under it."""
     with contextlib.suppress(OSError, artefact.CorruptArtefact):
         if artefact.load_record(out / CLAIM) == mine and not any(out.rglob("*.npy")):
-            for path in (out / CLAIM, artefact.sidecar(out / CLAIM)):
-                path.unlink(missing_ok=True)
+            (out / CLAIM).unlink()
             out.rmdir()  # unless something else is there
 
 

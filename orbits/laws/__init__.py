@@ -85,9 +85,9 @@ class Law:
                 raise self._bad(f"{field_name} {text!r} {found}")
 
     @property
-    def negative(self) -> tuple[str, ...]:
-        """Names of the constants that are not positive."""
-        return tuple(name for name, value in self.parameters.items() if not value > 0)
+    def not_positive(self) -> tuple[str, ...]:
+        """Names of the constants that are zero or negative."""
+        return not_positive(self.parameters)
 
     def _bad(self, what: str) -> ValueError:
         return ValueError(f"law {self.name!r}: {what}")
@@ -201,7 +201,7 @@ class Law:
             if not np.all(array > 0):
                 raise ValueError(f"{name} must be positive, got a smallest value of {array.min()}")
         names = tuple(self.parameters)
-        values = _compiled(expression, names, derivatives, self.negative)(
+        values = _compiled(expression, names, derivatives, self.not_positive)(
             *arrays.values(), *self.parameters.values()
         )
         # A derivative may have lost a variable, and with it that variable's shape.
@@ -322,27 +322,43 @@ def get(name: str) -> Law:
     raise unknown("law", name, names(), ", " + ", ".join(each.name for each in families()))
 
 
+def law_of(manifest: Mapping[str, Any]) -> str | None:
+    """Return the law of the world in whose manifest a prediction file was written, if it tells."""
+    config = manifest.get("config")
+    for part in ("data", "model"):
+        own = config.get(part) if isinstance(config, dict) else None
+        arguments = own.get("protocol_args") if isinstance(own, dict) else None
+        if isinstance(arguments, dict) and isinstance(law := arguments.get("law"), str):
+            return law
+    return None
+
+
+def not_positive(constants: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the names of constants that are zero or negative."""
+    return tuple(name for name, value in constants.items() if not value > 0)
+
+
 def file_name(law: str) -> str:
     """Return a law's name as part of a file's name: that of a formula without its signs."""
     return re.sub(r"[^\w.-]+", "_", law)
 
 
 def symbolic(
-    expression: str, parameters: Iterable[str], negative: Container[str] = ()
+    expression: str, parameters: Iterable[str], not_positive: Container[str] = ()
 ) -> tuple[Any, list[Any]]:
-    """Return a formula of a :class:`Law` in sympy, and its symbols, which are positive.
+    """Return a formula of a :class:`Law` in sympy, and its symbols, positive but for some.
 
     Args:
         expression: The formula, which its law has checked.
         parameters: The names of its constants; their symbols follow those of r, m1 and m2.
-        negative: Those that are not positive.
+        not_positive: Names of constants that are zero or negative.
     """
     # sympy takes a while to import, and most callers only list names.
     import sympy
 
     symbols = {
         name: sympy.Symbol(name, real=True)
-        if name in negative
+        if name in not_positive
         else sympy.Symbol(name, positive=True)
         for name in (*VARIABLES, *parameters)
     }
@@ -351,10 +367,10 @@ def symbolic(
 
 @functools.cache
 def _compiled(
-    expression: str, parameters: tuple[str, ...], derivatives: int, negative: tuple[str, ...]
+    expression: str, parameters: tuple[str, ...], derivatives: int, not_positive: tuple[str, ...]
 ):
     """Return ``expression``, or its derivative by r, as a numpy function."""
     import sympy
 
-    parsed, symbols = symbolic(expression, parameters, negative)
+    parsed, symbols = symbolic(expression, parameters, not_positive)
     return sympy.lambdify(symbols, parsed.diff(symbols[0], derivatives), modules="numpy")

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from orbits.laws import Family, Law
+from orbits.laws import Family, Law, not_positive, symbolic
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
@@ -68,13 +68,9 @@ def exponents_of(text: str, constants: Mapping[str, float]) -> dict[str, float] 
     """
     import sympy  # takes a while, and most laws are no formulas
 
-    symbols = {
-        name: sympy.Symbol(name, positive=True)
-        if constants.get(name, 1) > 0
-        else sympy.Symbol(name, real=True)
-        for name in (*VARIABLES, *constants)
-    }
-    force = sympy.nsimplify(sympy.sympify(text, locals=symbols), rational=True)  # 1.7 is 17/10
+    parsed, each = symbolic(text, constants, not_positive(constants))
+    symbols = {symbol.name: symbol for symbol in each}
+    force = sympy.nsimplify(parsed, rational=True)  # 1.7 is 17/10
     if force.has(sympy.zoo, sympy.nan, sympy.oo):
         raise ValueError(f"law {text!r} divides by zero")
     values = {symbols[name]: value for name, value in constants.items()}

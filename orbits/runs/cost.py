@@ -163,9 +163,10 @@ def _words(found: Sequence[Estimate | None]) -> str:
     words = f"{len(found):5d} {'cell ' if len(found) == 1 else 'cells'}  "
     if known:
         minutes = sum(each.seconds for each in known) / 60
-        few = minutes < MANY
-        words += f"{minutes:9.1f} CPU minutes" if few else f"{minutes:9.2g} CPU minutes"
-        words += "" if few else f", {minutes / YEAR:.2g} years"
+        if minutes < MANY:
+            words += f"{minutes:9.1f} CPU minutes"
+        else:
+            words += f"{minutes:9.2g} CPU minutes, {minutes / YEAR:.2g} years"
     if told := ", ".join(f"{count} {mark}" for count, mark in marks if count):
         words += f" ({told})"
     if unknown := len(found) - len(known):

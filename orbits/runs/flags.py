@@ -196,7 +196,8 @@ def _of_a_value(message: str) -> str:
     if key is None or value is None:
         return message
     flag = key[1].replace("_", "-")
-    if "tuple" in message and re.fullmatch(r"\[?(.*,)?\s*(,.*)?\]?", value[1]):
+    items = value[1].strip("[]").split(",")
+    if "tuple" in message and len(items) > 1 and not all(map(str.strip, items)):
         return f"--{flag} has an empty item, got {value[1].strip('[]')!r}"
     if not (kinds and KINDS.keys() >= kinds.keys()):
         return message

@@ -96,7 +96,7 @@ def proportional(
 
 def of_law(law: Law) -> sympy.Expr:
     """Return a law's expression with numbers for its constants."""
-    parsed, symbols = laws.symbolic(law.expression, law.parameters, law.negative)
+    parsed, symbols = laws.symbolic(law.expression, law.parameters, law.not_positive)
     return parsed.subs({each: law.parameters.get(each.name, each) for each in symbols})
 
 

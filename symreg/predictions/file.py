@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits import laws
-from orbits.laws._told import law_of
 from orbits.runs import artefact
 from symreg import points
 from symreg.points import NAMES
@@ -161,7 +160,7 @@ def _predictions(path: Path, law: laws.Law) -> Predictions:
     predicted = table.numbers("force_predicted")
     points.usable(X, predicted, at_least=MINIMUM_USABLE)
     force = _force(law, X)
-    if (told := law_of(manifest)) is not None:
+    if (told := laws.law_of(manifest)) is not None:
         _check_told(told, law, X, force)
     if "force" in table:
         force = _of_law(law, table.magnitudes("force"), force)

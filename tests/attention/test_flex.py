@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch._subclasses import FakeTensorMode
 
-from attention import attend, backends, explain, reference
+from attention import attend, backends, explain, get, reference
 from attention.backends import flex
 from attention.catalogue import CATALOGUE
 
@@ -144,12 +144,17 @@ def test_it_says_why_it_does_not_serve():
 
 
 @pytest.mark.parametrize("mode", [torch.inference_mode, FakeTensorMode])
-def test_a_kept_mask_serves_a_training_whatever_made_it(mode):
+def test_a_call_under_a_mode_leaves_nothing_to_those_after_it(mode):
+    def attended():
+        return attend(*(torch.ones(1, 2, 21, 8) for _ in range(3)), "sliding_window", window=5,
+                      backend="flex")  # fmt: skip
+
     flex._block_mask.cache_clear()
     with mode():
-        arguments = ("sliding_window", 5, 0, 21, 21, "cpu")
-        traced = torch._C._len_torch_dispatch_stack() > 0
-        (flex._block_mask.__wrapped__ if traced else flex._block_mask)(*arguments)
-    kept = flex._block_mask(*arguments)
+        attended()
+    assert type(attended()) is torch.Tensor
+    spec = get("sliding_window", window=5)
+    kept = flex._block_mask(spec.mask, spec.window, spec.sinks, 21, 21, "cpu")
+    assert flex._block_mask.cache_info().currsize == 1
     assert type(kept.kv_indices) is torch.Tensor
     assert not kept.kv_indices.is_inference()

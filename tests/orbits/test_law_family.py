@@ -173,3 +173,8 @@ def test_a_verdict_finds_a_member_and_names_it():
         assert found.verdict == "another law"
         assert law in found.laws
         assert "power_a0.5_n2" not in found.laws
+
+
+def test_a_formula_that_is_no_power_is_told_without_simplifying():
+    text = "k*m1*m2*(1+tanh(r)+sin(r)*cos(3*r)+exp(-r)*log(1+r))/r**2"
+    assert laws.get(text).exponents is None

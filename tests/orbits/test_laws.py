@@ -395,8 +395,3 @@ def test_masses_that_do_not_show():
 def test_a_constant_may_be_negative(expression, value, truth):
     law = laws.Law("own", expression, "a test", {"G": 1.0, "alpha": value}, {"G": "", "alpha": ""})
     assert law.magnitude(1, 1, 1) == pytest.approx(truth)
-
-
-def test_a_formula_that_is_no_power_is_told_without_simplifying():
-    text = "k*m1*m2*(1+tanh(r)+sin(r)*cos(3*r)+exp(-r)*log(1+r))/r**2"
-    assert laws.get(text).exponents is None

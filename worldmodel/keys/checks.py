@@ -69,6 +69,7 @@ def check(arguments: Sequence[str], classes: Mapping[str, str]) -> None:
             raise unknown(f"{group} class", chosen, names)
     for place, word in enumerate(arguments):
         group, name, _ = _parts(word.partition("=")[0].removeprefix("--"))
+        # Typed, it would be overruled unsaid; in a saved configuration it is what the data had.
         if word.startswith("--") and group == "model" and name in LINKED:
             raise ValueError(f"the model takes {name} from its data: set --data.{name}")
         _check_word(word, arguments[place + 1 :], classes)

@@ -16,7 +16,7 @@ import numpy as np
 from lightning.pytorch.callbacks import Callback, ProgressBar
 from tqdm import tqdm
 
-from orbits.laws._told import law_of
+from orbits import laws
 from orbits.runs import artefact
 from orbits.runs.cli import called, next_line
 from worldmodel.models.base import GPTModel
@@ -103,7 +103,7 @@ def tell_predicted(path: Path) -> None:
     error = np.median(np.abs(predicted - true) / true)
     systems = len(np.unique(columns["sequence_id"]))
     print(f"predicted  {len(true)} forces in {systems} systems, median error {100 * error:.3g}%")
-    law = law_of(manifest)
+    law = laws.law_of(manifest)
     of = "" if law in (None, "newton") else f" --law {shlex.quote(str(law))}"
     print(f"written    {path}\n{next_line(f'symreg fit {shlex.quote(os.fspath(path))}{of}')}")
 
