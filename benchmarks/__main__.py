@@ -117,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
         export.add_argument(flag, metavar="A,B", type=of, default=[], help=about)
     most = "refuse models of more megabytes in all (default: %(default)g)"
     export.add_argument("--limit-mb", metavar="MB", type=float, default=30.0, help=most)
+    about = "round heads to float16, in half the bytes; no run starts from them"
+    export.add_argument("--half", action="store_true", help=about)
     export.set_defaults(command=_export)
     return parser
 
@@ -172,7 +174,8 @@ def _run(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> None:
     check_exportable(options.run)  # before torch is imported
     models = export_models(
-        options.run, options.out, options.attention, options.seeds, options.limit_mb
+        *(options.run, options.out, options.attention, options.seeds, options.limit_mb),
+        half=options.half,
     )
     size = sum(file.stat().st_size for model in models for file in model.iterdir())
     print(f"{counted(len(models), 'model')}, {size / 1e6:.1f} MB: {options.out}")

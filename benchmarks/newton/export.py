@@ -30,6 +30,7 @@ def export_models(
     attention: Sequence[str] = (),
     seeds: Sequence[int] = (),
     limit_mb: float = math.inf,
+    half: bool = False,
 ) -> list[Path]:
     """Write the pre-trained models of a run's folder, each to a new folder below ``out``.
 
@@ -39,6 +40,8 @@ def export_models(
         attention: Names of attention variants, each with all its exponents; none for all.
         seeds: Seeds of models; none for all.
         limit_mb: Most megabytes, of 10^6 bytes, of all models below ``out``.
+        half: Round heads to float16 (:func:`worldmodel.models.export.export`); world models, from
+            which later runs start, stay as they are.
 
     Returns:
         The folders of the models: ``VARIANT-world-model-SEED`` and ``VARIANT-head-SEED``, with the
@@ -62,10 +65,11 @@ def export_models(
         if not source.is_file():
             raise FileNotFoundError(f"{source}: no such checkpoint; kept results have none")
     words = {model: (_about(x), _provenance(x, sources[model])) for model, x in models.items()}
+    rounded = {model: half and x.case.kind == "forces" for model, x in models.items()}
     # Twice read, so that no more than one is held in memory.
-    new = sum(_size(files(sources[model], model, *words[model])) for model in models)
+    new = sum(_size(files(sources[x], x, *words[x], rounded[x])) for x in models)
     _check_limit(len(models), new, out, limit_mb)
-    return [export(sources[model], out / model, *words[model]) for model in models]
+    return [export(sources[x], out / x, *words[x], rounded[x]) for x in models]
 
 
 def chosen(results: Iterable[Result]) -> list[Result]:

@@ -25,7 +25,7 @@ from orbits.runs.cell import Adopted, Cell
 from orbits.runs.reuse import Kept
 from worldmodel.models.base import EARLIER, GPTModel
 from worldmodel.models.export import read_export, write_checkpoint
-from worldmodel.models.exported import read_config
+from worldmodel.models.exported import PRECISION, read_config
 from worldmodel.models.orbit import ForceModel, NextTokenModel
 from worldmodel.models.restored import restored
 
@@ -67,10 +67,15 @@ def _write(model: Path, folder: Path) -> None:
 
 
 def _models(place: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Return each exported model with its configuration, by the address of its cell."""
+    """Return each exported model with its configuration, by the address of its cell.
+
+    Rounded weights are left out: they do not give the numbers of their training.
+    """
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for path in sorted(path for path in place.glob("*") if path.is_dir()):
         config = read_config(path)
+        if PRECISION in config:
+            continue
         key = str(config["provenance"].get("cell"))
         if key in found:
             raise ValueError(f"{path}: of the same cell as {found[key][0].name}; delete one")

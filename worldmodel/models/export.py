@@ -31,7 +31,7 @@ from worldmodel.models.checkpoint import (
     read_checkpoint,
     tell_changed,
 )
-from worldmodel.models.exported import SCHEMA, check_export, settings_digest
+from worldmodel.models.exported import HALF, PRECISION, SCHEMA, check_export, settings_digest
 
 CARD = "README.md"
 DATA = ("seed", "train_seed", "n_train", "batch_size")
@@ -41,7 +41,11 @@ HEADER = "---\nlibrary_name: orrery\n---\n\n"
 
 
 def export(
-    checkpoint: str | Path, folder: str | Path, about: str, provenance: Mapping[str, Any]
+    checkpoint: str | Path,
+    folder: str | Path,
+    about: str,
+    provenance: Mapping[str, Any],
+    half: bool = False,
 ) -> Path:
     """Write the model of a checkpoint to a new folder.
 
@@ -50,19 +54,21 @@ def export(
         folder: The folder, which must not be there.
         about: One sentence for the card: what the model was trained on.
         provenance: Plain data on where it comes from, for example a manifest.
+        half: Round matrices to float16, in half the bytes. They are loaded as float32; answers are
+            then not those of the training to the last digit, and no run starts from them.
 
     Raises:
         FileNotFoundError: There is no such checkpoint.
         FileExistsError: The folder exists.
-        ValueError: It is no checkpoint of a world model.
+        ValueError: It is no checkpoint of a world model, or a weight is too large for float16.
     """
     folder = Path(folder)
-    contents = files(checkpoint, folder.name, about, provenance)
+    contents = files(checkpoint, folder.name, about, provenance, half)
     return _write(folder, contents)
 
 
 def files(
-    checkpoint: str | Path, name: str, about: str, provenance: Mapping[str, Any]
+    checkpoint: str | Path, name: str, about: str, provenance: Mapping[str, Any], half: bool = False
 ) -> dict[str, bytes]:
     """Return the contents of the files of :func:`export`, by name; nothing is written.
 
@@ -71,15 +77,15 @@ def files(
         name: The name of the folder.
         about: As for :func:`export`.
         provenance: Likewise.
+        half: Likewise.
 
     Raises:
         FileNotFoundError: There is no such checkpoint.
-        ValueError: It is no checkpoint of a world model.
+        ValueError: As :func:`export`.
     """
     source = read_checkpoint(checkpoint)
-    return _contents(
-        source["hyper_parameters"], source["state_dict"], name, about, dict(provenance)
-    )
+    settings, weights = source["hyper_parameters"], source["state_dict"]
+    return _contents(settings, weights, name, about, dict(provenance), half)
 
 
 def write(
@@ -115,6 +121,7 @@ def _contents(
     name: str,
     about: str,
     provenance: dict[str, Any],
+    half: bool = False,
 ) -> dict[str, bytes]:
     settings = {
         key: value
@@ -123,6 +130,7 @@ def _contents(
         and not (key == "pretrained" and value)  # a path of one machine
     }
     weights = {key: each.detach().cpu().contiguous() for key, each in state.items()}
+    weights = _halved(name, weights) if half else weights
     size = sum(each.numel() for each in weights.values())
     saved = save(weights)
     config = {
@@ -130,11 +138,13 @@ def _contents(
         "settings": settings,
         "settings_sha256": settings_digest(settings),
         "sha256": hashlib.sha256(saved).hexdigest(),
+        **({PRECISION: HALF} if half else {}),
         "provenance": provenance,
         **({PLUGINS: files} if (files := plugins.addresses()) else {}),
     }
+    rounded = ", matrices rounded to float16" if half else ""
     card = (
-        f"{HEADER}# {name}\n\n{about}\n\n{size:,} weights. Load it with\n\n"
+        f"{HEADER}# {name}\n\n{about}\n\n{size:,} weights{rounded}. Load it with\n\n"
         "```python\nfrom worldmodel.models.load import load_model\n\n"
         f'model = load_model("{name}")\n```\n'
     )
@@ -143,6 +153,15 @@ def _contents(
         CARD: card.encode(),
         CONFIG: json.dumps(config, indent=1).encode() + b"\n",
     }
+
+
+def _halved(name: str, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return weights with matrices as float16; vectors are few, and hold means and units."""
+    halved = {key: x.half() if x.ndim > 1 else x for key, x in weights.items()}
+    for key, values in halved.items():
+        if not torch.isfinite(values).all():
+            raise ValueError(f"{name}: {key} has a weight too large for float16; leave out half")
+    return halved
 
 
 def read_model(path: str | Path) -> dict[str, Any]:
@@ -167,9 +186,10 @@ def read_export(folder: str | Path) -> dict[str, Any]:
     folder = Path(folder)
     config = check_export(folder)
     try:
-        weights = load((folder / WEIGHTS).read_bytes())
+        stored = load((folder / WEIGHTS).read_bytes())
     except SafetensorError as error:
         raise ValueError(f"{folder / WEIGHTS}: {error}") from None
+    weights = {name: x.float() if x.dtype == torch.half else x for name, x in stored.items()}
     for name, values in weights.items():
         if not torch.isfinite(values).all():
             raise ValueError(f"{folder / WEIGHTS}: {name} is not finite; train the model again")

@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_plain
 
 SCHEMA = 2
+PRECISION, HALF = "precision", "float16"
+"""What a config says of weights that were rounded; of others it says nothing."""
 BY_SETTING = {"tokenizer": "TextModel", "vocab_size": "TokenModel", "exponents": "MixtureModel"}
 """Classes that a hyper-parameter tells."""
 BY_WEIGHT = {"head.state.weight": "StateModel", "head.readout.weight": "ForceModel"}

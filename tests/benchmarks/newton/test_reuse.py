@@ -22,6 +22,7 @@ from orbits.runs.cell import CELLS, ORIGIN, RECORD
 from orbits.runs.study import all_cells
 from tests.benchmarks.newton.small import settings
 from worldmodel.models.checkpoint import CONFIG, WEIGHTS, read_checkpoint
+from worldmodel.models.exported import PRECISION, read_config
 
 TINY = {
     "engine": ("powerlaw",),
@@ -261,6 +262,16 @@ def test_only_what_was_trained_is_restored(kept):
         if restore(cell, reuse.Kept(kept, results))
     }
     assert restored == {("world model", "pretraining"), ("forces", "pretrained")}
+
+
+def test_a_rounded_head_is_kept_to_load_and_no_run_starts_from_it(original, kept, tmp_path):
+    copied = tmp_path / "kept"
+    shutil.copytree(kept, copied, ignore=shutil.ignore_patterns(MODELS))
+    export_models(original, copied / MODELS, half=True)
+    results = {x.cell: [x] for x in folder.load(copied)[0]}
+    restored = {x.case.kind for x in cells() if restore(x, reuse.Kept(copied, results))}
+    assert restored == {"world model"}
+    assert {PRECISION in read_config(x) for x in (copied / MODELS).glob("*-head-*")} == {True}
 
 
 def test_an_export_takes_what_was_chosen_and_no_more_than_the_limit(

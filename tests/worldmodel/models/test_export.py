@@ -14,7 +14,8 @@ from tests.worldmodel.trainings import save
 from worldmodel.__main__ import main
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_resumable, read_checkpoint
-from worldmodel.models.export import CARD, export, read_model, write_checkpoint
+from worldmodel.models.export import CARD, export, read_export, read_model, write_checkpoint
+from worldmodel.models.exported import PRECISION
 from worldmodel.models.load import export_model, load_model
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.models.orbit import ForceModel, NextTokenModel
@@ -54,6 +55,30 @@ def test_an_exported_model_answers_as_its_checkpoint(tmp_path, kind):
         loaded, original = (load_model(x).eval()(batch) for x in (folder, path))
     assert type(load_model(folder)) is kind
     assert torch.equal(loaded, original)
+
+
+def test_rounded_weights_take_half_the_bytes_and_answer_as_float32(head, tmp_path):
+    whole = export(head, tmp_path / "whole", "A test.", {})
+    half = export(head, tmp_path / "half", "A test.", {}, half=True)
+    sizes = [(folder / WEIGHTS).stat().st_size for folder in (half, whole)]
+    assert sizes[0] < 0.7 * sizes[1], "names and shapes stay"
+    rounded, exact = (read_export(folder)["state_dict"] for folder in (half, whole))
+    for name, weights in exact.items():
+        assert rounded[name].dtype == weights.dtype == torch.float32
+        expected = weights.half().float() if weights.ndim > 1 else weights
+        assert torch.equal(rounded[name], expected)
+    assert "rounded to float16" in (half / CARD).read_text()
+    assert PRECISION not in json.loads((whole / CONFIG).read_text())
+    assert type(load_model(half)) is ForceModel
+
+
+def test_a_weight_that_float16_cannot_hold_is_refused(head, tmp_path):
+    content = read_checkpoint(head)
+    content["state_dict"]["head.readout.weight"][0] = 1e5
+    torch.save(content, head)
+    with pytest.raises(ValueError, match=r"half: head\.readout\.weight has a weight too large"):
+        export(head, tmp_path / "half", "A test.", {}, half=True)
+    assert not (tmp_path / "half").exists()
 
 
 def test_a_checkpoint_of_an_exported_model_holds_the_same(head, tmp_path):
