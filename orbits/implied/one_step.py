@@ -19,7 +19,7 @@ from orbits.arithmetic import Array
 from orbits.implied import pulls
 from orbits.implied.overall import Overall, overall
 from orbits.implied.pulls import Pulls
-from orbits.implied.within import within
+from orbits.implied.within import within, within_least_squares
 from orbits.protocol import Protocol
 from orbits.runs.statistics import Interval, studentized
 from orbits.runs.statistics.bootstrap import percentiles
@@ -88,8 +88,8 @@ class OneStep:
             ``action_reaction``, the planet's constant over the star's; ``missed``, the root mean
             square error of both kicks over that of the kicks.
         """
-        kick, exact = self.kicks(points), self.kicks(true)
-        found = {"exponent_within": within(self.pulls(kick.planet - kick.star), n_boot)}
+        kick = self.kicks(points)
+        found = {"exponent_within": self.exponent(points, n_boot)}
         laws: dict[str, Overall] = {}
         for body, own in (("planet", kick.planet), ("star", -kick.star)):
             law = overall(self.pulls(own), self.m1, self.m2, n_boot)
@@ -103,7 +103,23 @@ class OneStep:
             found["action_reaction"] = percentiles(
                 planet.constant.value / star.constant.value, planet.constants / star.constants
             )
-        return {**found, "missed": _missed(kick, exact)}
+        return {**found, "missed": self.missed(points, true)}
+
+    def exponent(self, points: Array, n_boot: int = 200) -> Interval:
+        """Return the exponent of the distance along each orbit, of predicted rows [N, T, 2]."""
+        return within(self._relative(points), n_boot)
+
+    def exponent_least_squares(self, points: Array, n_boot: int = 200) -> Interval:
+        """Return the same by plain least squares."""
+        return within_least_squares(self._relative(points), n_boot)
+
+    def _relative(self, points: Array) -> Pulls:
+        kick = self.kicks(points)
+        return self.pulls(kick.planet - kick.star)
+
+    def missed(self, points: Array, true: Array) -> Interval:
+        """Return the root mean square error of both kicks over that of the kicks."""
+        return _missed(self.kicks(points), self.kicks(true))
 
 
 def _missed(kick: Kicks, exact: Kicks) -> Interval:

@@ -54,7 +54,8 @@ def overall(pulls: Pulls, m1: Array, m2: Array, n_boot: int = 200, seed: int = 0
         seed: Seed of the resampling.
 
     Returns:
-        None where most pulls push: there is no attraction to describe.
+        None where most pulls push, or where the fit runs away to a power that no number holds:
+        there is no attraction to describe.
     """
     if np.median(pulls.seen) <= 0:
         return None
@@ -62,6 +63,8 @@ def overall(pulls: Pulls, m1: Array, m2: Array, n_boot: int = 200, seed: int = 0
     trust = 0.5
     for _ in range(ROUNDS):
         predicted, jacobian = _model(pulls, m1, m2, theta)
+        if not np.isfinite(jacobian).all():
+            return None
         residual = pulls.seen - predicted
         sigma = float(robust.scale(residual, float(np.median(np.abs(pulls.seen)))))
         weighted = robust.weight(residual / sigma)[..., None] * jacobian
@@ -91,21 +94,24 @@ def overall(pulls: Pulls, m1: Array, m2: Array, n_boot: int = 200, seed: int = 0
 
 def _start(pulls: Pulls, m1: Array, m2: Array) -> Array:
     """Return (ln c, a, b, n) by least squares of logarithms, of the pulls that are positive."""
-    sequence, step = np.nonzero(pulls.seen > 0)
     mean = pulls.weight.sum(axis=2)
-    far = np.einsum("nkq,nkq->nk", pulls.weight, np.log(pulls.distance)) / mean
+    # Two bodies that a model puts into one place have no direction, and so no weight.
+    sequence, step = np.nonzero((pulls.seen > 0) & (mean > 0))
+    whole = np.where(mean > 0, mean, np.nan)
+    far = np.einsum("nkq,nkq->nk", pulls.weight, np.log(pulls.distance)) / whole
     design = np.column_stack(
         [np.ones(len(sequence)), np.log(m1)[sequence], np.log(m2)[sequence], far[sequence, step]]
     )
-    strength = (pulls.seen / np.abs(mean))[sequence, step]
+    strength = (pulls.seen / whole)[sequence, step]
     return np.linalg.lstsq(design, np.log(strength))[0]
 
 
 def _model(pulls: Pulls, m1: Array, m2: Array, theta: Array) -> tuple[Array, Array]:
     """Return the pulls of (ln c, a, b, n), [N, K], and their derivatives, [N, K, 4]."""
-    constant = np.exp(theta[0] + theta[1] * np.log(m1) + theta[2] * np.log(m2))[:, None]
     logs = np.log(pulls.distance)
-    terms = pulls.weight * np.exp(theta[3] * logs)
+    with np.errstate(over="ignore", invalid="ignore"):
+        constant = np.exp(theta[0] + theta[1] * np.log(m1) + theta[2] * np.log(m2))[:, None]
+        terms = pulls.weight * np.exp(theta[3] * logs)
     predicted = constant * terms.sum(axis=2)
     by_exponent = constant * np.einsum("nkq,nkq->nk", terms, logs)
     return predicted, np.stack(

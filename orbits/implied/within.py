@@ -42,6 +42,19 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
     return percentiles(*within_resampled(pulls, n_boot, seed))
 
 
+def within_least_squares(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
+    """Return the exponent of :func:`within` by plain least squares, which a few wild places move.
+
+    It stands beside the robust one to tell how much depends on that choice.
+    """
+    trials = np.stack([pulls.trial(n) for n in GRID])
+    constant = np.sum(trials * pulls.seen, axis=2) / np.maximum(np.sum(trials**2, axis=2), 1e-300)
+    left = pulls.seen - np.maximum(constant, 0)[..., None] * trials
+    losses = np.sum(left**2, axis=2).T  # [N, G]
+    value = float(_lowest(losses.sum(axis=0)))
+    return percentiles(value, resampled(losses, _lowest, n_boot, seed))
+
+
 def within_resampled(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> tuple[float, Array]:
     """Return the exponent of :func:`within` and that of each resample, [n_boot].
 

@@ -7,10 +7,11 @@ import pytest
 
 from orbits import protocols
 from orbits.implied.cells import implied_forces
+from orbits.implied.family_free import family_free
 from orbits.implied.one_step import OneStep
 from orbits.implied.overall import overall
 from orbits.implied.pulls import of_path
-from orbits.implied.within import GRID, within, within_resampled
+from orbits.implied.within import GRID, within, within_least_squares, within_resampled
 
 G = 39.47841760435743
 FIRST = 12
@@ -101,6 +102,21 @@ def test_wild_points_move_a_plain_fit_and_not_ours():
     pulls = path(points, batch)
     assert within(pulls).value == pytest.approx(-2, abs=0.05)
     assert abs(plain(pulls) + 2) > 0.3
+    assert within_least_squares(pulls).value == pytest.approx(plain(pulls), abs=0.1)
+
+
+@pytest.mark.parametrize(("law", "exponent"), [("power_1_5", -1.5), ("power_2_5", -2.5)])
+def test_without_a_family_of_laws_a_true_path_has_nearly_its_exponent(law, exponent):
+    _, _, batch = seen(law)
+    found = family_free(path(batch["coordinates"], batch))
+    assert found.value == pytest.approx(exponent, abs=0.1), "medians of bins blur a little"
+    assert found.low < found.value < found.high
+
+
+def test_pulls_that_push_have_no_exponent_without_a_family():
+    _, _, batch = seen()
+    pulls = path(batch["coordinates"], batch)
+    assert family_free(pulls._replace(seen=-pulls.seen)) is None
 
 
 def test_who_goes_straight_on_feels_no_attraction():

@@ -26,7 +26,7 @@ from worldmodel.probes.implied import further, words
 from worldmodel.probes.implied.asked import all_prompts, own_prompts, refusal
 from worldmodel.probes.implied.figures import CAPTIONS
 from worldmodel.probes.implied.names import WORLDS, in_words
-from worldmodel.probes.motion.held_out import HeldOutSystems, medians
+from worldmodel.probes.motion.held_out import HeldOutSystems, expectations, medians
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 
@@ -86,6 +86,7 @@ def test_a_median_stays_where_an_expectation_is_led_astray():
     assert np.abs(points[:, 1:] - test.observed[:, 1:]).max() <= test.protocol.tokens.width / 2
     expected = 0.98 * test.observed + 0.02 * (4 - test.protocol.tokens.width / 2)
     steps = OneStep(PROTOCOL, world, 12)
+    assert np.allclose(expectations(model, test)[:, 1:], expected[:, 1:], atol=1e-3)
     good, bad = (steps.measured(x, true) for x in (points, expected))
     assert good["exponent_within"].value == pytest.approx(-2, abs=0.1)
     assert good["missed"].value < 0.2 < bad["missed"].value
@@ -306,6 +307,10 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     asked = {"prompt": "newton", "variant": "true orbit"}
     rolled = next(x for x in results if words.is_own(x) and x.case.variant == "true orbit")
     assert rolled.value("last_error") == 0
+    for reading in ("exponent_family_free", "exponent_overall"):  # of the first prompts, r^-1.5
+        assert rolled.value(reading) == pytest.approx(-1.5, abs=0.1)
+    model = find(results, variant="softmax", arm="pretrained", asked="one step", prompt="newton")
+    assert {"exponent_least_squares", "exponent_expected"} < set(model.metrics)
     steps = find(results, asked="one step", **asked)
     assert steps.value("missed") == pytest.approx(0, abs=1e-9)
     assert steps.value("planet_constant") == pytest.approx(39.478, abs=1e-2)

@@ -21,6 +21,8 @@ import torch
 
 from orbits import motion, shifts
 from orbits.arithmetic import Array
+from orbits.implied.family_free import family_free
+from orbits.implied.overall import overall
 from orbits.implied.pulls import Pulls, of_path
 from orbits.implied.within import within, within_resampled
 from orbits.protocols import Protocol
@@ -139,6 +141,22 @@ class Prompts:
         """
         own = {"exponent_within": within(self.pulls(points))}
         return own | first_and_last(self.test, points)
+
+    def otherwise(self, points: Array) -> dict[str, Interval]:
+        """Return what other readings of the same continuations [N, T, 2] have for an exponent.
+
+        Returns:
+            ``exponent_family_free``, along orbits without a family of laws; ``exponent_overall``,
+            over all orbits together, where the strength of each orbit's pull tells the distance,
+            too. Both are left out where there is no attraction.
+        """
+        pulls, world = self.pulls(points), self.test.world
+        law = overall(pulls, world.planet_mass[:, 0], world.star_mass)
+        found = {
+            "exponent_family_free": family_free(pulls),
+            "exponent_overall": law and law.exponents[-1],
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
     def measured_together(self, draws: Sequence[Array]) -> dict[str, Interval]:
         """Return the same of several continuations of each prompt, means over them."""

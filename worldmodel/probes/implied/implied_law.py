@@ -37,13 +37,14 @@ from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
+from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, figures, further, references, words
 from worldmodel.probes.implied.asked import Prompts, all_prompts
 from worldmodel.probes.implied.names import DRAWS, GIVEN, ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
-from worldmodel.probes.motion.held_out import HeldOutSystems, medians
+from worldmodel.probes.motion.held_out import HeldOutSystems, expectations, medians
 from worldmodel.probes.settings import Settings
 
 FITTED = 150
@@ -128,19 +129,24 @@ def _asked(
     prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twins: Mapping[str, OrbitModel]
 ) -> list[Outcome]:
     """Return the exponents of rollouts; references are asked with their own time steps."""
+
+    def measured(points: Array) -> dict[str, Interval]:
+        found = prompts.measured(points)
+        return {**found, **prompts.otherwise(points)} if prompts.is_own else found
+
     setting = prompts.setting
     files = {"orbits": "orbits.npz"} if prompts.is_own else {}
-    outcomes = [Outcome(prompts.measured(rolled), files=files, setting=setting)]
+    outcomes = [Outcome(measured(rolled), files=files, setting=setting)]
     others = list(references.truths(prompts.test))
     if prompts.is_own or prompts.shift:
         others += references.continuations(prompts.test, checkpoint.trained_on)
         for arm, twin in twins.items():
-            metrics = prompts.measured(prompts.continued(twin))
-            outcomes.append(Outcome(metrics, arm=arm, setting=setting))
+            found = measured(prompts.continued(twin))
+            outcomes.append(Outcome(found, arm=arm, setting=setting))
     elif prompts.steps == prompts.law:
         others = []  # the places are those of the prompt that is told its own step
     return outcomes + [
-        Outcome(prompts.measured(points), variant=name, arm=arm, setting=setting)
+        Outcome(measured(points), variant=name, arm=arm, setting=setting)
         for name, arm, points in others
     ]
 
@@ -169,7 +175,9 @@ def _one_step(
     steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
     true = test.batch["coordinates"]
 
-    def outcome(asked: OneStep, points: Array, name: str | None, arm: str | None) -> Outcome:
+    def outcome(
+        asked: OneStep, points: Array, name: str | None, arm: str | None, mean: Array | None = None
+    ) -> Outcome:
         files = {}
         if settings.cells and is_home:
             row = {"arm": f"implied, {arm}" if arm else "implied"}  # no head was trained
@@ -179,9 +187,13 @@ def _one_step(
             path = _keep(found, checkpoint, row, settings, pieces.folder)
             files = {"predictions": path.name}
         metrics = asked.measured(points, true[: len(points)])
+        metrics["exponent_least_squares"] = asked.exponent_least_squares(points)
+        if mean is not None:
+            metrics["exponent_expected"] = asked.exponent(mean)
         return Outcome(metrics, variant=name, arm=arm, files=files, setting=setting)
 
-    outcomes = [outcome(steps, medians(checkpoint.model, test), None, None)]
+    model = checkpoint.model
+    outcomes = [outcome(steps, medians(model, test), None, None, expectations(model, test))]
     outcomes += [outcome(steps, medians(twin, test), None, arm) for arm, twin in twins.items()]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
     some = OneStep(test.protocol, fitted.world, steps.first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -146,10 +146,19 @@ def medians(model: Any, test: HeldOutSystems) -> Array:
 
     Row 0 is zero.
     """
+    return _next_places(model, test, lambda prediction: prediction.median())
+
+
+def expectations(model: Any, test: HeldOutSystems) -> Array:
+    """Return the mean of each coordinate likewise, which unlikely places far away move."""
+    return _next_places(model, test, lambda prediction: prediction.expected())
+
+
+def _next_places(model: Any, test: HeldOutSystems, of: Callable[[Any], npt.NDArray]) -> Array:
     found = []
     for rows in batches(test):
         some = {name: value[rows] for name, value in test.batch.items()}
-        found.append(predicted(*seen_by(model, some)).median()[:, :-1])
+        found.append(of(predicted(*seen_by(model, some)))[:, :-1])
     points = np.concatenate(found).astype(np.float64)
     return np.concatenate([np.zeros_like(points[:, :1]), points], axis=1)
 

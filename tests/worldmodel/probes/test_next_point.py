@@ -1,0 +1,79 @@
+"""The next-point probe: shifts, controls in their known order, the sentence, refusals."""
+
+import numpy as np
+import pytest
+
+from orbits import protocols, shifts
+from orbits.implied.one_step import OneStep
+from tests.worldmodel.probes.evaluation import evaluate, find, result
+from worldmodel.controls.names import CUBIC, FILTER, FIT, IN_BINS, TRUE
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied.names import SHIFT
+from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.motion.next_point import BOX, PROBE, _worlds
+from worldmodel.probes.settings import Settings
+
+KIND = PROBE.name
+SETTINGS = Settings(n_sequences=12, seeds=(0,))
+
+
+def test_every_shift_is_asked_in_its_own_range():
+    worlds = dict(_worlds(protocols.get("identifiable"), SETTINGS))
+    assert list(worlds) == [BOX, *shifts.names()]
+    heavy, box = (worlds[name].world.star_mass for name in ("star_heavier", BOX))
+    assert heavy.min() >= 4 >= box.max()
+    steps = [worlds[name].batch["dt"] for name in ("double_step", "half_step")]
+    assert (steps[0] == 4 * steps[1]).mean() > 0.5, "of systems whose steps both are tokens"
+
+
+def test_a_world_that_cannot_make_a_shift_leaves_it_out():
+    assert set(dict(_worlds(protocols.get("drag"), SETTINGS))) == {BOX}
+
+
+@pytest.mark.full
+def test_controls_stand_in_their_known_order_and_a_model_has_nats(untrained, tmp_path):
+    args = {"n_points": 24, "n_bins": 512}
+    results = evaluate(KIND, untrained(protocol_args=args), SETTINGS, tmp_path)
+    assert {x.case.setting[SHIFT] for x in results} == {BOX, *shifts.names()}
+    for shift in (BOX, "star_heavier"):
+        there = [x for x in results if x.case.setting[SHIFT] == shift]
+        missed = {x.case.variant: x.metrics["missed"].value for x in there}
+        assert missed[TRUE] == pytest.approx(0, abs=1e-9)
+        assert missed[TRUE] < missed[FIT] < missed[CUBIC] < missed["softmax"]
+        assert missed[IN_BINS] < missed[CUBIC]
+        own = find(there, variant="softmax", arm="pretrained")
+        assert own.metrics["nll"].value == pytest.approx(2 * np.log(512), rel=0.02)
+        assert "nll" not in find(there, variant=CUBIC).metrics
+
+
+def test_the_exponent_of_single_steps_is_that_of_all_measures():
+    protocol = protocols.get("identifiable")
+    test = HeldOutSystems(protocol, protocol.systems(0, "test", np.arange(30)))
+    steps, true = OneStep(protocol, test.world, 12), test.batch["coordinates"]
+    points = true + 1e-4 * np.sin(np.arange(true.size)).reshape(true.shape)
+    both = steps.measured(points, true)
+    assert both["exponent_within"] == steps.exponent(points)
+    assert both["missed"] == steps.missed(points, true)
+
+
+def measured(missed, shift, **case):
+    return result(kind=KIND, metrics={"missed": missed}, setting={SHIFT: shift}, **case)
+
+
+def test_the_sentence_names_the_box_and_the_shifts_of_least_and_of_most():
+    values = {BOX: 0.4, "star_heavier": 0.41, "closer": 0.8}
+    results = [
+        measured((value, value - 0.1, value + 0.1), shift, **case)
+        for shift, value in values.items()
+        for case in ({}, {"variant": FILTER, "arm": "control", "of": "control"})
+    ]
+    (sentence,) = PROBE.answers(results)
+    assert sentence.startswith("softmax misses 0.40 [0.30, 0.50] of the kick of a step in its")
+    assert f"({FILTER} 0.40)" in sentence
+    assert "from 0.41 [0.31, 0.51] with star of 4 to 8 solar masses" in sentence
+    assert sentence.endswith(f"({FILTER} 0.80).")
+
+
+def test_a_world_of_several_planets_is_refused(untrained):
+    several = untrained(protocol="fixed", protocol_args={"n_points": 40, "n_bins": 7000})
+    assert "several planets" in PROBE.refusal(Checkpoint.load(several), SETTINGS)

@@ -1,0 +1,160 @@
+"""The next-point probe: how well a world model predicts one step, also outside its training box.
+
+The exam of force heads (:mod:`orbits.shifts`) asks what a label taught; this asks the world model
+itself, without a label or a head. Of each shift that its world can make it predicts the second half
+of held-out sequences, each point from the true ones before it: nats, the error in AU, the share of
+the kick behind a step that is missed, and the exponent of the distance that these kicks have along
+each orbit.
+
+Beside it stand an orbit fit to the same points, a linear filter and a table of orbits from the
+model's own world, cubic extrapolation, the truth in bins and the model's untrained twin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from orbits import shifts
+from orbits.arithmetic import Array
+from orbits.implied.one_step import OneStep
+from orbits.protocols import Protocol
+from orbits.runs import trainings
+from orbits.runs.cell import Outcome
+from orbits.runs.result import Result, grouped
+from orbits.runs.statistics import Interval
+from worldmodel.controls.names import FILTER, FIT, TABLE
+from worldmodel.probes.base import Pieces, Probe
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.implied import asked, references
+from worldmodel.probes.implied.names import SHIFT
+from worldmodel.probes.looks import own_setting, trained_models
+from worldmodel.probes.motion.held_out import (
+    HeldOutSystems,
+    batches,
+    joined,
+    mean_of,
+    medians,
+    next_points,
+)
+from worldmodel.probes.settings import Settings
+
+BOX = "none"
+"""The setting of the training box itself."""
+FITTED = 150
+"""Sequences at most whose orbits are fitted, a dozen times each."""
+
+
+class NextPoint(Probe):
+    """The next-point probe."""
+
+    name = "next_point"
+    about = (
+        "One predicted step in the training box and in each shift of the exam: nats, error, the "
+        "share of the kick that is missed and its exponent along orbits. No label, no head."
+    )
+    uses = ("n_sequences", "seeds", "data_seed")
+    asks = ("predict_next",)
+    of = ("NextTokenModel",)
+
+    def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
+        """Return why a checkpoint cannot be asked, or None."""
+        return asked.refusal(dataclasses.replace(checkpoint.protocol, label_leak=0))
+
+    def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
+        """Return the measures in the box and in each shift, and those of the controls."""
+        twins = checkpoint.twins(settings.seeds[0])
+        worlds = dict(_worlds(checkpoint.protocol, settings))
+        outcomes: list[Outcome] = []
+        for name in pieces.progress(list(worlds)):
+            test, setting = worlds[name], {SHIFT: name}
+            steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
+            for arm, model in ((None, checkpoint.model), *twins.items()):
+                found = _measured(test, steps, medians(model, test)) | _nats(model, test)
+                outcomes.append(Outcome(found, arm=arm, setting=setting))
+            fitted = HeldOutSystems(
+                test.protocol, test.world.rows(np.arange(min(FITTED, len(test.observed))))
+            )
+            some = OneStep(fitted.protocol, fitted.world, steps.first)
+            others = references.next_points(test, fitted, checkpoint.trained_on)
+            for who, arm, points in (*references.truths(test), *others):
+                whole = len(points) == len(test.observed)
+                found = _measured(*((test, steps) if whole else (fitted, some)), points)
+                outcomes.append(Outcome(found, variant=who, arm=arm, setting=setting))
+        return outcomes
+
+    def answers(self, results: Sequence[Result]) -> list[str]:
+        """Return what one step costs each model in the box and outside it, beside the controls."""
+        return [_sentence(name, mine, results) for name, mine in trained_models(results).items()]
+
+
+def _worlds(protocol: Protocol, settings: Settings) -> Iterator[tuple[str, HeldOutSystems]]:
+    """Yield the box and the shifts that a protocol can make, with their held-out systems."""
+    rows = np.arange(settings.n_sequences)
+    yield BOX, HeldOutSystems(protocol, protocol.systems(settings.data_seed, "test", rows))
+    for name in shifts.names():
+        # A law need not bind closer orbits, nor a protocol have other time steps.
+        with contextlib.suppress(ValueError):
+            shifted = dataclasses.replace(protocol, shift=shifts.get(name))
+            systems = shifted.systems(settings.data_seed, "test", rows, "force")
+            yield name, HeldOutSystems(shifted, systems)
+
+
+def _measured(test: HeldOutSystems, steps: OneStep, points: Array) -> dict[str, Interval]:
+    """Return the errors and the law of predicted rows [N, T, 2] in AU."""
+    errors = test.errors(points)
+    return {
+        "missed": steps.missed(points, test.batch["coordinates"]),
+        "exponent_within": steps.exponent(points),
+        "planet_error": mean_of(errors["planet"]),
+        "star_error": mean_of(errors["star"]),
+    }
+
+
+def _nats(model: object, test: HeldOutSystems) -> dict[str, Interval]:
+    """Return the nats of a next point's two bins; nothing of a model without a distribution."""
+    parts = [
+        next_points(model, {k: v[rows] for k, v in test.batch.items()}) for rows in batches(test)
+    ]
+    found = joined(parts)
+    return {"nll": mean_of(found["nll"][:, test.n_prompt :])} if "nll" in found else {}
+
+
+def _sentence(name: str, mine: Sequence[Result], results: Sequence[Result]) -> str:
+    """Say what of the kick a model misses in the box, and in the shifts of least and of most."""
+    outside = {
+        shift: [x.metrics["missed"] for x in some] for shift, some in _by_shift(mine).items()
+    }
+    home = outside.pop(BOX)
+    words = (
+        f"{name} misses {trainings.words(home)} of the kick of a step in its training box "
+        f"({_beside(results, BOX)})"
+    )
+    if not outside:
+        return f"{words}; its world makes no shift."
+    order = sorted(outside, key=lambda shift: trainings.together(outside[shift]).value)
+    parts = (
+        f"{trainings.words(outside[shift])} with {shifts.get(shift).about} "
+        f"({_beside(results, shift)})"
+        for shift in (order[0], order[-1])
+    )
+    return f"{words}; outside it from {' to '.join(parts)}."
+
+
+def _beside(results: Sequence[Result], shift: str) -> str:
+    """Return what the references miss in a shift, in words."""
+    there = _by_shift(results)[shift]
+    of = {x.case.variant: x.metrics["missed"].value for x in there}
+    named = [f"{who} {of[who]:.2f}" for who in (FIT, FILTER, TABLE) if who in of]
+    return ", ".join(named)
+
+
+def _by_shift(results: Sequence[Result]) -> dict[str, list[Result]]:
+    return grouped(results, lambda result: str(own_setting(result)[SHIFT]))
+
+
+PROBE = NextPoint()
+"""The probe ``next_point``."""
