@@ -14,6 +14,7 @@ from orbits import motion, protocols
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.statistics import Interval, r_squared
+from worldmodel.controls.noisy_observer import NoisyObserver
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.implied.asked import Prompts, own_prompts, shifted_prompts
 from worldmodel.probes.implied.references import continuations, truths
@@ -77,6 +78,17 @@ def references(data: Plain, world: Plain, n: int) -> list[Outcome]:
         for name, arm, points in others:
             metrics = _measured(prompts, points)
             outcomes.append(Outcome(metrics, variant=name, arm=arm, setting={"where": where}))
+    return outcomes
+
+
+def observed(data: Plain, world: Plain, n: int, noise: float, n_rows: int) -> list[Outcome]:
+    """Measure continuations by who holds the law, and sees few rows through noise."""
+    protocol, outcomes = _protocol(data, world), []
+    observer = NoisyObserver(protocol, noise, n_rows)
+    for where, prompts in _prompts(protocol, n).items():
+        batch, first = prompts.test.batch, prompts.test.n_prompt
+        points = observer.rollout(batch["coordinates"], first, batch["tokens"][:, 0, 0])
+        outcomes.append(Outcome(_measured(prompts, points), setting={"where": where}))
     return outcomes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,14 @@ import attention
 from benchmarks import learners
 from benchmarks.kepler_or_newton import cells as functions
 from benchmarks.kepler_or_newton import exam
-from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED, Point, star
+from benchmarks.kepler_or_newton.points import (
+    ALL,
+    RANDOM,
+    TRAINED,
+    Point,
+    observer_name,
+    star,
+)
 from benchmarks.kepler_or_newton.settings import KeplerOrNewton
 from benchmarks.newton import newton
 from benchmarks.newton.grid import Grid
@@ -47,7 +54,8 @@ def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
             trained[point, seed] = own = _trained(point, seed, grid)
             found += _of(point, seed, own, settings)
     examined = exam.cells(NAME, trained, grid) if settings.heads else ()
-    return [*found, *_references(flagship, settings), *examined]
+    references = _references(flagship, settings, [point for point, _ in trained])
+    return [*found, *references, *examined]
 
 
 def _steps(flagship: NewtonSettings, window: int) -> float:
@@ -131,7 +139,9 @@ def _case(point: Point, arm: str, seed: int | None, like: Case) -> Case:
     )
 
 
-def _references(flagship: NewtonSettings, settings: KeplerOrNewton) -> Iterator[Cell]:
+def _references(
+    flagship: NewtonSettings, settings: KeplerOrNewton, points: Sequence[Point]
+) -> Iterator[Cell]:
     """Yield the continuations without a model, and the read-outs of places alone."""
     arguments = dict(flagship.protocol_args.get(flagship.protocol, {})) or None
     data = {"protocol": flagship.protocol, "protocol_args": arguments}
@@ -140,6 +150,11 @@ def _references(flagship: NewtonSettings, settings: KeplerOrNewton) -> Iterator[
         NAME, "carried", "references", "control", law=flagship.law, protocol=flagship.protocol
     )
     yield Cell(functions.references, case, asked)
+    blurred = dict.fromkeys((x.noise, round(2 * x.steps)) for x in points if x.window and x.noise)
+    for noise, n_rows in blurred:
+        seen = {"noise": noise, "n_rows": n_rows}
+        named = dataclasses.replace(case, variant=observer_name(noise, n_rows), setting=seen)
+        yield Cell(functions.observed, named, {**asked, **seen})
     for n_rows in settings.places:
         for body in BODIES:
             named = dataclasses.replace(

@@ -64,6 +64,11 @@ class Point:
         return f"window {self.window} ({self.steps:g} steps)" if self.window else "all rows"
 
 
+def observer_name(noise: float, n_rows: int) -> str:
+    """Return the name of an observer who holds the law and sees few rows through noise."""
+    return f"Newton's orbits, {n_rows} rows seen through noise of {noise:g} AU"
+
+
 def star(
     settings: KeplerOrNewton,
     labels: Mapping[str, str],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
-from benchmarks.kepler_or_newton.points import ALL, PUBLISHED
+from benchmarks.kepler_or_newton.points import ALL, PUBLISHED, observer_name
 from benchmarks.kepler_or_newton.scores import (
     FORCE,
     SCORES,
@@ -39,6 +39,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     if len(recipe) > 1:
         said += [f"By the published recipe, {RECIPE}: {x}" for x in _transition(recipe, found)]
         said += [f"By that recipe: {x}" for x in _paths(recipe)]
+        said += _observers(recipe, found)
     said += _places(found)
     heads = along(found, "predicts")
     if len(heads) > 1:
@@ -141,6 +142,28 @@ def _paths(windows: dict[object, Carried]) -> list[str]:
             where = each.point.context if each.point else "-"
             parts.append(f"{where} r^{_mean(inside)}, closer to the star r^{_mean(closer)}")
     return [f"Continuations obey: {'; '.join(parts)}."] if parts else []
+
+
+def _observers(windows: dict[object, Carried], found: Sequence[Carried]) -> list[str]:
+    """Say how who holds the law goes on, who sees no more than the model of a short window."""
+    named = {each.name: each for each in found if each.point is None}
+    parts = []
+    for each in windows.values():
+        assert each.point is not None
+        name = observer_name(each.point.noise, round(2 * each.point.steps))
+        if each.point.window and (observer := named.get(name)):
+            inside, closer = (observer.values("exponent_within", x) for x in ("inside", "closer"))
+            parts.append(
+                f"{each.point.context}, by r^{_mean(inside)}, closer to the star by "
+                f"r^{_mean(closer)}, {_mean(observer.values('rollout_error'), 'z.3f')} AU off in "
+                f"the box (the model {_mean(each.values('rollout_error'), 'z.3f')})"
+            )
+    return [
+        f"An observer who holds orbits of Newton's law alone, and sees no more than the model, "
+        f"goes on with {part}: what continuations of such a window have says nothing against the "
+        "law, where his have it too."
+        for part in parts
+    ]
 
 
 def _places(found: Sequence[Carried]) -> list[str]:

@@ -8,7 +8,7 @@ from benchmarks.__main__ import main
 from benchmarks.kepler_or_newton import cells as functions
 from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, ours, verdicts
 from benchmarks.kepler_or_newton.kepler_or_newton import STUDY
-from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED
+from benchmarks.kepler_or_newton.points import ALL, RANDOM, TRAINED, observer_name
 from benchmarks.kepler_or_newton.scores import FORCE, SHAPE, along, carried, twin
 from benchmarks.kepler_or_newton.sentences import judged, sentences
 from benchmarks.newton import cells as newton_cells
@@ -193,6 +193,16 @@ def test_the_published_recipe_has_a_sentence_of_its_own():
     assert own.endswith("this says: contradicted.")
 
 
+def test_beside_the_published_recipe_stands_who_holds_the_law_and_sees_no_more():
+    made = [*results(RISES, FALLS), *results(RISES, FALLS, predicts="gaussian", noise=0.1)]
+    case = Case("kepler_or_newton", "carried", observer_name(0.1, 5), "control", None)
+    for where, value in (("inside", -0.7), ("closer", -1.9)):
+        values = {"exponent_within": value, "rollout_error": 0.4}
+        made.append(_result(case, "carried", values, where=where, noise=0.1, n_rows=5))
+    (own,) = (x for x in sentences(STUDY, made) if x.startswith("An observer who holds"))
+    assert "goes on with window 3 (2.5 steps), by r^-0.70, closer to the star by r^-1.90" in own
+
+
 def test_read_outs_are_those_of_the_best_layer_and_twins_share_the_window():
     found = carried(results({ALL: 0.4, 3: 0.8}, {ALL: 0.9, 3: 0.2}, arms=(TRAINED, RANDOM)))
     line = along(found, "window")
@@ -256,6 +266,7 @@ def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
     main(["report", str(out)])
     text = (out / "report.md").read_text()
     assert "nearest training orbit" in text
+    assert observer_name(0.01, 5) in text
     assert "random weights" in text
     examined = [x for x in found if x.case.kind == "exam" and x.case.arm == "pretrained"]
     assert {(x.case.get("window"), x.case.get("input")) for x in examined} == {
