@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -66,41 +68,52 @@ class NextPoint(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures in the box and in each shift, and those of the controls."""
-        twins = checkpoint.twins(settings.seeds[0])
-        worlds = dict(_worlds(checkpoint.protocol, settings))
+        world, asked_of = checkpoint.protocol, (settings.data_seed, settings.n_sequences)
+        models: dict[str | None, Any] = {None: checkpoint.model}
+        models |= checkpoint.twins(settings.seeds[0])
         outcomes: list[Outcome] = []
-        for name in pieces.progress(list(worlds)):
-            test, setting = worlds[name], {SHIFT: name}
+        for name, test in pieces.progress(list(_worlds(world, *asked_of))):
             steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
-            for arm, model in ((None, checkpoint.model), *twins.items()):
+            for arm, model in models.items():
                 found = _measured(test, steps, medians(model, test)) | _nats(model, test)
-                outcomes.append(Outcome(found, arm=arm, setting=setting))
-            fitted = HeldOutSystems(
-                test.protocol, test.world.rows(np.arange(min(FITTED, len(test.observed))))
-            )
-            some = OneStep(fitted.protocol, fitted.world, steps.first)
-            others = references.next_points(test, fitted, checkpoint.trained_on)
-            for who, arm, points in (*references.truths(test), *others):
-                whole = len(points) == len(test.observed)
-                found = _measured(*((test, steps) if whole else (fitted, some)), points)
-                outcomes.append(Outcome(found, variant=who, arm=arm, setting=setting))
-        return outcomes
+                outcomes.append(Outcome(found, arm=arm, setting={SHIFT: name}))
+        return [*outcomes, *_controls(world, checkpoint.trained_on, *asked_of)]
 
     def answers(self, results: Sequence[Result]) -> list[str]:
         """Return what one step costs each model in the box and outside it, beside the controls."""
         return [_sentence(name, mine, results) for name, mine in trained_models(results).items()]
 
 
-def _worlds(protocol: Protocol, settings: Settings) -> Iterator[tuple[str, HeldOutSystems]]:
+def _worlds(protocol: Protocol, seed: int, n: int) -> Iterator[tuple[str, HeldOutSystems]]:
     """Yield the box and the shifts that a protocol can make, with their held-out systems."""
-    rows = np.arange(settings.n_sequences)
-    yield BOX, HeldOutSystems(protocol, protocol.systems(settings.data_seed, "test", rows))
+    rows = np.arange(n)
+    yield BOX, HeldOutSystems(protocol, protocol.systems(seed, "test", rows))
     for name in shifts.names():
         # A law need not bind closer orbits, nor a protocol have other time steps.
         with contextlib.suppress(ValueError):
             shifted = dataclasses.replace(protocol, shift=shifts.get(name))
-            systems = shifted.systems(settings.data_seed, "test", rows, "force")
+            systems = shifted.systems(seed, "test", rows, "force")
             yield name, HeldOutSystems(shifted, systems)
+
+
+@functools.lru_cache(
+    maxsize=1
+)  # the same for all checkpoints of a world, and slow: orbits are fitted
+def _controls(protocol: Protocol, trained_on: Protocol, seed: int, n: int) -> tuple[Outcome, ...]:
+    """Return the measures of the references in the box and in each shift."""
+    outcomes = []
+    for name, test in _worlds(protocol, seed, n):
+        some = HeldOutSystems(test.protocol, test.world.rows(np.arange(min(FITTED, n))))
+        asked = [(test, *each) for each in references.truths(test)]
+        asked += [
+            (test if len(points) == n else some, who, arm, points)
+            for who, arm, points in references.next_points(test, some, trained_on)
+        ]
+        for systems, who, arm, points in asked:
+            steps = OneStep(systems.protocol, systems.world, (systems.n_prompt - 1) // 2)
+            found = _measured(systems, steps, points)
+            outcomes.append(Outcome(found, variant=who, arm=arm, setting={SHIFT: name}))
+    return tuple(outcomes)
 
 
 def _measured(test: HeldOutSystems, steps: OneStep, points: Array) -> dict[str, Interval]:
