@@ -69,8 +69,8 @@ class NextPoint(Probe):
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures in the box and in each shift, and those of the controls."""
         world, asked_of = checkpoint.protocol, (settings.data_seed, settings.n_sequences)
-        models: dict[str | None, Any] = {None: checkpoint.model}
-        models |= checkpoint.twins(settings.seeds[0])
+        twins = checkpoint.twins(settings.seeds[0])
+        models: dict[str | None, Any] = {None: checkpoint.model, **twins}
         outcomes: list[Outcome] = []
         for name, test in pieces.progress(list(_worlds(world, *asked_of))):
             steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
