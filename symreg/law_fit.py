@@ -14,6 +14,7 @@ from symreg.exponents import fit_exponents, r2
 from symreg.formula.thresholds import MINIMUM_R2_LOG, SHARE_DESCRIBED, TOLERANCE
 from symreg.points import NAMES
 
+Array = npt.NDArray[np.float64]
 LARGEST = 700.0  # of a logarithm whose number is within float64
 
 
@@ -24,7 +25,8 @@ class LawFit:
     Attributes:
         follows: Whether they are the law's up to a constant factor: each exponent within
             ``thresholds.TOLERANCE``, ``r2_log`` at least ``MINIMUM_R2_LOG``, and at least
-            ``SHARE_DESCRIBED`` of the points usable. None where the points cannot tell.
+            ``SHARE_DESCRIBED`` of the points usable; where the law is no power law, they bend as
+            it does, too (:func:`_bends_alike`). None where the points cannot tell.
         exponents: Exponents of a power law fitted to the forces; empty where the points determine
             none.
         law_exponents: The same fit to the law's forces on the same points.
@@ -68,17 +70,36 @@ def law_fit(
     r2_log = r2(np.log(y), np.log(truth) + shift)
     factor = float(np.exp(shift)) if abs(shift) < LARGEST else None
     try:
-        found, wanted = (_slopes(X, values, names) for values in (y, truth))
+        (found, bend), (wanted, law_bend) = (_power(X, values, names) for values in (y, truth))
     except ValueError:  # too few points, or a variable that never varies
         return LawFit(None, {}, {}, factor, r2_log)
     near = all(abs(found[name] - wanted[name]) <= TOLERANCE for name in names)
     described = r2_log is not None and r2_log >= MINIMUM_R2_LOG
     enough = share >= SHARE_DESCRIBED
-    return LawFit(near and described and enough, found, wanted, factor, r2_log)
+    follows: bool | None = near and described and enough
+    if follows and laws.get(law).exponents is None:
+        follows = _bends_alike(bend, law_bend)
+    return LawFit(follows, found, wanted, factor, r2_log)
 
 
-def _slopes(
-    X: npt.NDArray[np.float64], y: npt.NDArray[np.float64], names: Sequence[str]
-) -> dict[str, float]:
+def _power(X: Array, y: Array, names: Sequence[str]) -> tuple[dict[str, float], Array]:
+    """Return the exponents of the best power law, and what it leaves of ln y, [n]."""
     fitted = fit_exponents(X, y, np.zeros(len(y)), names, n_boot=0)
-    return {name: interval.value for name, interval in fitted.exponents.items()}
+    slopes = {name: interval.value for name, interval in fitted.exponents.items()}
+    return slopes, np.log(y) - np.log(X) @ list(slopes.values()) - np.log(fitted.constant.value)
+
+
+def _bends_alike(bend: Array, of_law: Array) -> bool | None:
+    """Tell whether forces leave their best power law as a law's own do.
+
+    The slope of the first deviations on the second is 1 for the law and 0 for a power law; from 0.5
+    on it is the law. None where errors hide which.
+    """
+    size = float(of_law @ of_law)
+    if size <= np.finfo(float).tiny:
+        return None
+    slope = float(bend @ of_law) / size
+    error = float(np.std(bend - slope * of_law)) / size**0.5
+    if abs(slope - 0.5) < 2 * error or abs(slope - 1.5) < 2 * error:
+        return None
+    return 0.5 < slope < 1.5

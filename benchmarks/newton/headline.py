@@ -109,5 +109,6 @@ def _formulas(engines: Sequence[LawRate]) -> Value:
     if not (total := sum(each.total for each in engines)):
         return NOTHING
     found = sum(each.found for each in engines)
-    strict, exact = sum(each.strict for each in engines), sum(each.symbolic for each in engines)
+    exact, each_strict = sum(each.symbolic for each in engines), [x.strict for x in engines]
+    strict = "-" if None in each_strict else sum(x or 0 for x in each_strict)
     return Value(f"{found} / {strict} / {exact} of {total}", order=found / total)

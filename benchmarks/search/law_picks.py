@@ -17,6 +17,7 @@ from orbits.runs.result import Result
 from orbits.runs.table import Column, Table, Value, interval
 from symreg.leaderboard import FORCES, SEARCH
 from symreg.leaderboard.read import read
+from symreg.leaderboard.row import row_key
 from symreg.points import NAMES
 from symreg.search.front import RULES, Equation, Front
 
@@ -39,8 +40,8 @@ def table(results: Iterable[Result]) -> str:
     exponents: dict[str, str] = {}
     searches: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in (x for x in results if x.ok):
-        parts = (result.case.variant, result.case.arm, result.case.seed)
-        name = ", ".join(str(part) for part in parts if part is not None)
+        seed = result.case.seed
+        name = ", ".join([*row_key(result.case), *([] if seed is None else [str(seed)])])
         if result.case.kind == FORCES:
             fits = (interval(result.metrics[f"exponent_{x}"].interval, ".3f") for x in NAMES)
             exponents[name] = ", ".join(fit.words for fit in fits)

@@ -27,6 +27,7 @@ from orbits.runs.result import Case, Quantity, Result
 from orbits.runs.statistics import wilson
 from orbits.runs.study import Study
 from symreg import controls, engines, measure
+from symreg.formula.thresholds import TOLERANCE
 from symreg.leaderboard import SEARCH, quantities
 from symreg.leaderboard.leaderboard import one_thread
 from symreg.measure import POINTS, search_config
@@ -121,9 +122,9 @@ def _verdict(results: Sequence[Result]) -> list[str]:
     found: dict[tuple[str, str], dict[str, list[bool]]] = {}
     wrong: dict[str, list[bool]] = {}
     for result in results:
-        if not result.ok or result.case.kind != SEARCH:
+        if result.case.kind != SEARCH:
             continue
-        is_law = result.details.get("verdict") == "law"
+        is_law = result.ok and result.details.get("verdict") == "law"  # a failed search found none
         if result.case.arm == "control":
             wrong.setdefault(str(result.case.get("engine")), []).append(is_law)
             continue
@@ -131,7 +132,8 @@ def _verdict(results: Sequence[Result]) -> list[str]:
         of = found.setdefault((law, str(result.case.get("engine"))), {})
         of.setdefault(noise, []).append(is_law)
     said = [
-        f"Formulas within 5% of the law {law} are found on its true forces by {engine}: "
+        f"Formulas with exponents within {TOLERANCE} of those of the law {law} are found on its "
+        f"true forces by {engine}: "
         f"{', '.join(f'{_rate(each)} at {noise}' for noise, each in of.items())}"
         for (law, engine), of in found.items()
     ]

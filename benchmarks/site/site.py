@@ -91,6 +91,8 @@ def _forget(out: Path) -> None:
         return
     try:
         pages = json.loads((out / CLAIM).read_text(encoding="utf-8"))
+        if not isinstance(pages, list) or not all(isinstance(name, str) for name in pages):
+            raise ValueError
     except ValueError:
         raise ValueError(f"{out / CLAIM} is damaged; choose another folder") from None
     for name in pages:

@@ -34,6 +34,8 @@ ANSWER = ("sequence_id", "step", "force_predicted")
 """Columns of an answer: those of symreg/PREDICTIONS.md that do not tell the truth."""
 LARGEST = 100_000
 """Most bytes of a key, and most sequences of a part."""
+LEAST_SECRET = 2**32
+"""Least seed of a held-back exam: signatures and checksums tell a smaller one to who tries all."""
 
 Array = npt.NDArray[Any]
 
@@ -130,6 +132,11 @@ def read_key(path: Path) -> Exam:
             raise ValueError(f"{path}: {name} must be a whole number up to {largest}")
     if type(exam.held_back) is not bool or not exam.n_test:
         raise ValueError(f"{path}: held_back must be true or false, n_test more than 0")
+    if exam.held_back and exam.seed < LEAST_SECRET:
+        raise ValueError(
+            f"{path}: the seed of a held-back exam must be at least {LEAST_SECRET}, since smaller "
+            "ones can be tried; let questions make the key"
+        )
     try:
         if exam.parts[BOX].n_points % 2:
             raise ValueError(f"protocol {exam.protocol!r} has no exam; take identifiable")
@@ -158,6 +165,11 @@ def make_sheet(out: Path, key: Path | None) -> tuple[str, str]:
                 f"--key {key} lies in {out}, which you give away; choose another place"
             )
         exam = read_key(key) if key.exists() else new_key(key)
+        if not exam.held_back:
+            raise ValueError(
+                f"--key {key} is no held-back exam: its sheet tells the seed; leave out --key for "
+                "the public exam, or name a new file"
+            )
         which = f"the held-back exam of {key}, which you keep to yourself"
     signature = write_sheet(exam, out)
     return signature, f"{len(exam.parts)} parts of {exam.n_test} sequences of {which}"

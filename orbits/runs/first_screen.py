@@ -26,6 +26,8 @@ MOST_ROWS = 12
 """Rows of two lines that a window of 800 pixels holds beside a verdict."""
 BELOW = "all of them below"
 LEFT_OUT = "The other columns are below."
+OTHERS = "Other columns are in the page, or with --full."
+"""The same in a terminal."""
 MOST_SENTENCES = 6
 """Sentences that a terminal shows of a report."""
 
@@ -78,7 +80,7 @@ def brief(report: Report, failures: Sequence[str] = ()) -> str:
         said[MOST_SENTENCES:] = [f"and {more} more"]
     if table is not None:
         there = "all of them are in the page, or with --full"
-        caption = table.caption.replace(BELOW, there).replace(LEFT_OUT, "Other columns are, too.")
+        caption = table.caption.replace(BELOW, there).replace(LEFT_OUT, OTHERS)
         table = dataclasses.replace(table, caption=caption)
     sections = [] if table is None else [Section(table.title, [table])]
     return dataclasses.replace(report, sentences=said, sections=sections).to_text(failures)
@@ -135,8 +137,8 @@ def narrowed(table: Table, most: int = MOST_COLUMNS) -> Table:
     alike = {
         place
         for place in places
-        if len(table.rows) > 1
-        and len({(row[place].text, row[place].detail) for row in table.rows}) == 1
+        if len({(row[place].text, row[place].detail) for row in table.rows}) == 1
+        and (len(table.rows) > 1 or table.rows[0][place].text == NOTHING.text)
     }
     names = {place for place in places if all(row[place].kind == "name" for row in table.rows)}
     if len(places) - len(alike & names) <= most:

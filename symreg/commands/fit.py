@@ -80,6 +80,7 @@ def _search_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _triple(triple: Sequence[float]) -> str:
-    """Return a value and its interval with four decimals."""
-    value, low, high = triple
-    return f"{value:.4f} [{low:.4f}, {high:.4f}]"
+    """Return a value and its interval; a small constant keeps its digits."""
+    form = ".4f" if abs(triple[0]) >= 0.1 else ".4g"
+    value, low, high = (format(x, form) for x in triple)
+    return f"{value} [{low}, {high}]"

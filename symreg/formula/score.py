@@ -24,6 +24,7 @@ from symreg.formula.law_score import LawScore
 from symreg.formula.local_exponents import followed, law_exponents, log_derivatives, within
 from symreg.formula.thresholds import (
     MINIMUM_R2_LOG,
+    SCATTER,
     SHARE_DESCRIBED,
     SHARE_POSITIVE,
     SHARE_WITHIN,
@@ -107,7 +108,7 @@ def score(
     equal: symbolic.Answer = "timeout" if law_nooff else "no"
     if law_nooff and structure:
         equal = symbolic.proportional(expression, judge.law, names, snappable, X, follows)
-    constant = judge.constant(values if follows else f_stripped(X)) if law_nooff else None
+    ratio = judge.ratio(values if follows else f_stripped(X)) if law_nooff else None
 
     valid = keep & np.isfinite(values) & (values > 0)
     varies = len(np.unique(y[valid])) > 1  # else rounding would stand in for the variance
@@ -130,10 +131,8 @@ def score(
         exponents=exponents,
         symbolic=equal,
         dimensions=structure.dimensions if structure else "timeout",
-        constant=constant,
-        constant_relative_error=(
-            None if constant is None else _finite(abs(constant / judge.true_constant - 1))
-        ),
+        constant=None if ratio is None else _finite(ratio * judge.true_constant),
+        constant_relative_error=None if ratio is None else _finite(abs(ratio - 1)),
         error_in_range=_difference(values, judge.force(X)),
         error_outside=_difference(f(outside), judge.force(outside)),
         complexity=structure.complexity if structure else None,
@@ -166,11 +165,27 @@ class _Judge:
     def follows(self, values: Array, alpha: Array) -> bool:
         valid = np.isfinite(values) & (values > 0)
         close = within(alpha, law_exponents(self.law, self.X, self.names))
-        return bool(valid.mean() >= SHARE_POSITIVE and (valid & close).mean() >= SHARE_WITHIN)
+        enough = valid.mean() >= SHARE_POSITIVE and (valid & close).mean() >= SHARE_WITHIN
+        there = valid & close
+        return bool(enough and self._is_near(self.X[there], values[there]))
 
-    def constant(self, values: Array) -> float | None:
+    def _is_near(self, X: Array, values: Array) -> bool:
+        """Tell whether values over the law's are one power law, as right exponents make them.
+
+        A formula that jumps between two points, or turns within the step of a difference, has the
+        law's exponents at every point, and its values scatter about it.
+        """
         with np.errstate(all="ignore"):
-            return _median(values / self.force(self.X) * self.true_constant)
+            logs = np.log(values / self.force(X))
+        finite = np.isfinite(logs)
+        design = np.column_stack([np.ones(finite.sum()), np.log(X[finite])])
+        left = logs[finite] - design @ np.linalg.lstsq(design, logs[finite])[0]
+        return bool(np.std(left) <= SCATTER)
+
+    def ratio(self, values: Array) -> float | None:
+        """Return the median of values over the law's force."""
+        with np.errstate(all="ignore"):
+            return _median(values / self.force(self.X))
 
     def snappable(
         self, exponents: Mapping[str, Interval | None], y: Array

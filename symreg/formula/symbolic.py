@@ -23,6 +23,10 @@ from symreg.formula.evaluation import evaluate
 from symreg.formula.parsing import build
 from symreg.formula.thresholds import CONSTANT_RATIO
 
+LEVEL = 1e-10
+"""Spread of a ratio, over its median, that is rounding."""
+WIDE = 2.0
+"""Points are drawn from e^-2 to e^2 AU and solar masses."""
 Answer = Literal["yes", "no", "timeout"]
 Snappable = Mapping[str, tuple[float, float]]
 
@@ -86,12 +90,23 @@ def proportional(
             ratio = evaluate(snapped, names, X) / force
             if not np.ptp(ratio) <= CONSTANT_RATIO * abs(np.median(ratio)):
                 return "no"
-        return is_constant(snapped / of_law(law))
+        answer = is_constant(snapped / of_law(law))
+        # Algebra does not cancel sums of decimal numbers: 41 m1 (r + 20.0) and 41 m1 (1 + r/20.0).
+        return "yes" if answer == "no" and _is_level(snapped, law, names) else answer
 
     try:
         return bounded.call(work)
     except bounded.OutOfLimits:
         return "timeout"
+
+
+def _is_level(formula: sympy.Expr, law: Law, names: Sequence[str]) -> bool:
+    """Tell whether a formula over a law is one number at random points, to ten digits."""
+    X = np.exp(np.random.default_rng(0).uniform(-WIDE, WIDE, (64, len(names))))
+    with np.errstate(all="ignore"):
+        ratio = evaluate(formula, names, X) / law.magnitude(**dict(zip(names, X.T, strict=True)))
+    ratio = ratio[np.isfinite(ratio)]
+    return len(ratio) >= 32 and bool(np.ptp(ratio) <= LEVEL * abs(np.median(ratio)))
 
 
 def of_law(law: Law) -> sympy.Expr:
@@ -121,7 +136,12 @@ def is_constant(expression: sympy.Expr) -> Answer:
 
 
 def split_offset(expression: sympy.Expr) -> tuple[sympy.Expr, float]:
-    """Split ``f = g + offset``, for a sum or a number times a sum, into g and the constant."""
+    """Split ``f = g + offset`` into g and the constant, which a product or quotient may hide."""
+    body, offset = _split(expression)
+    return (body, offset) if offset else _split(sympy.expand(expression))
+
+
+def _split(expression: sympy.Expr) -> tuple[sympy.Expr, float]:
     coefficient, body = expression.as_coeff_Mul()
     if not body.free_symbols:
         return expression * 0, float(expression)

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from orbits import laws
@@ -26,6 +27,7 @@ from symreg.leaderboard import cells as compute
 from symreg.leaderboard import quantities
 from symreg.leaderboard.row import CONTROLS, FORCES, SEARCH
 from symreg.leaderboard.settings import LeaderboardSettings
+from symreg.points import NAMES
 from symreg.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class Leaderboard(Study):
         for path, data in tables:
             if data.row["arm"] in CONTROLS and not data.manifest:
                 raise ValueError(f"{path}: the arm {data.row['arm']!r} is reserved for controls")
+            _check_varies(path, data)
             key = artefact.key(data.row)
             if key in rows:
                 by_file = data.row["model"] == path.stem
@@ -109,6 +112,16 @@ class Leaderboard(Study):
         from symreg.leaderboard.sections import report
 
         return report(results)
+
+
+def _check_varies(path: Path, data: Predictions) -> None:
+    """Refuse points that determine no exponent of a variable, which no row could show."""
+    for name, column in zip(NAMES, data.X.T, strict=True):
+        if len(data) and float(np.ptp(column)) == 0:
+            raise ValueError(
+                f"{path}: {name} is {column[0]:g} at every point, which leaves its exponent open; "
+                f"add systems with another {name}. python -m symreg score compares a formula on it"
+            )
 
 
 def _controls(

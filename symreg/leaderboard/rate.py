@@ -34,7 +34,8 @@ class LawRate:
         engine: Engine and version.
         world: The law that rules where the predictions come from.
         found: Number of searches whose verdict is ``law``.
-        strict: Number of these whose exponents are within :data:`STRICT` of the law's.
+        strict: Number of these whose exponents are within :data:`STRICT` of the law's; None for a
+            law without exponents.
         total: Number of searches, failed ones included.
         failed: Number of searches that failed.
         low: Lower end of the Wilson 95% interval of found / total.
@@ -59,7 +60,7 @@ class LawRate:
     engine: str
     world: str
     found: int
-    strict: int
+    strict: int | None
     total: int
     failed: int
     low: float
@@ -93,7 +94,7 @@ def law_rate(engine: str, searches: Sequence[Result]) -> LawRate:
         engine=engine,
         world=str(searches[0].case.law),
         found=len(lawful),
-        strict=sum(map(is_strict, lawful)),
+        strict=_strict(str(searches[0].case.law), lawful),
         total=len(searches),
         failed=len(searches) - len(ok),
         low=low,
@@ -115,13 +116,16 @@ def law_rate(engine: str, searches: Sequence[Result]) -> LawRate:
     )
 
 
-def is_strict(search: Result) -> bool:
-    """Tell whether a search's formula is the law, with exponents within :data:`STRICT` of its."""
-    truth = laws.get(str(search.case.law)).exponents
-    if truth is None or search.details.get("verdict") != "law":
-        return False
-    values = {name: search.value(f"exponent_{name}") for name in NAMES}
-    return all(v is not None and abs(v - truth[name]) <= STRICT for name, v in values.items())
+def _strict(law: str, lawful: Sequence[Result]) -> int | None:
+    """Count formulas that are the law with all exponents within :data:`STRICT` of its."""
+    truth = laws.get(law).exponents
+    if truth is None:
+        return None
+    found = 0
+    for search in lawful:
+        values = {name: search.value(f"exponent_{name}") for name in NAMES}
+        found += all(v is not None and abs(v - truth[k]) <= STRICT for k, v in values.items())
+    return found
 
 
 def _law_of(search: Result) -> str:

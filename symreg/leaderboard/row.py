@@ -16,6 +16,7 @@ from typing import Any
 from orbits import laws
 from orbits.runs.result import Case, Metric, Result, is_too_large
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
+from symreg.formula.thresholds import SHARE_DESCRIBED
 from symreg.leaderboard.rate import LawRate, law_rate
 from symreg.points import NAMES
 
@@ -133,7 +134,9 @@ def rows(results: Iterable[Result], law: str = "newton") -> list[Row]:
 
     def rank(row: Row) -> tuple[Any, ...]:
         exam = row.exam.value if row.exam else math.inf
-        return row.protocol, row.is_control, exam, row.distance, row.model, row.arm, row.labels
+        silent = row.dropped > 1 - SHARE_DESCRIBED
+        ranked = silent, exam, row.distance
+        return row.protocol, row.is_control, *ranked, row.model, row.arm, row.labels
 
     return sorted(found, key=rank)
 

@@ -246,7 +246,11 @@ ENGINE = (
     _found(
         "within 0.02",
         "the same within 0.02.",
-        lambda entry: Value(f"{entry.strict}/{entry.total}", order=entry.strict),
+        lambda entry: (
+            NOTHING
+            if entry.strict is None
+            else Value(f"{entry.strict}/{entry.total}", order=entry.strict)
+        ),
     ),
     _found(
         "law of the world / laws found",

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from orbits import laws
 from symreg import points, score
 from symreg.law_fit import law_fit
 
@@ -32,6 +33,17 @@ def test_right_exponents_do_not_make_up_for_noise(sample):
     assert found.exponents == pytest.approx({"r": -2, "m1": 1, "m2": 1}, abs=1e-6)
     assert found.r2_log < 0.9
     assert found.follows is False
+
+
+@pytest.mark.parametrize("law", ["yukawa", "mond", "softened", "sum_squared_over_r1_5"])
+def test_the_best_power_law_does_not_follow_a_law_that_is_none(sample, law):
+    truth = laws.get(law).magnitude(**dict(zip(("r", "m1", "m2"), sample.X.T, strict=True)))
+    design = np.column_stack([np.ones(len(truth)), np.log(sample.X)])
+    power = np.exp(design @ np.linalg.lstsq(design, np.log(truth), rcond=None)[0])
+    assert law_fit(sample.X, 3 * truth, law).follows is True
+    assert law_fit(sample.X, power, law).follows is False
+    noise = np.exp(np.random.default_rng(1).normal(0, 0.02, len(truth)))
+    assert law_fit(sample.X, truth * noise, law).follows is not False
 
 
 def test_points_that_cannot_tell_say_so(sample):

@@ -27,5 +27,6 @@ def test_the_table_has_a_line_per_rule_and_leaves_failed_cells_out(tmp_path, cap
     assert len(printed) == 2 + 4
     exponents = ", ".join(["1.000 [0.900, 1.100]"] * 3)
     assert printed[2] == (
-        f"| gpt, pretrained, 0 | {exponents} | `e@1` | knee | 2 | 1 | `C*m1*m2/r**2` (2) |"
+        f"| newton, fixed, gpt, pretrained, 300, 0 | {exponents} | `e@1` | knee | 2 | 1 | "
+        "`C*m1*m2/r**2` (2) |"
     )

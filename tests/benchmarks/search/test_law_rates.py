@@ -107,8 +107,10 @@ def test_every_engine_answers_for_its_own_finds_and_a_law_may_have_a_comma():
     law = "k*m1*m2/Max(r, 0.1)**2"
     results = [searched(law, "operon", True), searched("newton", "operon", True)]
     results += [searched("newton", engine, engine == "powerlaw", "control") for engine in ENGINES]
-    said = law_rates._verdict(results)
-    assert f"the law {law} are found on its true forces by operon: 1 of 1" in said[0]
+    failed = dataclasses.replace(searched(law, "operon", False), status="failed", details={})
+    said = law_rates._verdict([*results, failed])
+    assert f"the law {law} are found on its true forces by operon: 1 of 2" in said[0]
+    assert said[0].startswith("Formulas with exponents within 0.05 of those of the law")
     assert said[0].endswith("at 5% noise.")
     assert "operon finds it in 0 of 1 searches." in said[-2]
     assert "powerlaw finds it in 1 of 1 searches." in said[-1]

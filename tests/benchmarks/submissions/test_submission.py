@@ -13,7 +13,7 @@ from orbits.runs.statistics import Interval
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.predictions import read_rows
 
-SEED = 7_140_023_997_103
+SEED = 2**40 + 321
 
 
 @pytest.fixture
@@ -158,6 +158,21 @@ def test_yaml_that_grows_is_refused(tmp_path):
     (tmp_path / "card.yaml").write_text("a: &a x\nb: [*a, *a]\n")
     with pytest.raises(ValueError, match=r"card\.yaml has an alias"):
         submission.read_card(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"held_back": False}, "is no held-back exam: its sheet tells the seed"),
+        ({"seed": 77}, "the seed of a held-back exam must be at least 4294967296"),
+    ],
+)
+def test_a_key_whose_seed_can_be_told_is_refused(key, tmp_path, refusal, changes, words):
+    record = {**json.loads(key.read_text()), **changes}
+    key.write_text(json.dumps(record))
+    out = tmp_path / "questions"
+    assert words in refusal(main, ["questions", str(out), "--key", str(key)])
+    assert not out.exists()
 
 
 def test_a_key_that_is_given_away_is_refused(tmp_path, refusal):

@@ -57,6 +57,41 @@ def test_simplification_without_end_is_a_timeout_and_not_a_no(sample, factor):
     assert result.symbolic == "timeout"
 
 
+@pytest.mark.parametrize(
+    ("law", "text"),
+    [
+        ("yukawa", "41*(1+r/20.0)*m1*m2*exp(-r/20.0)/r**2"),
+        ("yukawa", "41*m1*m2*(r+20.0)*exp(-r/20.0)/r**2"),
+        ("newton_plus_inverse_cube", "40*m1*m2/r**2+4.0*m1*m2/r**3"),
+        ("sum_squared_over_r1_5", "39.3*(m1**2+2*m1*m2+m2**2)/r**1.5"),
+    ],
+)
+def test_sums_of_decimal_numbers_are_the_law_too(law, text):
+    found = score(text, law)
+    assert (found.verdict, found.symbolic) == ("law", "yes")
+    assert score(text.replace("m2", "m2**1.001", 1), law).symbolic == "no"
+
+
+@pytest.mark.parametrize(
+    "text", ["(39.5*m1*m2+0.001*r**2)/r**2", "m1*m2*(39.5/r**2+0.001/(m1*m2))"]
+)
+def test_an_offset_may_hide_in_a_quotient(text):
+    found = score(text)
+    assert found.verdict == "law up to an offset"
+    assert found.offset == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize("factor", ["(2+(r-2)/abs(r-2))", "(2+sin(31415.926535897932*log(r)))"])
+def test_a_formula_with_the_laws_slopes_that_is_far_off_is_not_the_law(factor):
+    assert not score(f"m1*m2/r**2*{factor}").law
+
+
+def test_a_law_that_vanishes_at_one_has_no_constant_and_no_error():
+    found = score("39*(m1-m2)**2/r**2", "k*(m1-m2)**2/r**2")
+    assert found.verdict == "law"
+    assert found.constant == 0
+
+
 def test_running_out_of_memory_is_a_timeout_and_not_a_no(sample, monkeypatch):
     monkeypatch.setattr(sympy, "cancel", lambda expression: bytearray(3 * 1024**3))
     monkeypatch.setattr(symbolic, "of_law", lambda law: parse("39.5*m1*m2/r**2 + 1e-9*r"))

@@ -111,12 +111,13 @@ def test_ranked_by_exponents_and_not_by_law_rate_with_controls_last():
         forces("far", r=-1.2),
         forces("near", r=-1.9),
         forces("best", r=-1.9),
+        forces("mute", metrics={"dropped": 0.99}),
         search(model="best"),
         search(model="silent", verdict="no law found"),
     ]
     for order in (results, results[::-1]):
         models = [row.model for row in table(order)]
-        assert models == ["best", "near", "far", "silent", "truth"]
+        assert models == ["best", "near", "far", "silent", "mute", "truth"]
 
 
 def test_constants_are_of_the_laws_found_and_errors_of_every_search():

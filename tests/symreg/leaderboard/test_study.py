@@ -148,6 +148,15 @@ def test_rows_that_would_be_taken_for_others_are_refused(tmp_path):
 
 
 @pytest.mark.full
+def test_points_of_one_mass_are_refused_before_any_work(tmp_path):
+    path = tmp_path / "one_mass.csv"
+    lines = ["sequence_id,r,m1,m2,force_predicted"]
+    lines += [f"{k},{1 + k / 10},{0.1 + k / 50},1.0,{3.0 + k}" for k in range(30)]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match="m2 is 1 at every point, which leaves its exponent open"):
+        list(STUDY.cells(LeaderboardSettings(files=(str(path),), engine="powerlaw")))
+
+
 def test_a_leaderboard_killed_at_random_times_resumes_to_the_same_rows(tmp_path):
     path, out, chance = write(tmp_path / "model.npz"), tmp_path / "killed", random.Random(7)
     flags = ["--engine", "powerlaw", "--seeds", "4", "--points", "200", "--workers", "2", "--out"]

@@ -70,11 +70,11 @@ class NextPoint(Probe):
         """Return the measures in the box and in each shift, and those of the controls."""
         world, asked_of = checkpoint.protocol, (settings.data_seed, settings.n_sequences)
         twins = checkpoint.twins(settings.seeds[0])
-        models: dict[str | None, Any] = {None: checkpoint.model, **twins}
+        models: list[tuple[str | None, Any]] = [(None, checkpoint.model), *twins.items()]
         outcomes: list[Outcome] = []
         for name, test in pieces.progress(list(_worlds(world, *asked_of))):
             steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
-            for arm, model in models.items():
+            for arm, model in models:
                 found = _measured(test, steps, medians(model, test)) | _nats(model, test)
                 outcomes.append(Outcome(found, arm=arm, setting={SHIFT: name}))
         return [*outcomes, *_controls(world, checkpoint.trained_on, *asked_of)]
