@@ -15,7 +15,7 @@ import importlib.util
 import itertools
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -361,7 +361,9 @@ def attention_maps(arguments: Sequence[str]) -> None:
         options.out = out
         draw = importlib.import_module("worldmodel.maps").attention_maps
         print(f"written    {draw(**vars(options))}")
-        print(next_line(f"worldmodel probe {shlex.quote(options.checkpoint)}"))
+        read = importlib.import_module("worldmodel.models.export").read_model
+        if not _is_of_text(read(options.checkpoint)["hyper_parameters"]):
+            print(next_line(f"worldmodel probe {shlex.quote(options.checkpoint)}"))
 
 
 def export(arguments: Sequence[str]) -> None:
@@ -379,7 +381,13 @@ def export(arguments: Sequence[str]) -> None:
         folder.check_writable(out)
         write = importlib.import_module("worldmodel.models.load").export_model
         print(f"written    {write(options.checkpoint, out, options.about)}")
-        print(next_line(f"worldmodel probe {shlex.quote(str(out))}"))
+        word = "attention-maps" if _is_of_text(read_config(out)["settings"]) else "probe"
+        print(next_line(f"worldmodel {word} {shlex.quote(str(out))}"))
+
+
+def _is_of_text(settings: Mapping[str, Any]) -> bool:
+    """Tell whether a model is one of text, which probes do not evaluate."""
+    return bool(settings.keys() & {"tokenizer", "vocab_size"})
 
 
 def _picture(options: argparse.Namespace) -> str:

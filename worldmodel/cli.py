@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,6 +59,8 @@ NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
 """PyTorch's messages about limits of the machine, which are no faults of the program."""
 MODELS = (NextTokenModel, ForceModel, StateModel, TextModel)
 DATA = (OrbitData, TextData, ShardData)
+ASIDE = ("n_val", "n_test", "eval_batch_size", "num_workers", "path")
+"""Settings of data that a resumed training may change; what files hold is compared by hash."""
 YAML = "yaml, with the classes of earlier versions under their present names"
 """Name of the way in which configurations and values of flags are read."""
 CLASSES = {
@@ -284,6 +287,12 @@ class WorldModelCLI(LightningCLI):
                 or a writer, no checkpoint to evaluate, or a checkpoint of another variant,
                 protocol or shape.
         """
+        for name in ("optimizer", "lr_scheduler"):
+            if self.config[self.subcommand].get(name) is not None:
+                raise ValueError(
+                    f"{name} would train by another recipe than the checkpoint tells; set "
+                    "model.optimizer, model.lr and model.weight_decay"
+                )
         model, data = type(self.model), type(self.datamodule)
         if issubclass(model, TextModel) != issubclass(data, CorpusData):
             raise ValueError(
@@ -310,6 +319,7 @@ class WorldModelCLI(LightningCLI):
             self.model.check_checkpoint(checkpoint, content)
             if self.subcommand in TRAINING:
                 check_resumable(checkpoint, content)
+                _compare_data(self.datamodule, content, checkpoint)
 
 
 def main(args: ArgsType = None, form: Form = "text") -> None:
@@ -355,6 +365,23 @@ def _compare(configured: Any, restored: Any, path: str, resumes: bool) -> None:
         )
     if changed:
         print(f"taken from {path}: {', '.join(changed)}", file=sys.stderr)
+
+
+def _compare_data(data: Any, checkpoint: Mapping[str, Any], path: str) -> None:
+    """Refuse to resume on other data than those of the checkpoint, of which it would then tell."""
+    own, restored = getattr(data, "hparams", None), checkpoint.get("datamodule_hyper_parameters")
+    if not own or not isinstance(restored, dict):
+        return
+    changed = [
+        f"data.{name} {value!r} (configured: {own[name]!r})"
+        for name, value in sorted(restored.items())
+        if name in own and name not in ASIDE and own[name] != value
+    ]
+    if changed:
+        raise ValueError(
+            f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
+            "started with, so configure the same"
+        )
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from orbits import protocols
 from orbits.protocols import Protocol
 from orbits.runs.choices import did_you_mean
-from worldmodel.world_model import Prediction, Seen, can, forces, is_exact, predicted, seen
+from worldmodel.world_model import Prediction, Seen, can, forces, is_exact, memory, predicted, seen
 
 ABILITIES = ("predict_next", "force", "hidden")
 TRIED = 4
@@ -221,15 +221,27 @@ def fault(model: Outside) -> str | None:
         if not np.isfinite(answer[:, 1:]).all():
             return f"{name} is not finite"
         ahead = int(name == NATS)  # they are of the row after, and may know it
+        near = _near(answer)
         for cut, other in zip(cuts, changed[name], strict=True):
-            kept = answer[:, : cut - ahead]
-            moved = np.abs(kept - other[:, : cut - ahead]).max(initial=0)
-            if moved > CLOSE * np.abs(kept).max(initial=0) + 1e-12:
+            kept, again = answer[:, : cut - ahead], other[:, : cut - ahead]
+            silent = np.isnan(kept) & np.isnan(again)  # in row 0 there may be nothing to tell
+            change = np.where(silent, 0, np.abs(kept - again))
+            if not (change <= near[:, : cut - ahead]).all():
+                moved = np.max(change, initial=0)
                 return (
                     f"{name} of rows 0 to {cut - 1} changes by {moved:.2g} when later rows do: what"
                     " it answers for a row must follow from that row and those before"
                 )
     return None
+
+
+def _near(answer: npt.NDArray) -> npt.NDArray:
+    """Return how far answers [B, T, ...] may move by rounding, [1, T, ...].
+
+    By the size of each row's and channel's own answers: one that is large hides no other.
+    """
+    size = np.nan_to_num(np.abs(answer)).max(axis=0, keepdims=True)
+    return CLOSE * size + 1e-2 * CLOSE * np.median(size, axis=1, keepdims=True) + 1e-12
 
 
 def _shape(name: str, rows: int) -> tuple[int | str, ...]:
@@ -275,5 +287,5 @@ def _each(model: Outside, able: list[str], read: Seen) -> Iterator[tuple[str, np
         yield "force", force.vector
         yield MAGNITUDE, np.asarray(force.magnitude)
     if "hidden" in able:
-        for layer, states in model.hidden(model.observe(read)).items():
+        for layer, states in model.hidden(memory(model, read)).items():
             yield f"hidden {layer!r}", np.asarray(states)

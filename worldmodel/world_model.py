@@ -49,6 +49,10 @@ class Seen:
         """The time step of each sequence, in years, [B]."""
         return np.asarray(self.layout.dts)[self.tokens[:, 0, 0] - self.layout.n_bins]
 
+    def copy(self) -> Seen:
+        """Return the same in memory of its own."""
+        return Seen(self.tokens.copy(), self.places.copy(), self.layout)
+
     def rows(self, end: int) -> Seen:
         """Return the observations before row ``end``."""
         return Seen(self.tokens[:, :end], self.places[:, :end], self.layout)
@@ -136,15 +140,20 @@ class Forces(NamedTuple):
     signed: bool = False
 
 
+def memory(model: WorldModel, seen: Seen) -> Any:
+    """Return a model's memory of some sequences; what it does to its view changes no other."""
+    return model.observe(seen.copy())
+
+
 def predicted(model: WorldModel, seen: Seen) -> Prediction:
     """Return a model's prediction of next rows."""
-    found = model.predict_next(model.observe(seen))
+    found = model.predict_next(memory(model, seen))
     return found if isinstance(found, Prediction) else Prediction(np.asarray(found, np.float64))
 
 
 def forces(model: Any, seen: Seen) -> Forces:
     """Return the forces that a model with ``force`` predicts."""
-    found = model.force(model.observe(seen))
+    found = model.force(memory(model, seen))
     if isinstance(found, Forces):
         return found
     vector = np.asarray(found, np.float64)
@@ -158,7 +167,7 @@ def rollout(model: WorldModel, seen: Seen, n_rows: int) -> Array:
     has a faster way to the same.
     """
     if can(model, "rolled_out"):
-        found: Array = model.rolled_out(seen, n_rows)  # type: ignore[attr-defined]
+        found: Array = model.rolled_out(seen.copy(), n_rows)  # type: ignore[attr-defined]
         return found
     for _ in range(n_rows):
         seen = seen.followed_by(predicted(model, seen).likeliest()[:, -1], is_exact(model))

@@ -29,7 +29,7 @@ class HedgeHog(FeatureAttention):
     arguments: ClassVar = {"rope_base": 10_000.0}
     deviations = (
         "features are trained with the model, not distilled from a softmax attention; softmax "
-        "over the features, as in the authors' code"
+        "over the features, as in the authors' code; rotary positions unless rope_base is None"
     )
     undecayed = ("offsets",)
 

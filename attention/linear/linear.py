@@ -25,6 +25,7 @@ class LinearAttention(FeatureAttention):
     source = "Katharopoulos et al. 2020, Eqs. 7 and 12"
     about = "Softmax's exponential replaced by a product of positive features, 1 + elu."
     kept = "H (D^2 + D)"
+    deviations = "rotary positions unless rope_base is None, as in the paper"
     arguments: ClassVar = {"rope_base": 10_000.0}
     rotates_features = True
 

@@ -39,7 +39,8 @@ class Performer(FeatureAttention):
     arguments: ClassVar = {"state": 64, "rope_base": 10_000.0}
     deviations = (
         "directions are not drawn again in training; exponents of keys are not lowered by the "
-        "largest of the sequence, which would look ahead"
+        "largest of the sequence, which would look ahead; rotary positions unless rope_base is "
+        "None, as in the paper"
     )
     directions: Tensor
 

@@ -31,7 +31,7 @@ class Claim:
         kind: The kind of the results.
         arm: Their arm.
         where: Fields and values that their case or its setting has.
-        without: Fields and values that it must not have.
+        without: Fields and values that it must not have, one or a list.
         across: Fields of their settings in which the two rows may differ.
     """
 

@@ -160,8 +160,12 @@ def _fits(claim: Claim, result: Result) -> bool:
         (case.study, case.kind, case.arm) == (claim.study, claim.kind, claim.arm)
         and case.variant in (claim.row, claim.against)
         and all(case.get(name) == value for name, value in claim.where.items())
-        and not any(case.get(name) == value for name, value in claim.without.items())
+        and not any(case.get(name) in _each(value) for name, value in claim.without.items())
     )
+
+
+def _each(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _seeds(results: Iterable[Result], metric: str) -> dict[int | None, float]:

@@ -26,7 +26,7 @@ RULE = (
     "that, and at least half agree. Inconclusive: neither, or its checks do not answer it, for "
     "the reason beside them; and a check on which runs disagree. Checks at several lengths of one "
     "training are not independent, though they are counted as if they were. All of it is at "
-    "reduced scale."
+    "reduced scale, but for what a step costs."
 )
 COLUMNS = (
     Column("what"),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar
 
 from benchmarks.language.base import (
@@ -21,6 +22,7 @@ from benchmarks.language.base import (
     measured,
 )
 from benchmarks.language.zero_shot import catalogue
+from benchmarks.published.compare import Ours
 from orbits.runs.deferred import deferred
 from orbits.runs.figure import figure_path
 from orbits.runs.page import Picture
@@ -117,7 +119,17 @@ def _label(metric: str, task: str) -> str:
 
 
 METRICS = _declared()
+AVERAGED = tuple(f"{metric}@{task.name}" for task in catalogue.TASKS for metric in task.lazy
+                 if NAMES.get(metric, metric) != "ppl")  # fmt: skip
+"""Columns of which Lazy Attention's Table 1 prints the mean."""
 OTHER = Quantity("none", "", "a metric of lm-evaluation-harness")
+
+
+def _average(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the mean of the accuracies of Lazy Attention's Table 1, where all are there."""
+    if not all(name in values for name in AVERAGED):
+        return {}
+    return {"acc@average": fmean(values[name] for name in AVERAGED)}
 
 
 class DownstreamStudy(LanguageStudy):
@@ -130,6 +142,14 @@ class DownstreamStudy(LanguageStudy):
     metrics: ClassVar[Mapping[str, Quantity]] = {**METRICS, **TRAINING_METRICS}
     published: ClassVar[tuple[str, ...]] = ("downstream", "lambada")
     cells = deferred("benchmarks.language.downstream_cells:cells")
+
+    def ours(self, results: Sequence[Result], table: str) -> Ours:
+        """Return values in the terms of a table; that of Lazy Attention has a mean of its own."""
+        found = super().ours(results, table)
+        return {
+            row: {seed: {**values, **_average(values)} for seed, values in seeds.items()}
+            for row, seeds in found.items()
+        }
 
     def quantity(self, metric: str) -> Quantity:
         """Return the meaning of a metric; tasks of no paper have metrics of their own."""

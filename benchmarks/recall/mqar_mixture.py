@@ -66,7 +66,9 @@ class MQARMixture(Problem):
     def problems(self) -> tuple[Problem, ...]:
         """The problem of each load."""
         sizes = zip(self.seq_lens, self.n_pairs, strict=True)
-        return tuple(MQAR(self.vocab_size, length, pairs) for length, pairs in sizes)
+        return tuple(
+            MQAR(self.vocab_size, length, pairs, random_non_queries=True) for length, pairs in sizes
+        )
 
     @property
     def seq_len(self) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 AFTER = "first stage first"
 """Mark of a re-weighted model that trains without re-weighting until it can recall."""
 variants = deferred("benchmarks.variants:variants")
+attentions = deferred("attention:names")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ class Sweep:
 
     def job(self, trial: Trial, exercise: Exercise) -> Job:
         """Return the job of training one model on a problem."""
-        learned, length = self.positions == "learned", exercise.problem.seq_len
+        quadratic = trial.variant.attention in attentions()
+        learned, length = self.positions == "learned" and quadratic, exercise.problem.seq_len
         steps = self.steps
         if self.epochs is not None:
             if exercise.n_train is None:

@@ -91,6 +91,18 @@ def test_finetune_resumes_its_own_checkpoint(tmp_path):
 
 
 @pytest.mark.full
+def test_no_training_goes_on_with_other_data_or_another_optimizer(tmp_path, refusal):
+    run("fit", "pretrain.yaml", tmp_path)
+    last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
+    more = (f"--ckpt_path={last}", "--trainer.max_steps=3")
+    said = refusal(run, "fit", "pretrain.yaml", tmp_path, *more, "--data.train_seed=5")
+    assert "data.train_seed" in said
+    assert "a resumed training keeps what it started with" in said
+    said = refusal(run, "fit", "pretrain.yaml", tmp_path, "--optimizer=Adam", "--optimizer.lr=0.5")
+    assert "optimizer would train by another recipe" in said
+
+
+@pytest.mark.full
 def test_a_saved_fine_tuning_starts_from_its_backbone_again(tmp_path, capsys):
     run("fit", "pretrain.yaml", tmp_path)
     pretrained = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"

@@ -79,7 +79,12 @@ class OrbitData(SequenceData):
         if context_noise and population == "force":
             raise ValueError("context_noise is for pre-training: leave it out for population=force")
         if images and population != "force":
-            raise ValueError("images are of labelled sequences: set data.population=force")
+            fix = (
+                "set data.population=force"
+                if path is None
+                else f"{path} holds none; take a dataset of population force"
+            )
+            raise ValueError(f"images are of labelled sequences: {fix}")
         if images and self.protocol.label_leak:
             raise ValueError("images do not go with label_leak; set data.images=false")
         if images and self.protocol.n_points % 2:

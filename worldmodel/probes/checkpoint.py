@@ -28,6 +28,10 @@ OUTSIDE = "outside"
 """The arm of a model from outside (:mod:`worldmodel.probes.outside`)."""
 
 
+KINDS = {"window": None, "predicts": "bins"}
+"""Further settings that tell models apart, where they are not the usual ones."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A checkpoint under test.
@@ -144,6 +148,11 @@ class Checkpoint:
         """Sizes that tell models of one name apart: shape, input, points and bins."""
         return {
             **{name: self.model.hparams[name] for name in (*SHAPE, "input")},
+            **{
+                name: value
+                for name, plain in KINDS.items()
+                if (value := self.model.hparams.get(name)) not in (None, plain)
+            },
             "n_points": self.trained_on.n_points,
             "n_bins": self.trained_on.n_bins,
         }

@@ -26,7 +26,7 @@ from worldmodel.models.predictions import read_rows
 from worldmodel.probes.orbit_targets import Array, targets
 from worldmodel.probes.quantities import BODIES
 from worldmodel.probes.settings import Settings
-from worldmodel.world_model import is_exact, seen
+from worldmodel.world_model import is_exact, memory, seen
 
 AT_ONCE = 250
 
@@ -40,8 +40,8 @@ def hidden_states(model: Any) -> Features:
 
     def features(batch: dict[str, Tensor]) -> dict[str, Tensor]:
         arrays = {name: batch[name].numpy() for name in ("tokens", "coordinates")}
-        memory = world.observe(seen(arrays, world.layout, is_exact(world)))
-        return {name: torch.from_numpy(x) for name, x in world.hidden(memory).items()}
+        own = memory(world, seen(arrays, world.layout, is_exact(world)))
+        return {name: torch.from_numpy(x) for name, x in world.hidden(own).items()}
 
     return features
 

@@ -66,6 +66,8 @@ class Settings:
             {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0, "draws": 0},
         )
         check_not_empty(self, "probes")
+        if not 0 <= self.data_seed < 2**64:
+            raise ValueError(f"data_seed must be in [0, 2^64), got {self.data_seed}")
         if 0 < self.cells < LEAST_CELLS:
             raise ValueError(
                 f"cells must be 0 or at least {LEAST_CELLS}, which a leaderboard needs, got "

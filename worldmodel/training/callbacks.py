@@ -94,9 +94,12 @@ def _row(model: Mapping[str, Any], data: Mapping[str, Any], shift: Any) -> dict[
     """
     under = shift.get("name", "own") if isinstance(shift, Mapping) else shift
     seed = data.get("seed", 0) if data.get("train_seed") is None else data["train_seed"]
+    leak = (data.get("protocol_args") or {}).get("label_leak")
+    marks = [f"shift {under}"] if under else []
+    marks += [f"{leak} leaked labels per test sequence"] if leak else []
     return {
         "model": attention.label(model["attention"], **(model["attention_args"] or {})),
-        "protocol": f"{model['protocol']}, shift {under}" if under else model["protocol"],
+        "protocol": ", ".join([model["protocol"], *marks]),
         "arm": "pretrained" if model["pretrained"] else "scratch",
         "labels": data.get("n_train") or "unlimited",
         "seed": seed,

@@ -19,8 +19,8 @@ def last_checkpoint(trainer: lightning.Trainer) -> Path | None:
     keeper = _keeper(trainer)
     if keeper is None:
         return None
-    if keeper.last_model_path:
-        return Path(keeper.last_model_path)
+    if written := keeper.last_model_path or keeper.best_model_path:
+        return Path(written)
     name = f"{keeper.CHECKPOINT_NAME_LAST}{keeper.FILE_EXTENSION}"
     return Path(keeper.dirpath) / name if keeper.dirpath is not None else None
 

@@ -64,7 +64,8 @@ def tell_trained(trainer: lightning.Trainer, model: GPTModel) -> None:
     print(f"trained    {trainer.global_step} steps{''.join(losses)}")
     path = last_checkpoint(trainer)
     if path is None or not path.is_file():
-        print("written    no checkpoint: trainer.callbacks has no ModelCheckpoint")
+        why = "trainer.callbacks has no ModelCheckpoint" if path is None else "no step was left"
+        print(f"written    no checkpoint: {why}")
         return
     if path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

@@ -20,7 +20,8 @@ def test_rows_are_those_of_the_problems():
     assert set(which[:6]) == {0, 1, 2}, "a short run of rows holds all problems"
     for index in range(25):
         length, pairs = SMALL["seq_lens"][which[index]], SMALL["n_pairs"][which[index]]
-        own = MQAR(64, length, pairs).examples("train", 3, np.array([index]))
+        problem = MQAR(64, length, pairs, random_non_queries=True)
+        own = problem.examples("train", 3, np.array([index]))
         assert (made.tokens[index, :length] == own.tokens[0]).all()
         assert (made.targets[index, :length] == own.targets[0]).all()
         assert (made.tokens[index, length:] == 0).all()

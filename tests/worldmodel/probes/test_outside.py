@@ -5,16 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orbits import protocols
 from tests.worldmodel.probes.conftest import SMALL
 from tests.worldmodel.probes.evaluation import evaluate, find, interval
 from tests.worldmodel.trainings import save
 from worldmodel import outside, probes
 from worldmodel.models.exported import class_of, read_config
 from worldmodel.models.load import CLASSES, export_model, load_model
+from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 from worldmodel.probes.takes import ANSWERS
-from worldmodel.world_model import Forces, Prediction
+from worldmodel.world_model import Forces, Prediction, predicted, seen
 
 ROOT = Path(__file__).parents[3]
 MODEL = """
@@ -118,6 +120,59 @@ class LooksAheadSomewhere(LooksAheadFromOneBody):
 @pytest.mark.parametrize("row", [0, 7, 20, 33, 47])
 def test_no_row_may_look_ahead(row):
     assert "changes by" in outside.fault(outside.Outside(LooksAheadSomewhere(row, "median")))
+
+
+class Hides(LooksAheadFromOneBody):
+    """Looks ahead in every row, beside what would hide it."""
+
+    def __init__(self, how):
+        super().__init__(0, "expected")
+        self.how = how
+
+    def predict_next(self, places):
+        told = np.concatenate([places[:, 1:], places[:, :1]], axis=1)
+        told[:, 0] = {"silence": np.nan, "a large row": 1e4}.get(self.how, 0.0)
+        return Apart(0 * places, "expected", told)
+
+    def hidden(self, places):
+        states = np.concatenate([places, np.full((*places.shape[:2], 1), 5e3)], axis=2)
+        states[:, :-2, :2] = places[:, 2:]
+        return {"last": states if self.how == "a large channel" else 0 * states}
+
+    force = None
+
+
+@pytest.mark.parametrize("how", ["silence", "a large row", "a large channel"])
+def test_nothing_large_or_silent_hides_a_look_ahead(how):
+    model = Hides(how)
+    if how == "a large channel":
+        model.predict_next = lambda places: 0 * places
+    assert "changes by" in outside.fault(outside.Outside(model))
+
+
+class Overwrites:
+    """Sees exact places, and makes zeros of them where it looks."""
+
+    exact = True
+
+    def observe(self, seen):
+        seen.places[:] = 0
+        seen.tokens[:] = seen.tokens[:, :1]
+        return seen.places
+
+    def predict_next(self, places):
+        return places
+
+
+def test_what_a_model_does_to_its_view_changes_no_truth():
+    world = protocols.get("identifiable", {"n_points": 24})
+    test = HeldOutSystems(world, world.systems(0, "test", np.arange(4)))
+    before = {name: value.copy() for name, value in test.batch.items()}
+    view = seen(test.batch, world.tokens, exact=True)
+    predicted(Overwrites(), view)
+    for name, value in before.items():
+        assert np.array_equal(test.batch[name], value, equal_nan=name == "force")
+    assert view.places.any()
 
 
 class Told(Prediction):

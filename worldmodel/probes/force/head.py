@@ -115,7 +115,7 @@ def labelled(checkpoint: Checkpoint, settings: Settings, leak: int, seed: int) -
         protocol_args={**world["protocol_args"], "label_leak": leak},
         population="force",
         n_train=own.get("n_train") or settings.labels,
-        n_test=own.get("n_test", settings.n_sequences),
+        n_test=own.get("n_test", settings.n_sequences) if leak else settings.n_sequences,
         batch_size=BATCH,
         eval_batch_size=max(16, _POINTS_AT_ONCE // (1 + checkpoint.protocol.n_points)),
         seed=own.get("seed", settings.data_seed),

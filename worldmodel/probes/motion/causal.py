@@ -52,6 +52,7 @@ from worldmodel.probes.motion.quantities import (
     Name,
     Predictions,
 )
+from worldmodel.probes.motion.twins import twins
 from worldmodel.probes.settings import Settings
 
 TRUTH: Name = ("true physics", "oracle")
@@ -91,16 +92,19 @@ class Causal(Probe):
             )
         return None
 
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return 2 of force heads, whose twin had a head that answers nothing."""
+        return 1 if checkpoint.can("predict_next") else 2
+
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return agreements of the model, of its untrained twin and of the references."""
         quantity = Motion() if checkpoint.can("predict_next") else Force()
         indices, protocol = np.arange(settings.n_sequences), checkpoint.protocol
         systems = protocol.systems(settings.data_seed, "test", indices, quantity.population)
         factual = HeldOutSystems(protocol, systems, quantity.labelled)
-        twins = checkpoint.twins(settings.seeds[0])
         models: dict[Name, OrbitModel] = {
             (checkpoint.variant, checkpoint.arm): checkpoint.model,
-            **{(checkpoint.variant, arm): x for arm, x in twins.items()},
+            **{(checkpoint.variant, arm): x for arm, x in twins(checkpoint, settings).items()},
         }
         own = next(iter(models))
         predictors = _Predictors(models, quantity, factual, pieces)

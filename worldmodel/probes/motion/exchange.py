@@ -32,12 +32,10 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Result
 from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
 from worldmodel.controls.names import FILTER
-from worldmodel.controls.ridge import with_ridge_head
 from worldmodel.models.orbit import ForceModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import CHANGED, OTHER, RANDOM
-from worldmodel.probes.force.head import labelled
 from worldmodel.probes.motion import response
 from worldmodel.probes.motion.causal import PROBE as CAUSAL
 from worldmodel.probes.motion.flow import draw_all
@@ -54,6 +52,7 @@ from worldmodel.probes.motion.residual import (
     rows_of,
     stages,
 )
+from worldmodel.probes.motion.twins import twins
 from worldmodel.probes.settings import Settings
 
 OBSERVER: Name = ("share and total mass", "oracle")
@@ -91,9 +90,10 @@ class ExchangeProbe(Probe):
             (checkpoint.variant, checkpoint.arm): partial(
                 _asked, checkpoint.model, quantity, factual, (*ARMS, *CONTROLS)
             ),
-            _twin_name(checkpoint): partial(
-                _asked, _twin(checkpoint, settings), quantity, factual, ARMS
-            ),
+            **{
+                (checkpoint.variant, arm): partial(_asked, twin, quantity, factual, ARMS)
+                for arm, twin in twins(checkpoint, settings).items()
+            },
         }
         if isinstance(quantity, Force):
             answer[OBSERVER] = partial(_observed, factual)
@@ -112,20 +112,6 @@ class ExchangeProbe(Probe):
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw how much of the mass's part of the change each exchange brings about."""
         return draw_all(results, out)
-
-
-def _twin_name(checkpoint: Checkpoint) -> Name:
-    is_head = isinstance(checkpoint.model, ForceModel)
-    return checkpoint.variant, "untrained + ridge" if is_head else "untrained"
-
-
-def _twin(checkpoint: Checkpoint, settings: Settings) -> OrbitModel:
-    """Return random weights; those of a force model have a head that ridge regression fits."""
-    twin = checkpoint.untrained(settings.seeds[0])
-    if isinstance(twin, ForceModel):
-        data = labelled(checkpoint, settings, 0, settings.seeds[0])
-        with_ridge_head(twin, data.labelled_dataloader())
-    return twin
 
 
 def _asked(
