@@ -77,9 +77,22 @@ def scores(exam: Exam) -> Table:
         *IDENTITY,
         Column("exam", whole, value=lambda row: interval(row.score)),
         Column("in the box", inside, value=lambda row: interval(row.box)),
+        *_kinds(exam),
         *(Column(shift, note, "shifts", value=times(shift)) for shift in exam.shifts),
     ]
     return Table.of(TITLE, exam.rows, columns)
+
+
+def _kinds(exam: Exam) -> list[Column]:
+    """Return the score over systems and over time steps apart, where there are both."""
+    if not any(row.of_systems for row in exam.rows):
+        return []
+    note = "the exam's mean over the shifts of {} alone; of one training without an interval."
+    systems, steps = (note.format(x) for x in ("masses, sizes and shapes", "the time step"))
+    return [
+        Column("systems", systems, "kinds", value=lambda row: interval(row.of_systems)),
+        Column("time steps", steps, "kinds", value=lambda row: interval(row.of_steps)),
+    ]
 
 
 def medians(exam: Exam) -> list[Table]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from benchmarks.newton.control_names import CAUSAL_CEILING, POWER_LAW, is_table
 from orbits import shifts as catalogue
-from orbits.runs.result import Result, grouped
+from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.statistics import Interval
 from symreg.leaderboard.row import CONTROLS, EXAM, mean_over, n_seeds, row_key
 
@@ -55,6 +55,9 @@ class ExamRow:
             ceiling's; interval as that of ``score``.
         median_score: Geometric mean of the medians over the shifts, likewise.
         means: Mean error of ln F in the box and in each shift, without logarithms.
+        of_systems: The score over the shifts of masses, sizes and shapes alone; of one training
+            without its interval.
+        of_steps: The same over the shifts of the time step.
     """
 
     variant: str
@@ -71,6 +74,8 @@ class ExamRow:
     medians: Mapping[str, Interval] = field(default_factory=dict)
     median_score: Interval | None = None
     means: Mapping[str, Interval] = field(default_factory=dict)
+    of_systems: Interval | None = None
+    of_steps: Interval | None = None
 
     @property
     def is_control(self) -> bool:
@@ -198,7 +203,26 @@ def _row(key: tuple[str, ...], members: Sequence[Result]) -> ExamRow:
         median_score=over(MEDIAN_EXAM),
         means=with_box(MEAN, ratios=False),
         law_exponents={k: v.value for k, v in of_shifts("law_exponent").items()},
+        of_systems=mean_over([_part(x, are_steps=False) for x in ok], ratios=True),
+        of_steps=mean_over([_part(x, are_steps=True) for x in ok], ratios=True),
     )
+
+
+def _part(result: Result, are_steps: bool) -> Metric | None:
+    """Return the score of one training over the shifts of systems, or of the time step, alone.
+
+    Lines hold no interval of it. None where shifts of both kinds are not all known.
+    """
+    prefix = "times_ceiling@"
+    known: dict[bool, list[float]] = {}
+    for name, metric in result.metrics.items():
+        if name.startswith(prefix):
+            if (shift := name.removeprefix(prefix)) not in catalogue.names():
+                return None
+            known.setdefault(bool(catalogue.get(shift).dt_octaves), []).append(metric.value)
+    if len(known) < 2 or "exam" not in result.metrics:
+        return None
+    return Metric(math.prod(known[are_steps]) ** (1 / len(known[are_steps])))
 
 
 def _kept(result: Result) -> int:

@@ -219,6 +219,27 @@ def test_exponents_of_trainings_that_err_to_both_sides_are_not_kept():
     assert list(row.kept) == [0, 0, 1]
 
 
+def test_shifts_of_systems_and_of_the_time_step_have_scores_of_their_own():
+    (row,) = Exam.of(results("softmax", (2.0, 8.0, 8.0))).rows
+    assert row.of_systems is None, "heavier is no shift of the catalogue"
+    known = {"closer": 2.0, "star_heavier": 8.0, "double_step": 32.0, "half_step": 2.0}
+    made = [
+        dataclasses.replace(
+            x,
+            metrics={"exam": x.metrics["exam"]}
+            | {f"times_ceiling@{k}": Metric(v * f) for k, v in known.items()},
+        )
+        for x, f in zip(results("softmax", (2.0, 8.0, 8.0)), (1.0, 2.0, 4.0), strict=True)
+    ]
+    found = Exam.of(made)
+    assert found.rows[0].of_systems.value == pytest.approx(8)
+    assert found.rows[0].of_steps.value == pytest.approx(16)
+    (alone,) = Exam.of(made[:1]).rows
+    assert (alone.of_systems.value, alone.of_systems.high) == (4, np.inf)
+    text = exam_report.scores(found).to_markdown()
+    assert "systems" in text
+
+
 def test_a_failed_exam_stays_a_row_and_a_missing_score_is_last():
     (lost,) = results("sigmoid", [1])
     failed = Result(lost.case, status="failed", error="ValueError: no")
