@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from benchmarks.newton.control_names import is_observer
 from benchmarks.newton.exam_rows import BOX, KEPT, PASS, Exam, ExamRow
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
-from orbits.runs.table import NOTHING, Column, Table, Value, interval
+from orbits.runs.table import NOTHING, Column, Table, Value, interval, number
 
 TITLE = "The exam: forces outside the training box"
 READING = (
@@ -90,9 +91,16 @@ def _kinds(exam: Exam) -> list[Column]:
     note = "the exam's mean over the shifts of {} alone; of one training without an interval."
     systems, steps = (note.format(x) for x in ("masses, sizes and shapes", "the time step"))
     return [
-        Column("systems", systems, "kinds", value=lambda row: interval(row.of_systems)),
-        Column("time steps", steps, "kinds", value=lambda row: interval(row.of_steps)),
+        Column("systems", systems, "kinds", value=lambda row: _or_alone(row.of_systems)),
+        Column("time steps", steps, "kinds", value=lambda row: _or_alone(row.of_steps)),
     ]
+
+
+def _or_alone(value: Interval | None) -> Value:
+    """Return a score with its interval, or without one where nothing bounds it."""
+    if value is None or math.isfinite(value.high):
+        return interval(value)
+    return number(value.value)
 
 
 def medians(exam: Exam) -> list[Table]:
