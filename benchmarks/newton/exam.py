@@ -8,7 +8,7 @@ the root mean square error of ln F is than that fit's, as a geometric mean over 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,7 +126,7 @@ def measure(
             metrics |= {_named(k, name): v for k, v in _exponents(plain, subject).items()}
     shifts = [name for name in columns if name != BOX]
     if shifts and not any(each.dropped for each in found.values()):
-        metrics["exam"] = _geometric_mean([(found[x], ceiling[x]) for x in shifts])
+        metrics["exam"] = times_ceiling([(found[x], ceiling[x]) for x in shifts])
         metrics |= median_metrics(tables)
     return metrics
 
@@ -142,7 +142,7 @@ def _one(true: Array, table: Array, own: Errors, ceiling: Errors) -> dict[str, f
     total = np.sum((np.log(true) - np.log(true).mean()) ** 2)
     return metrics | {
         "rms_log_error": _rms(own),
-        "times_ceiling": _geometric_mean([(own, ceiling)]),
+        "times_ceiling": times_ceiling([(own, ceiling)]),
         MEAN: mean(np.nansum(table, axis=1), own.counts),
         "r2_log": float(1 - own.squares.sum() / total),
     }
@@ -164,8 +164,12 @@ def _rms(own: Errors) -> Interval:
     return studentized(own.sums, lambda s: np.sqrt(s[..., 0] / s[..., 1]))
 
 
-def _geometric_mean(pairs: list[tuple[Errors, Errors]]) -> Interval:
-    """Return the geometric mean of ratios of root mean square errors."""
+def times_ceiling(pairs: Sequence[tuple[Errors, Errors]]) -> Interval:
+    """Return the geometric mean over parts of root mean square errors over the ceiling's.
+
+    Args:
+        pairs: Errors and the ceiling's, of the same N sequences in every part.
+    """
     table = np.concatenate([x for own, ceiling in pairs for x in (own.sums, ceiling.sums)], axis=-1)
 
     def statistic(sums: Array) -> Array:

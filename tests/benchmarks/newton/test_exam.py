@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.exam import exam as of_outside
 from benchmarks.newton import control_names, exam, exam_figures, exam_report
-from benchmarks.newton.exam import BOX, Errors, errors, measure
+from benchmarks.newton.exam import BOX, Errors, errors, measure, times_ceiling
 from benchmarks.newton.exam_rows import CAUSAL, Exam
 from benchmarks.newton.headline import headline
 from benchmarks.newton.log_errors import log_errors
@@ -38,6 +38,27 @@ def ceiling(*sizes):
         name: Errors(np.full(N, POINTS * size**2), np.full(N, float(POINTS)))
         for name, size in zip(names, sizes, strict=True)
     }
+
+
+@pytest.mark.full
+def test_a_score_of_one_training_holds_the_truth_in_95_percent_of_samples():
+    """Squares whose worst 1% make a fifth (a head's) to two fifths (the ceiling's) of their sum."""
+    n, shifts, spread = 1000, 8, (1.5, 2.1)
+    truth = np.exp((spread[0] ** 2 - spread[1] ** 2) / 4)
+    hits = []
+    for draw in range(150):
+        rng = np.random.default_rng([5, draw])
+        of_both = rng.normal(size=(2, n))  # a sequence is as hard in every shift, for both
+        pairs = []
+        for _ in range(shifts):
+            own = rng.normal(size=(2, n))
+            logs = (0.5**0.5) * (of_both + own)
+            pairs.append(
+                [Errors(np.exp(s * x), np.ones(n)) for s, x in zip(spread, logs, strict=True)]
+            )
+        _, low, high = times_ceiling(pairs)
+        hits.append(low <= truth <= high)
+    assert 0.90 < np.mean(hits) < 0.99, "92 to 98%, of 150 draws"
 
 
 def test_the_score_is_the_geometric_mean_over_shifts_and_leaves_out_the_box():
