@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -46,8 +47,22 @@ def say(
         record: Function that makes the plain data of ``--json``.
         alone: Function that makes the line of ``--quiet``.
     """
-    if made := json.dumps(record()) if asked.json else alone() if asked.quiet else text():
+    made = as_json(record()) if asked.json else alone() if asked.quiet else text()
+    if made:
         print(made)
+
+
+def as_json(record: Any) -> str:
+    """Return plain data as JSON, in which there is no number for NaN or infinity: they are null."""
+    return json.dumps(_bounded(record), allow_nan=False)
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _bounded(each) for key, each in value.items()}
+    return [_bounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def on_the_way(asked: Any) -> contextlib.AbstractContextManager[Any]:

@@ -50,3 +50,8 @@ def test_a_run_prints_its_results_or_its_page_alone(tmp_path, capsys):
     assert found["report"] == str(out / "report.html")
     assert run(capsys, out, "--quiet", "--reuse", str(out)) == f"{out / 'report.html'}\n"
     assert "cells are taken from" in run(capsys, out, "--reuse", str(out), "--full")
+
+
+def test_json_has_no_number_for_what_is_not_finite():
+    found = output.as_json({"a": (1.0, float("-inf"), [float("nan")]), "b": "Infinity"})
+    assert found == '{"a": [1.0, null, [null]], "b": "Infinity"}'
