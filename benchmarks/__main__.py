@@ -109,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     output.offer(questions, "the signature")
     questions.set_defaults(command=_questions)
 
-    export = commands.add_parser("export", help="the trained models of newton or implied, to keep")
+    export = commands.add_parser("export", help="the trained models of a run, to keep")
     export.add_argument("run", metavar="DIR", type=Path, help="the run's folder, with its cells")
     export.add_argument("--out", required=True, type=Path, help="folder for the models")
     for flag, of in (("--attention", _names), ("--seeds", _integers)):

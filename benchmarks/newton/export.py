@@ -21,7 +21,12 @@ from orbits.runs.cell import CELLS, RECORD
 from orbits.runs.result import Result
 from worldmodel.models.export import CONFIG, export, files
 
-ARMS = ("pretraining", "pretrained")
+WORLD_MODELS = ("world model", "training")
+"""Kinds of results that are trainings of world models, whatever their arm."""
+USUAL = "pretraining"
+"""The arm that names of models leave out."""
+UNTOLD = ("labels", "steps")
+"""Settings that names leave out: those of heads, and what follows from a window."""
 
 
 def export_models(
@@ -35,7 +40,8 @@ def export_models(
     """Write the pre-trained models of a run's folder, each to a new folder below ``out``.
 
     Args:
-        run: The folder of a finished run of the flagship or of ``implied``, with its cells.
+        run: The folder of a finished run of a study of :mod:`benchmarks.newton.exportable`, with
+            its cells.
         out: Folder for the models; made if needed.
         attention: Names of attention variants, each with all its exponents; none for all.
         seeds: Seeds of models; none for all.
@@ -45,7 +51,8 @@ def export_models(
 
     Returns:
         The folders of the models: ``VARIANT-world-model-SEED`` and ``VARIANT-head-SEED``, with the
-        law before the seed where it is not that of the run (in ``implied``: Newton's).
+        law before the seed where it is not that of the run (in ``implied``: Newton's). Where
+        trainings of one variant differ by more, their arm and settings stand behind it.
 
     Raises:
         FileNotFoundError: The folder holds no finished run, or a checkpoint is gone.
@@ -56,7 +63,11 @@ def export_models(
     exportable.check(run)
     results, manifest = folder.load(run)
     law = manifest["config"].get("law", NEWTON)
-    models = {_name(x, law): x for x in _picked(chosen(results), attention, seeds)}
+    found = chosen(results)
+    if manifest["config"]["study"] != exportable.STUDIES[0]:  # heads on backbones of like names
+        found = [result for result in found if result.case.kind in WORLD_MODELS]
+    telling = _varying(found)
+    models = {_name(x, law, telling): x for x in _picked(found, attention, seeds)}
     for model in models:
         if (out / model).exists():
             raise FileExistsError(f"{out / model} is there; choose another folder")
@@ -74,10 +85,10 @@ def export_models(
 
 def chosen(results: Iterable[Result]) -> list[Result]:
     """Return the trainings that are exported: backbones, and heads of the largest label budget."""
-    trained = [result for result in results if result.ok and result.case.arm in ARMS]
-    heads = [result for result in trained if result.case.kind == "forces"]
+    ok = [result for result in results if result.ok]
+    heads = [x for x in ok if x.case.kind == "forces" and x.case.arm == "pretrained"]
     budgets = [as_number(result.case.get("labels")) for result in heads]
-    backbones = [result for result in trained if result.case.kind == "world model"]
+    backbones = [result for result in ok if result.case.kind in WORLD_MODELS]
     largest = max(budgets, default=0.0)
     kept = (head for head, size in zip(heads, budgets, strict=True) if size == largest)
     return [*backbones, *kept]
@@ -125,18 +136,35 @@ def _size(contents: dict[str, bytes]) -> int:
     return sum(map(len, contents.values()))
 
 
-def _name(result: Result, law: str) -> str:
-    part = "world-model" if result.case.kind == "world model" else "head"
-    variant = re.sub(r"[^a-zA-Z0-9_.]+", "-", result.case.variant)
-    elsewhere = "" if result.case.law == law else f"-{result.case.law}"
-    return f"{variant}-{part}{elsewhere}-{result.case.seed}"
+def _varying(results: Sequence[Result]) -> list[str]:
+    """Return the settings in which trainings differ, but for those that names leave out."""
+    names = dict.fromkeys(name for result in results for name in result.case.setting)
+    return [
+        name
+        for name in names
+        if name not in UNTOLD and len({str(result.case.get(name)) for result in results}) > 1
+    ]
+
+
+def _name(result: Result, law: str, telling: Sequence[str]) -> str:
+    case = result.case
+    part = "world-model" if case.kind in WORLD_MODELS else "head"
+    told = [case.variant]
+    if case.kind == "world model" and case.arm != USUAL:
+        told.append(case.arm)
+    told += [f"{k} {v}" for k in telling if (v := case.setting.get(k)) is not None]
+    words = re.sub(r"[^a-zA-Z0-9_.]+", "-", " ".join(told))
+    elsewhere = "" if case.law in (law, None) else f"-{case.law}"
+    return f"{words}-{part}{elsewhere}-{case.seed}"
 
 
 def _about(result: Result) -> str:
     case = result.case
-    world = f"protocol `{case.protocol}`, law `{case.law}`, seed {case.seed}"
-    if case.kind == "world model":
-        return f"A world model with the attention {case.variant}, trained on orbits: {world}."
+    law = "many laws" if case.law is None else f"law `{case.law}`"
+    world = f"protocol `{case.protocol}`, {law}, seed {case.seed}"
+    if case.kind in WORLD_MODELS:
+        arm = "" if case.arm in (USUAL, "world model") else f" ({case.arm})"
+        return f"A world model with the attention {case.variant}{arm}, trained on orbits: {world}."
     return (
         f"A force head on a pre-trained backbone with the attention {case.variant}, fine-tuned on "
         f"{case.get('labels')} labelled sequences: {world}."

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from orbits.runs import folder
 
-STUDIES = ("newton", "implied")
-"""Both train the flagship's world models."""
+STUDIES = ("newton", "implied", "worlds", "kepler_or_newton")
+"""All train world models of orbits; heads are exported of the first alone."""
 
 
 def check(run: Path) -> None:
@@ -18,5 +18,5 @@ def check(run: Path) -> None:
         ValueError: They are of another study.
     """
     if (name := folder.study_name(run)) not in STUDIES:
-        known = " or ".join(STUDIES)
+        known = f"{', '.join(STUDIES[:-1])} or {STUDIES[-1]}"
         raise ValueError(f"{run}: models are exported of a run of {known}, got {name!r}")

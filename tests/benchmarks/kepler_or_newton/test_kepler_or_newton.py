@@ -13,6 +13,7 @@ from benchmarks.kepler_or_newton.scores import FORCE, SHAPE, along, carried, twi
 from benchmarks.kepler_or_newton.sentences import judged, sentences
 from benchmarks.newton import cells as newton_cells
 from benchmarks.newton import newton
+from benchmarks.newton.export import export_models
 from benchmarks.published import compare
 from benchmarks.published import tables as published
 from orbits import protocols
@@ -263,6 +264,9 @@ def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
         assert set(each.asked) == {"inside", "closer"}
         assert set(each.read) == {"planet", "star"}
         assert {"nll", "planet_error", "rollout_error"} <= set(each.asked["inside"][0].metrics)
+    kept = {path.name for path in export_models(out, tmp_path / "models")}
+    assert "softmax-world-model-0" in kept, "the flagship's own recipe"
+    assert any("predicts-mixture" in x and "window-3" in x for x in kept)
     main(["report", str(out)])
     text = (out / "report.md").read_text()
     assert "nearest training orbit" in text

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.newton.export import export_models
 from benchmarks.training import CHECKPOINT
 from benchmarks.worlds import names
 from benchmarks.worlds.exchange import ROWS
@@ -68,6 +69,16 @@ def test_checkpoints_know_their_worlds_and_probes_refuse_them(tiny):
     assert len(model.hparams["exponents"]) == 8
     with pytest.raises(ValueError, match="several laws; ask it by benchmarks run worlds"):
         Checkpoint.load(path)
+
+
+@pytest.mark.full
+def test_its_models_can_be_kept(tiny, tmp_path):
+    names = [path.name for path in export_models(tiny, tmp_path / "models")]
+    assert "softmax-mixture-world-model-0" in names
+    assert "softmax-told-the-law-world-model-0" in names
+    assert any(name.startswith("softmax-one-world-single-") for name in names)
+    for name in names:
+        assert isinstance(load_model(tmp_path / "models" / name), MixtureModel)
 
 
 @pytest.mark.full
