@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Mapping
@@ -375,13 +376,18 @@ def _compare_data(data: Any, checkpoint: Mapping[str, Any], path: str) -> None:
     changed = [
         f"data.{name} {value!r} (configured: {own[name]!r})"
         for name, value in sorted(restored.items())
-        if name in own and name not in ASIDE and own[name] != value
+        if name in own and name not in ASIDE and _plain(own[name]) != _plain(value)
     ]
     if changed:
         raise ValueError(
             f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
             "started with, so configure the same"
         )
+
+
+def _plain(value: Any) -> str:
+    """Return a setting in a form in which lists and tuples are alike."""
+    return json.dumps(value, default=str, sort_keys=True)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
