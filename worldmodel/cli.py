@@ -60,8 +60,9 @@ NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
 """PyTorch's messages about limits of the machine, which are no faults of the program."""
 MODELS = (NextTokenModel, ForceModel, StateModel, TextModel)
 DATA = (OrbitData, TextData, ShardData)
-ASIDE = ("n_val", "n_test", "eval_batch_size", "num_workers", "path")
-"""Settings of data that a resumed training may change; what files hold is compared by hash."""
+ASIDE = ("n_val", "n_test", "batch_size", "eval_batch_size", "num_workers", "path")
+"""Settings of data that a resumed training may change: a batch is that of one device, of which
+there may be more or fewer, and what files hold is compared by hash."""
 YAML = "yaml, with the classes of earlier versions under their present names"
 """Name of the way in which configurations and values of flags are read."""
 CLASSES = {
@@ -373,16 +374,26 @@ def _compare_data(data: Any, checkpoint: Mapping[str, Any], path: str) -> None:
     own, restored = getattr(data, "hparams", None), checkpoint.get("datamodule_hyper_parameters")
     if not own or not isinstance(restored, dict):
         return
+    configured, trained = _written_out(own), _written_out(restored)
     changed = [
         f"data.{name} {value!r} (configured: {own[name]!r})"
         for name, value in sorted(restored.items())
-        if name in own and name not in ASIDE and _plain(own[name]) != _plain(value)
+        if name in own and name not in ASIDE and _plain(configured[name]) != _plain(trained[name])
     ]
     if changed:
         raise ValueError(
             f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
             "started with, so configure the same"
         )
+
+
+def _written_out(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of data with what None stands for: the same seed, and the same bytes."""
+    stands_for = {"train_seed": data.get("seed"), "device_batches": "float64"}
+    return {
+        name: stands_for[name] if value is None and name in stands_for else value
+        for name, value in data.items()
+    }
 
 
 def _plain(value: Any) -> str:

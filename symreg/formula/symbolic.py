@@ -25,6 +25,8 @@ from symreg.formula.thresholds import CONSTANT_RATIO
 
 LEVEL = 1e-10
 """Spread of a ratio, over its median, that is rounding."""
+MOST_FACTORS = 4
+"""Most factors of a sum that are multiplied out in the search for an offset."""
 WIDE = 2.0
 """Points are drawn from e^-2 to e^2 AU and solar masses."""
 Answer = Literal["yes", "no", "timeout"]
@@ -138,7 +140,14 @@ def is_constant(expression: sympy.Expr) -> Answer:
 def split_offset(expression: sympy.Expr) -> tuple[sympy.Expr, float]:
     """Split ``f = g + offset`` into g and the constant, which a product or quotient may hide."""
     body, offset = _split(expression)
-    return (body, offset) if offset else _split(sympy.expand(expression))
+    if offset or any(map(_is_wide, expression.atoms(sympy.Pow))):
+        return body, offset
+    return _split(sympy.expand(expression))
+
+
+def _is_wide(power: sympy.Pow) -> bool:
+    """Tell whether a power of a sum would expand to very many terms."""
+    return bool(power.base.is_Add and power.exp.is_Integer and abs(power.exp) > MOST_FACTORS)
 
 
 def _split(expression: sympy.Expr) -> tuple[sympy.Expr, float]:

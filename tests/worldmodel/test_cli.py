@@ -98,6 +98,8 @@ def test_no_training_goes_on_with_other_data_or_another_optimizer(tmp_path, refu
     said = refusal(run, "fit", "pretrain.yaml", tmp_path, *more, "--data.train_seed=5")
     assert "data.train_seed" in said
     assert "a resumed training keeps what it started with" in said
+    same = ("--data.train_seed=0", "--data.device_batches=float64")
+    run("fit", "pretrain.yaml", tmp_path, *more, *same)
     said = refusal(run, "fit", "pretrain.yaml", tmp_path, "--optimizer=Adam", "--optimizer.lr=0.5")
     assert "optimizer would train by another recipe" in said
 

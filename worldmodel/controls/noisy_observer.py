@@ -1,9 +1,12 @@
 """An observer who holds a law, and sees few places through noise: what is his best guess?
 
 A model that learns the mean of the next place, from noisy places through a short window, could do
-no better than the posterior mean over the orbits of its world. Each orbit that this observer
-considers obeys the law exactly; the mean over those that he cannot tell apart need not. So where
-his continuations leave the law, those of a model that does the same say nothing against its law.
+no better than the posterior mean over the orbits of its world. This is it as far as some thousand
+orbits stand for all: where the noise leaves hundreds of them alike (0.1 AU and five rows), and not
+where it leaves one or two (0.01 AU), of which he would paste the nearest. Each orbit that this
+observer considers obeys the law exactly; the mean over those that he cannot tell apart need not. So
+where his continuations leave the law, those of a model that does the same say nothing against its
+law.
 
 He knows training orbits, each as if it might be turned by any angle, and the time step. Of the last
 rows, as complex numbers q, an orbit's rows x have the likelihood exp(-|q - e^(i t) x|^2 / 2 s^2);
@@ -101,6 +104,8 @@ class NoisyObserver:
         """Return rows [M, n_rows] of orbits with a time step, and the row after each, [M]."""
         orbits, n = self._places[self._dt == step], self.n_rows
         ends = [row for row in range(1 + n, orbits.shape[1]) if row % 2 == parity]
+        if not len(orbits):
+            raise ValueError(f"of the orbits that he knows none has time step {step}; give more")
         before = np.concatenate([orbits[:, end - n : end] for end in ends])
         return before, np.concatenate([orbits[:, end] for end in ends])
 

@@ -157,7 +157,10 @@ def _contents(
 
 def _halved(name: str, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return weights with matrices as float16; vectors are few, and hold means and units."""
-    halved = {key: x.half() if x.ndim > 1 else x for key, x in weights.items()}
+    halved = {
+        key: x.half() if x.ndim > 1 and x.dtype == torch.float32 else x
+        for key, x in weights.items()
+    }
     for key, values in halved.items():
         if not torch.isfinite(values).all():
             raise ValueError(f"{name}: {key} has a weight too large for float16; leave out half")

@@ -194,6 +194,14 @@ def test_the_published_recipe_has_a_sentence_of_its_own():
     assert own.endswith("this says: contradicted.")
 
 
+def test_an_observer_is_asked_where_noise_leaves_orbits_alike(small):
+    names = {x.case.variant for x in small if x.case.arm == "control" and x.case.get("n_rows")}
+    assert names == {observer_name(0.1, 5)}
+    wide = STUDY.resolve(STUDY.settings("small", windows=(0, 13)))
+    asked = [x for x in study.all_cells(STUDY, wide) if x.case.get("n_rows")]
+    assert not asked, "its prompt shows no more than it sees"
+
+
 def test_beside_the_published_recipe_stands_who_holds_the_law_and_sees_no_more():
     made = [*results(RISES, FALLS), *results(RISES, FALLS, predicts="gaussian", noise=0.1)]
     case = Case("kepler_or_newton", "carried", observer_name(0.1, 5), "control", None)
@@ -270,7 +278,7 @@ def test_a_tiny_run_ends_in_a_report(tmp_path, capsys):
     main(["report", str(out)])
     text = (out / "report.md").read_text()
     assert "nearest training orbit" in text
-    assert observer_name(0.01, 5) in text
+    assert "rows seen through noise" not in text, "of 0.01 AU he has one orbit left"
     assert "random weights" in text
     examined = [x for x in found if x.case.kind == "exam" and x.case.arm == "pretrained"]
     assert {(x.case.get("window"), x.case.get("input")) for x in examined} == {

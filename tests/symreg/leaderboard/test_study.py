@@ -147,7 +147,6 @@ def test_rows_that_would_be_taken_for_others_are_refused(tmp_path):
         STUDY.cells(options())
 
 
-@pytest.mark.full
 def test_points_of_one_mass_are_refused_before_any_work(tmp_path):
     path = tmp_path / "one_mass.csv"
     lines = ["sequence_id,r,m1,m2,force_predicted"]
@@ -157,6 +156,7 @@ def test_points_of_one_mass_are_refused_before_any_work(tmp_path):
         list(STUDY.cells(LeaderboardSettings(files=(str(path),), engine="powerlaw")))
 
 
+@pytest.mark.full
 def test_a_leaderboard_killed_at_random_times_resumes_to_the_same_rows(tmp_path):
     path, out, chance = write(tmp_path / "model.npz"), tmp_path / "killed", random.Random(7)
     flags = ["--engine", "powerlaw", "--seeds", "4", "--points", "200", "--workers", "2", "--out"]

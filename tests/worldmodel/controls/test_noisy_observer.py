@@ -62,5 +62,7 @@ def test_what_he_cannot_see_is_refused():
         with pytest.raises(ValueError, match=message):
             NoisyObserver(protocol, noise, rows, n_sequences=2)
     points, dt = prompts()
+    with pytest.raises(ValueError, match="none has time step 9; give more"):
+        NoisyObserver(PROTOCOL, 0.1, 6, n_sequences=2).rollout(points, 13, 0 * dt + 9)
     with pytest.raises(ValueError, match="a prompt of 4 rows is less than 6"):
         NoisyObserver(PROTOCOL, 0.1, 6, n_sequences=2).rollout(points, 5, dt)
