@@ -38,9 +38,9 @@ def parts(text):
 SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 
 DERIVED: dict[str, dict[str, str]] = {
-    "Results": {"173 of 180": "sum of the column within 0.05 over the twelve rows of models"},
-    "The five findings in detail": {"173 of 180": "as in Results"},
-    FOUND: {"173 of 180": "as in Results"},
+    "Results": {"175 of 180": "sum of the column within 0.05 over the twelve rows of models"},
+    "The five findings in detail": {"175 of 180": "as in Results"},
+    FOUND: {"175 of 180": "as in Results"},
     "A law inferred from the prompt": {"-2.75": "the setting low"},
     "Softmax taken apart": {"0.068 [0.022, 0.115]": "exp less l1, paired by seed"},
     "What the pilot found, and what came": {
@@ -51,7 +51,7 @@ DERIVED: dict[str, dict[str, str]] = {
     },
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
-        "3 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
+        "4 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
     },
 }
 """Numbers that no report has, by section, with what they are."""
@@ -195,7 +195,7 @@ def shifts_in_which_attentions_vary_more(arm):
 
 
 def test_attentions_vary_more_than_seeds_where_it_says_so():
-    assert len(shifts_in_which_attentions_vary_more("pretrained")) == 3
+    assert len(shifts_in_which_attentions_vary_more("pretrained")) == 4
     assert len(shifts_in_which_attentions_vary_more("scratch")) == 0
 
 
