@@ -27,7 +27,7 @@ MOST_ROWS = 12
 BELOW = "all of them below"
 LEFT_OUT = "The other columns are below."
 OTHERS = "Other columns are in the page, or with --full."
-"""The same in a terminal."""
+"""Words for other columns in a terminal."""
 MOST_SENTENCES = 6
 """Sentences that a terminal shows of a report."""
 

@@ -17,7 +17,7 @@ from worldmodel.models.checkpoint import CONFIG, WEIGHTS, check_plain
 
 SCHEMA = 2
 PRECISION, HALF = "precision", "float16"
-"""What a config says of weights that were rounded; of others it says nothing."""
+"""Key and value in the config of rounded weights; that of others has none."""
 BY_SETTING = {"tokenizer": "TextModel", "vocab_size": "TokenModel", "exponents": "MixtureModel"}
 """Classes that a hyper-parameter tells."""
 BY_WEIGHT = {"head.state.weight": "StateModel", "head.readout.weight": "ForceModel"}

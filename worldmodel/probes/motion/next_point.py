@@ -81,7 +81,8 @@ class NextPoint(Probe):
 
     def answers(self, results: Sequence[Result]) -> list[str]:
         """Return what one step costs each model in the box and outside it, beside the controls."""
-        return [_sentence(name, mine, results) for name, mine in trained_models(results).items()]
+        models = trained_models(results).items()
+        return [x for name, mine in models for x in _sentences(name, mine, results)]
 
 
 def _worlds(protocol: Protocol, seed: int, n: int) -> Iterator[tuple[str, HeldOutSystems]]:
@@ -136,25 +137,20 @@ def _nats(model: object, test: HeldOutSystems) -> dict[str, Interval]:
     return {"nll": mean_of(found["nll"][:, test.n_prompt :])} if "nll" in found else {}
 
 
-def _sentence(name: str, mine: Sequence[Result], results: Sequence[Result]) -> str:
+def _sentences(name: str, mine: Sequence[Result], results: Sequence[Result]) -> list[str]:
     """Say what of the kick a model misses in the box, and in the shifts of least and of most."""
-    outside = {
-        shift: [x.metrics["missed"] for x in some] for shift, some in _by_shift(mine).items()
-    }
-    home = outside.pop(BOX)
-    words = (
-        f"{name} misses {trainings.words(home)} of the kick of a step in its training box "
-        f"({_beside(results, BOX)})"
-    )
-    if not outside:
-        return f"{words}; its world makes no shift."
-    order = sorted(outside, key=lambda shift: trainings.together(outside[shift]).value)
-    parts = (
-        f"{trainings.words(outside[shift])} with {shifts.get(shift).about} "
-        f"({_beside(results, shift)})"
-        for shift in (order[0], order[-1])
-    )
-    return f"{words}; outside it from {' to '.join(parts)}."
+    missed = {k: [x.metrics["missed"] for x in some] for k, some in _by_shift(mine).items()}
+    home = missed.pop(BOX)
+    words = f"{name} misses {trainings.words(home)} of the kick of a step in its training box"
+    if not missed:
+        return [f"{words} ({_beside(results, BOX)}); its world makes no shift."]
+    order = sorted(missed, key=lambda shift: trainings.together(missed[shift]).value)
+    least, most = (trainings.words(missed[shift]) for shift in (order[0], order[-1]))
+    beside = (f"{shifts.get(x).about} ({_beside(results, x)})" for x in (order[0], order[-1]))
+    return [
+        f"{words}, outside it {least} to {most} ({_beside(results, BOX)} in the box).",
+        f"{name} misses least with {', and most with '.join(beside)}.",
+    ]
 
 
 def _beside(results: Sequence[Result], shift: str) -> str:
