@@ -15,7 +15,7 @@ import importlib.util
 import itertools
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from orbits.runs.figure import check_picture
 from worldmodel import configurations, from_checkpoint, from_files
 from worldmodel.keys import checks, signatures
 from worldmodel.models.checkpoint import CONFIG, KEYWORDS, check_file
-from worldmodel.models.exported import check_export, check_layer, read_config
+from worldmodel.models.exported import check_export, check_layer, is_of_text, read_config
 from worldmodel.probes import names
 
 USAGE = "usage: {} [-c CONFIG] [--key.subkey VALUE ...]"
@@ -362,7 +362,7 @@ def attention_maps(arguments: Sequence[str]) -> None:
         draw = importlib.import_module("worldmodel.maps").attention_maps
         print(f"written    {draw(**vars(options))}")
         read = importlib.import_module("worldmodel.models.export").read_model
-        if not _is_of_text(read(options.checkpoint)["hyper_parameters"]):
+        if not is_of_text(read(options.checkpoint)["hyper_parameters"]):
             print(next_line(f"worldmodel probe {shlex.quote(options.checkpoint)}"))
 
 
@@ -381,20 +381,13 @@ def export(arguments: Sequence[str]) -> None:
         folder.check_writable(out)
         write = importlib.import_module("worldmodel.models.load").export_model
         print(f"written    {write(options.checkpoint, out, options.about)}")
-        word = "attention-maps" if _is_of_text(read_config(out)["settings"]) else "probe"
+        word = "attention-maps" if is_of_text(read_config(out)["settings"]) else "probe"
         print(next_line(f"worldmodel {word} {shlex.quote(str(out))}"))
-
-
-def _is_of_text(settings: Mapping[str, Any]) -> bool:
-    """Tell whether a model is one of text, which probes do not evaluate."""
-    return bool(settings.keys() & {"tokenizer", "vocab_size"})
 
 
 def _picture(options: argparse.Namespace) -> str:
     """Return the name of a picture of attention maps, with its layer and input in it."""
-    name = "attention-maps"
-    if options.layer != -1:
-        name += f"-layer-{options.layer}"
+    name = "attention-maps" + (f"-layer-{options.layer}" if options.layer != -1 else "")
     if options.sequence is not None:
         name += f"-sequence-{options.sequence}"
     if options.text is not None:

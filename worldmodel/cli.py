@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,6 +41,7 @@ from worldmodel.models.text import TextModel
 from worldmodel.training.allocator import keep_freed_memory
 from worldmodel.training.callbacks import PredictionWriter, SaveLastStep
 from worldmodel.training.checkpoints import AtomicCheckpoints
+from worldmodel.training.resumed import compare_data, compare_model
 from worldmodel.training.stopping import INTERRUPTED, StopBetweenSteps
 from worldmodel.training.terminal import (
     Form,
@@ -60,9 +59,6 @@ NOT_OURS = r"DataLoader worker|[Oo]ut of memory|can't allocate memory"
 """PyTorch's messages about limits of the machine, which are no faults of the program."""
 MODELS = (NextTokenModel, ForceModel, StateModel, TextModel)
 DATA = (OrbitData, TextData, ShardData)
-ASIDE = ("n_val", "n_test", "batch_size", "eval_batch_size", "num_workers", "path")
-"""Settings of data that a resumed training may change: a batch is that of one device, of which
-there may be more or fewer, and what files hold is compared by hash."""
 YAML = "yaml, with the classes of earlier versions under their present names"
 """Name of the way in which configurations and values of flags are read."""
 CLASSES = {
@@ -223,7 +219,8 @@ class WorldModelCLI(LightningCLI):
             arguments.pop(MAKER, None)
             restored = {"class_path": renamed(arguments.pop(OWN_CLASS)), "dict_kwargs": arguments}
             self.config = self.parser.parse_object({command: {"model": restored}}, self.config)
-            _compare(configured, self.config[command]["model"], path, resumes=command in TRAINING)
+            taken = self.config[command]["model"]
+            compare_model(configured, taken, path, resumes=command in TRAINING)
 
     def before_instantiate_classes(self) -> None:
         """Load checkpoints as plain data unless told otherwise."""
@@ -321,7 +318,7 @@ class WorldModelCLI(LightningCLI):
             self.model.check_checkpoint(checkpoint, content)
             if self.subcommand in TRAINING:
                 check_resumable(checkpoint, content)
-                _compare_data(self.datamodule, content, checkpoint)
+                compare_data(self.datamodule, content, checkpoint)
 
 
 def main(args: ArgsType = None, form: Form = "text") -> None:
@@ -350,58 +347,6 @@ def main(args: ArgsType = None, form: Form = "text") -> None:
         if not re.search(NOT_OURS, str(error)):
             raise
         _fail(str(error), 1)
-
-
-def _compare(configured: Any, restored: Any, path: str, resumes: bool) -> None:
-    """Report the hyper-parameters of a checkpoint that differ from the configuration's."""
-    configured, restored = (x.get("init_args") or {} for x in (configured, restored))
-    changed = [
-        f"{name} {value!r} (configured: {configured[name]!r})"
-        for name, value in sorted(restored.items())
-        if name in configured and configured[name] != value and name not in (*LINKED, "pretrained")
-    ]
-    if changed and resumes:
-        raise ValueError(
-            f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
-            "started with, so configure the same"
-        )
-    if changed:
-        print(f"taken from {path}: {', '.join(changed)}", file=sys.stderr)
-
-
-def _compare_data(data: Any, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Refuse to resume on other data than those of the checkpoint, of which it would then tell."""
-    own, restored = getattr(data, "hparams", None), checkpoint.get("datamodule_hyper_parameters")
-    if not own or not isinstance(restored, dict):
-        return
-    configured, trained = _written_out(own), _written_out(restored)
-    changed = [
-        f"data.{name} {value!r} (configured: {own[name]!r})"
-        for name, value in sorted(restored.items())
-        if name in own
-        and name not in ASIDE
-        and not name.startswith("_")  # where the class lies, which may move between versions
-        and _plain(configured[name]) != _plain(trained[name])
-    ]
-    if changed:
-        raise ValueError(
-            f"{path} was trained with {', '.join(changed)}; a resumed training keeps what it "
-            "started with, so configure the same"
-        )
-
-
-def _written_out(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of data with what None stands for: the same seed, and the same bytes."""
-    stands_for = {"train_seed": data.get("seed"), "device_batches": "float64"}
-    return {
-        name: stands_for[name] if value is None and name in stands_for else value
-        for name, value in data.items()
-    }
-
-
-def _plain(value: Any) -> str:
-    """Return a setting in a form in which lists and tuples are alike."""
-    return json.dumps(value, default=str, sort_keys=True)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

@@ -140,11 +140,6 @@ def _case(point: Point, arm: str, seed: int | None, like: Case) -> Case:
     )
 
 
-def _blurred(point: Point) -> tuple[float, int]:
-    """Return the noise through which a model sees its last rows, and their number."""
-    return point.noise, round(2 * point.steps)
-
-
 def _references(
     flagship: NewtonSettings, settings: KeplerOrNewton, points: Sequence[Point]
 ) -> Iterator[Cell]:
@@ -156,7 +151,7 @@ def _references(
         NAME, "carried", "references", "control", law=flagship.law, protocol=flagship.protocol
     )
     yield Cell(functions.references, case, asked)
-    for noise, n_rows in dict.fromkeys(map(_blurred, points)):
+    for noise, n_rows in dict.fromkeys(point.view for point in points):
         # With less noise the nearest of some thousand orbits is all that he has, and with a prompt
         # that shows no more than his window there is nothing to go on from.
         if noise != PUBLISHED["noise"] or n_rows >= world(flagship).n_points // 2:

@@ -47,6 +47,11 @@ class Point:
         return cls(case.variant, **setting)
 
     @property
+    def view(self) -> tuple[float, int]:
+        """The noise in AU through which it sees its last rows, and their number."""
+        return self.noise, round(2 * self.steps)  # a time step is a row of each body
+
+    @property
     def setting(self) -> dict[str, Any]:
         """All fields but the attention, as plain data."""
         return {name: getattr(self, name) for name in FIELDS}

@@ -150,7 +150,7 @@ def _observers(windows: dict[object, Carried], found: Sequence[Carried]) -> list
     parts = []
     for each in windows.values():
         assert each.point is not None
-        name = observer_name(each.point.noise, round(2 * each.point.steps))
+        name = observer_name(*each.point.view)
         if each.point.window and (observer := named.get(name)):
             inside, closer = (observer.values("exponent_within", x) for x in ("inside", "closer"))
             parts.append(

@@ -78,9 +78,9 @@ class VariantStudy(RecallStudy):
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the accuracy of a kind, beside what needs no look-up."""
         case = results[0].case
-        kind, pairs = case.get("recall"), int(case.get("load").split("/")[1])
+        kind = case.get("recall")
+        seq_len, pairs = map(int, case.get("load").split("/"))
         caption = f"Right answers, {kind} recall of {pairs} pairs."
-        seq_len = int(case.get("load").split("/")[0])
         settings = Variants(kinds=(kind,), seq_len=seq_len, n_pairs=pairs)
         (exercise,) = settings.exercises()
         level = max(100 / pairs, by_place(exercise.problem))

@@ -363,9 +363,8 @@ def write_report(study: Study, out: Path, home: str = "") -> tuple[Report, list[
 
     results, manifest = folder.load(out)
     if all(result.status == "failed" for result in results):
-        first = next((str(x.error).strip().splitlines()[-1] for x in results if x.error), "")
-        reason = f": {first}" if first else "; run it again"
-        raise ValueError(f"{out}: no cell has a result{reason}")
+        errors = (f": {str(x.error).strip().splitlines()[-1]}" for x in results if x.error)
+        raise ValueError(f"{out}: no cell has a result{next(errors, '; run it again')}")
     if (out / CELLS).is_dir():  # kept results lack the files from which some figures were drawn
         shutil.rmtree(out / folder.FIGURES, ignore_errors=True)
     made = study.report(results, manifest["config"], out)

@@ -112,9 +112,10 @@ def rows(results: Iterable[Result], law: str = "newton") -> list[Row]:
     """Group results into rows, best first within a protocol.
 
     Contestants come before controls. They are ranked by the exam outside the training box; those
-    that were not examined, by the distance of the exponents from the law's, and come after it;
-    rows without exponents come last. Law rates do not rank: they
-    move with the points drawn and the engine's seed while the exponents stand still.
+    that were not examined come next, by the distance of the exponents from the law's, and those
+    without exponents after them. Rows that leave out so many predictions that the rest is no
+    description come last, whatever their score. Law rates do not rank: they move with the points
+    drawn and the engine's seed while the exponents stand still.
 
     Args:
         results: Results in any order; those of other kinds and other laws are left out. A cell

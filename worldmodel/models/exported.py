@@ -36,6 +36,11 @@ def class_name(settings: Mapping[str, Any], weights: Container[str]) -> str:
     return next(iter(told), "NextTokenModel")
 
 
+def is_of_text(settings: Mapping[str, Any]) -> bool:
+    """Tell by its hyper-parameters whether a model is one of text, which no probe evaluates."""
+    return class_name(settings, ()) in ("TextModel", "TokenModel")
+
+
 def class_of(folder: str | Path, settings: Mapping[str, Any]) -> str:
     """Return the name of the class of an exported model, of whose weights the names are read.
 

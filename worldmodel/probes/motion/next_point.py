@@ -97,9 +97,8 @@ def _worlds(protocol: Protocol, seed: int, n: int) -> Iterator[tuple[str, HeldOu
             yield name, HeldOutSystems(shifted, systems)
 
 
-@functools.lru_cache(
-    maxsize=1
-)  # the same for all checkpoints of a world, and slow: orbits are fitted
+# The same for all checkpoints of a world, and slow: orbits are fitted.
+@functools.lru_cache(maxsize=1)
 def _controls(protocol: Protocol, trained_on: Protocol, seed: int, n: int) -> tuple[Outcome, ...]:
     """Return the measures of the references in the box and in each shift."""
     outcomes = []
