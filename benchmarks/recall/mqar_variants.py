@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +17,14 @@ from orbits.runs.choices import check_choice
 from orbits.runs.result import Result
 from orbits.runs.settings import check_not_empty
 
-KINDS = ("repeated", "forgetting", "compositional")
+PROBLEMS: dict[str, tuple[Callable[..., Problem], tuple[str, ...]]] = {
+    "repeated": (Repeated, ("n_passes",)),
+    "forgetting": (Forgetting, ("n_updates",)),
+    "compositional": (Compositional, ()),
+}
+"""Kinds of recall, with the settings of theirs alone."""
+LOADS = ("vocab_size", "seq_len", "n_pairs")
+"""Settings of every kind."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Variants(Sweep):
         head_dim: Channels per head; with one head, the width of the model.
     """
 
-    kinds: tuple[str, ...] = KINDS
+    kinds: tuple[str, ...] = tuple(PROBLEMS)
     vocab_size: int = 256
     seq_len: int = 32
     n_pairs: int = 4
@@ -48,21 +55,16 @@ class Variants(Sweep):
     def __post_init__(self) -> None:
         check_not_empty(self, "kinds")
         for kind in self.kinds:
-            check_choice("kind", kind, KINDS)
+            check_choice("kind", kind, tuple(PROBLEMS))
         super().__post_init__()
 
     def exercises(self) -> Iterator[Exercise]:
         """Yield each kind."""
-        load = {name: getattr(self, name) for name in ("vocab_size", "seq_len", "n_pairs")}
         for kind in dict.fromkeys(self.kinds):
-            problem: Problem
-            if kind == "repeated":
-                problem = Repeated(**load, n_passes=self.n_passes)
-            elif kind == "forgetting":
-                problem = Forgetting(**load, n_updates=self.n_updates)
-            else:
-                problem = Compositional(**load)
-            setting = {"recall": kind, "load": f"{self.seq_len}/{self.n_pairs}"}
+            make, own = PROBLEMS[kind]
+            loads = {name: getattr(self, name) for name in (*LOADS, *own)}
+            problem = make(**loads)
+            setting = {"recall": kind, **loads}
             yield Exercise(problem, self.head_dim, self.n_train, {"": problem}, setting)
 
 
@@ -72,20 +74,18 @@ class VariantStudy(RecallStudy):
     name = "mqar_variants"
     about = "Can a mixer recall what it read twice, what changed, and what two keys share?"
     Settings = Variants
-    keys = ("recall", "load", "variant", "lr", "weight_decay")
+    keys = ("recall", "seq_len", "n_pairs", "variant", "lr", "weight_decay")
     metrics: ClassVar = {"accuracy": share("right answers"), **STOPPED}
 
     def headline(self, results: Sequence[Result]) -> Headline:
         """Return the accuracy of a kind, beside what needs no look-up."""
-        case = results[0].case
-        kind = case.get("recall")
-        seq_len, pairs = map(int, case.get("load").split("/"))
-        caption = f"Right answers, {kind} recall of {pairs} pairs."
-        settings = Variants(kinds=(kind,), seq_len=seq_len, n_pairs=pairs)
-        (exercise,) = settings.exercises()
-        level = max(100 / pairs, by_place(exercise.problem))
+        setting = results[0].case.setting
+        make, own = PROBLEMS[setting["recall"]]
+        problem = make(**{name: setting[name] for name in (*LOADS, *own)})
+        caption = f"Right answers, {setting['recall']} recall of {setting['n_pairs']} pairs."
+        level = max(100 / setting["n_pairs"], by_place(problem))
         guess = "a value of the row, or its place"
-        return Headline(kind, "accuracy", caption, "right answers, %", level, guess)
+        return Headline(setting["recall"], "accuracy", caption, "right answers, %", level, guess)
 
 
 STUDY = VariantStudy()

@@ -3,6 +3,8 @@
 :mod:`~orbits.implied.within` fits powers of the distance, and would give one of any law. Here each
 pull is divided by its orbit's median and drawn against the distance over its orbit's median; what
 bins show is a line only where the law is a power.
+
+Ours; binned medians are the plainest estimate of a curve that assumes no form of it.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ def family_free(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval | No
     """Return the slope of ln pull on ln distance through medians of bins, with its 95% interval.
 
     Args:
-        pulls: Pulls of N sequences.
+        pulls: Pulls of N sequences, in AU.
         n_boot: Number of resamples of sequences.
         seed: Seed of the resampling.
 
     Returns:
-        None where fewer than half of the bins attract: there is no logarithm to draw.
+        The slope, a pure number: -2 for Newton's law. None where fewer than half of the bins
+        attract: there is no logarithm to draw.
     """
     far, strong = _relative(pulls)
     value = _slope(far, strong)

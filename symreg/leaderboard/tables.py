@@ -144,6 +144,12 @@ def _law_found(entry: LawRate) -> Value:
     return Value(rate, f"{wilson}{failed}", order=entry.found / entry.total)
 
 
+def _strict(entry: LawRate) -> Value:
+    if entry.strict is None:
+        return NOTHING
+    return Value(f"{entry.strict}/{entry.total}", order=entry.strict)
+
+
 def _world(entry: LawRate) -> Value:
     counts = ", ".join(f"{printable(law)} {count}" for law, count in entry.laws.items())
     return Value(f"{printable(entry.world)} / {counts or '-'}", kind="name")
@@ -246,11 +252,7 @@ ENGINE = (
     _found(
         "within 0.02",
         "the same within 0.02.",
-        lambda entry: (
-            NOTHING
-            if entry.strict is None
-            else Value(f"{entry.strict}/{entry.total}", order=entry.strict)
-        ),
+        _strict,
     ),
     _found(
         "law of the world / laws found",
