@@ -21,7 +21,7 @@ PROG = called("symreg")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one subcommand; bad input is one line on stderr and exit code 2, a failed cell 1."""
+    """Run one subcommand; bad input is one line on stderr and exit code 2, a failed search 1."""
     words = taken(arguments)
     with one_line_errors(resumes=words[:1] == ["leaderboard"]):
         _run(words)

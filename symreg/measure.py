@@ -21,6 +21,7 @@ from symreg.formula.thresholds import THRESHOLDS
 from symreg.points import NAMES
 from symreg.predictions import Predictions
 from symreg.search.front import KNEE, ROUNDING, RULES
+from symreg.search.targets import MINIMUM_POINTS
 
 POINTS = 1000
 """Points per search, as in Vafa et al. (2025)."""
@@ -100,8 +101,8 @@ def search_config(
     not default. A RuntimeError tells why the engine cannot run here.
     """
     truth = laws.get(law)
-    if n < 1:
-        raise ValueError(f"the points of a search must be at least 1, got {n}")
+    if n < MINIMUM_POINTS:
+        raise ValueError(f"the points of a search must be at least {MINIMUM_POINTS}, got {n}")
     if rule is not None:
         check_choice("rule", rule, RULES)
     default = engines.resolve(engine)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from symreg import engines, predictions
 from symreg.formula.law_score import LawScore
 from symreg.law_fit import law_fit
 from symreg.measure import predictor_metrics, search_config, search_line
+from symreg.search.run import SearchFailed
 
 
 def main(options: argparse.Namespace) -> None:
-    """Search for a formula and score it."""
+    """Search for a formula and score it; exit with 1 where the search failed."""
     arguments = _search_arguments(options)
     if options.seed < 0:
         raise ValueError(f"--seed must not be negative, got {options.seed}")
@@ -33,15 +35,18 @@ def main(options: argparse.Namespace) -> None:
     measured = predictor_metrics(data, options.law)
     with output.on_the_way(options):
         print(f"engine     {why}")
-    line = search_line(
-        data,
-        law=options.law,
-        engine=engine.name,
-        seed=options.seed,
-        arguments=arguments,
-        n=options.points,
-        rule=options.rule,
-    )
+    try:
+        line = search_line(
+            data,
+            law=options.law,
+            engine=engine.name,
+            seed=options.seed,
+            arguments=arguments,
+            n=options.points,
+            rule=options.rule,
+        )
+    except SearchFailed as error:
+        sys.exit(f"error: {error}")
 
     def text() -> str:
         of = "of the predictions, 95% over sequences"

@@ -128,7 +128,7 @@ def read(path: str | Path, law: str = "newton") -> Predictions:
         path: ``.npz``, ``.csv`` with a header line, or ``.parquet``. If there is a sidecar
             ``<file>.json``, the file must agree with it.
         law: The law of the true force: its magnitude where the file does not state it; a force
-            that the file states must be the law's.
+            that the file states, as a number or as a vector, must be the law's.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -163,14 +163,17 @@ def _predictions(path: Path, law: laws.Law) -> Predictions:
     if (told := laws.law_of(manifest)) is not None:
         _check_told(told, law, X, force)
     if "force" in table:
-        force = _of_law(law, table.magnitudes("force"), force)
+        force = _of_law(law, "force", table.magnitudes("force"), force)
+    vectors = table.vectors()
+    if "force_vector" in vectors:
+        _of_law(law, "force_vector", np.linalg.norm(vectors["force_vector"], axis=1), force)
     return Predictions(
         sequence_id=table.sequence_id(),
         step=table.step(),
         X=X,
         force=force,
         force_predicted=predicted,
-        vectors=table.vectors(),
+        vectors=vectors,
         row=table.row(path.stem[:MAX_TEXT], _recorded_row(manifest)),
         manifest=manifest,
         sha256=sha256,
@@ -212,13 +215,13 @@ def _force(law: laws.Law, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
         return positive(f"force ({law.name})", law.magnitude(*X.T))
 
 
-def _of_law(law: laws.Law, stated: Array, force: Array) -> Array:
-    """Return the stated force [n], unless it is not the force [n] of the law."""
+def _of_law(law: laws.Law, column: str, stated: Array, force: Array) -> Array:
+    """Return the magnitude [n] that a column states, unless it is not the force [n] of the law."""
     with np.errstate(over="ignore"):  # a ratio beyond float64 is off
         off = np.flatnonzero(np.abs(stated / force - 1) > LAW_TOLERANCE)
     if len(off) > LAW_SHARE * len(stated):
         raise ValueError(
-            f"force is not that of {law.name} in {len(off)} of {len(stated)} points, first row "
+            f"{column} is not that of {law.name} in {len(off)} of {len(stated)} points, first row "
             f"{off[0]}: choose its law with --law, or drop the column"
         )
     return stated

@@ -13,6 +13,10 @@ from symreg.search.front import Equation, Front
 from symreg.search.targets import Target
 
 
+class SearchFailed(RuntimeError):
+    """A search that broke down or found nothing finite."""
+
+
 class Row(NamedTuple):
     """Formula as the engine writes it.
 
@@ -33,8 +37,10 @@ def run_search(
     """Run ``search`` and return its front: the rows that no simpler one matches in loss.
 
     A ``y`` that does not vary needs no search: its front is the constant alone. A row that
-    ``target.physical`` refuses is left out. ``engine`` signs the front. A RuntimeError tells that
-    the search failed or found nothing finite.
+    ``target.physical`` refuses is left out. ``engine`` signs the front.
+
+    Raises:
+        SearchFailed: The package failed, or it found no finite formula.
     """
     start = time.process_time()
     equations: list[Equation] = []
@@ -49,7 +55,7 @@ def run_search(
                     expression = target.physical(row.formula)
                     equations.append(Equation(row.complexity, row.loss, expression))
     if not equations:
-        raise RuntimeError(f"{engine.name} found no finite formula")
+        raise SearchFailed(f"{engine.name} found no finite formula")
     return Front(
         equations=tuple(equations),
         engine=engine.name,
@@ -70,4 +76,4 @@ def _one_line(engine: str) -> Iterator[None]:
         yield
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RuntimeError(f"{engine} failed: {reason}") from error
+        raise SearchFailed(f"{engine} failed: {reason}") from error

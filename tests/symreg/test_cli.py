@@ -8,6 +8,8 @@ import pytest
 
 from orbits.runs import artefact, flags
 from symreg.__main__ import main
+from symreg.engines.powerlaw import PowerLaw
+from symreg.search.run import SearchFailed
 from tests.symreg.leaderboard.written import failed, forces, search
 
 FORMULA = "39.4784176044*m1*m2/r**2"
@@ -68,6 +70,16 @@ def test_fit_does_not_overwrite_unasked(tmp_path, predictions_file, refusal):
     assert artefact.load_record(out)["rule"] == "knee"
 
 
+def test_a_search_that_fails_is_one_line_and_exit_code_1(predictions_file, monkeypatch, capsys):
+    def broken(engine, *arguments):
+        raise SearchFailed(f"{engine.name} found no finite formula")
+
+    monkeypatch.setattr(PowerLaw, "fit", broken)
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", str(predictions_file), "--engine", "powerlaw"])
+    assert stopped.value.code == "error: powerlaw found no finite formula"  # Python's exit code 1
+
+
 def test_a_record_that_cannot_be_written_is_refused_before_the_search(
     tmp_path, predictions_file, refusal, monkeypatch
 ):
@@ -121,7 +133,7 @@ def test_ls(capsys):
         (["fit", "FILE", "--law", "aristotle"], "unknown law 'aristotle'; choose from"),
         (["fit", "FILE", "--rule", "worst"], "unknown rule 'worst'; choose from knee"),
         (["fit", "FILE", "--seed", "-1"], "--seed must not be negative, got -1"),
-        (["fit", "FILE", "--points", "0"], "points of a search must be at least 1"),
+        (["fit", "FILE", "--points", "19"], "points of a search must be at least 20, got 19"),
         (["fit", "FILE", "--sed", "1"], "--sed 1; did you mean --seed?"),
         (["fit", "missing.npz"], "missing.npz: no such file"),
         (["fit", "FILE.txt"], "FILE.txt: no such file"),
@@ -143,7 +155,7 @@ def test_ls(capsys):
         (["leaderboard", "FILE", "--engine-args", '{"bse": 3}'], "takes no arguments, got bse"),
         (["leaderboard", "FILE", "--engine", "eureqa"], "unknown engine 'eureqa'"),
         (["leaderboard", "FILE", "--rule", "worst"], "unknown rule 'worst'"),
-        (["leaderboard", "FILE", "--points", "0"], "points of a search must be at least 1"),
+        (["leaderboard", "FILE", "--points", "5"], "points of a search must be at least 20, got 5"),
         (["leaderboard", "FILE", "DAMAGED"], "damaged.npz: sha256 mismatch"),
         (["leaderboard", "FILE", "FILE2"], "same row: predictions, seed 0; rename one"),
         (["import-llm", "nowhere", "OUT"], "nowhere: no folder llm-predictions"),

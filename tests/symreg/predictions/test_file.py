@@ -139,7 +139,8 @@ def test_a_table_may_hold_more_columns_and_empty_predictions(tmp_path):
 def test_any_number_type_in_any_memory_order(tmp_path, kind):
     values = np.arange(1, 51).astype(kind)
     position = np.stack([values, 2 * values]).T  # in Fortran's order
-    data = predictions.read(bare(tmp_path / "p.npz", r=values, position=position, force=None))
+    own = {"r": values, "position": position, "force": None, "force_vector": None}
+    data = predictions.read(bare(tmp_path / "p.npz", **own))
     np.testing.assert_array_equal(data.X[:, 0], np.arange(1, 51))
     np.testing.assert_array_equal(data.vectors["position"][:, 1], 2 * np.arange(1, 51))
 
@@ -160,7 +161,7 @@ def test_the_step_is_the_position_in_its_sequence_where_it_is_not_given(tmp_path
 
 
 def test_the_true_force_is_the_laws_where_it_is_not_given(tmp_path):
-    path = bare(tmp_path / "p.npz", force=None)
+    path = bare(tmp_path / "p.npz", force=None, force_vector=None)
     r, m1, m2 = predictions.read(path).X.T
     np.testing.assert_allclose(predictions.read(path).force, G * m1 * m2 / r**2, rtol=1e-12)
     cube = predictions.read(path, law="inverse_cube").force
@@ -323,14 +324,23 @@ def test_one_true_force_in_a_hundred_may_be_off_the_law(tmp_path):
 
 def test_a_true_force_of_another_law_is_refused_unless_that_law_is_named(tmp_path):
     r, m1, m2 = (arrays()[name] for name in ("r", "m1", "m2"))
-    cube = predictions.read(bare(tmp_path / "p.npz", force=None), law="inverse_cube").force
-    path = bare(tmp_path / "cube.npz", force=cube)
+    unstated = bare(tmp_path / "p.npz", force=None, force_vector=None)
+    cube = predictions.read(unstated, law="inverse_cube").force
+    path = bare(tmp_path / "cube.npz", force=cube, force_vector=None)
     np.testing.assert_array_equal(predictions.read(path, law="inverse_cube").force, cube)
     wrong = r"cube\.npz: force is not that of newton in \d+ of 50 .*--law, or drop the column$"
     with pytest.raises(ValueError, match=wrong):
         predictions.read(path)
     with pytest.raises(ValueError, match="force is not that of inverse_cube in"):
         predictions.read(bare(tmp_path / "n.npz", force=G * m1 * m2 / r**2), law="inverse_cube")
+
+
+def test_a_true_force_vector_is_as_long_as_the_laws(tmp_path):
+    vector = arrays()["force_vector"]
+    turned = predictions.read(bare(tmp_path / "turned.npz", force_vector=vector[:, ::-1]))
+    np.testing.assert_array_equal(turned.vectors["force_vector"], vector[:, ::-1])
+    with pytest.raises(ValueError, match="force_vector is not that of newton in 50 of 50 points"):
+        predictions.read(bare(tmp_path / "long.npz", force_vector=2 * vector))
 
 
 def test_damage_is_noticed(tmp_path):
