@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from attention import backends, catalogue, linear, reference
@@ -57,7 +59,16 @@ def get(name: str, **args: Any) -> AttnSpec:
             f"{name} is a linear mixer, which has no attention weights; choose from "
             f"{', '.join(names())}"
         )
-    return catalogue.get(name, **args)
+    if not args or torch.compiler.is_compiling():  # which would trace through a cache, and warn
+        return catalogue.get(name, **args)
+    try:
+        return _kept(name, **args)
+    except TypeError:  # a value without a hash, which is refused by its name
+        return catalogue.get(name, **args)
+
+
+_kept = functools.lru_cache(maxsize=256, typed=True)(catalogue.get)
+"""Specifications of recent calls: making one takes as long as launching two kernels."""
 
 
 def attend(

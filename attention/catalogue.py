@@ -321,5 +321,5 @@ def get(name: str, **arguments: Any) -> AttnSpec:
     """Return the variant called ``name`` with its arguments set."""
     for spec in CATALOGUE:
         if spec.name == name:
-            return spec.with_arguments(**arguments)
+            return spec.with_arguments(**arguments) if arguments else spec
     raise ValueError(f"unknown variant {name!r}; choose from {', '.join(names())}")

@@ -9,16 +9,13 @@ from torch.nn import functional
 from attention.reference import Parameters
 from attention.spec import AttnSpec
 
+_PARTS = ("phi", "scale", "shift", "bias", "mask", "normalise", "modify", "sharpen")
+_SOFTMAX = {field: getattr(AttnSpec("softmax"), field) for field in _PARTS}
+
 
 def refuses(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
     """Return why the function cannot serve a call, or None."""
-    plain = AttnSpec(spec.name)
-    differs = [
-        field
-        for field in ("phi", "scale", "shift", "bias", "mask", "normalise", "modify", "sharpen")
-        if getattr(spec, field) != getattr(plain, field)
-    ]
-    if differs or spec.sink:
+    if spec.sink or any(getattr(spec, field) != value for field, value in _SOFTMAX.items()):
         return "scaled_dot_product_attention computes softmax only"
     return None
 
