@@ -1,4 +1,4 @@
-"""The cells of the exam of models from outside; those of controls are the flagship's own."""
+"""The cells of the exam of models that are there; those of controls are the flagship's own."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ from orbits import protocols
 from orbits.runs.cell import Cell, Outcome
 from orbits.runs.result import Case
 from symreg.leaderboard.row import EXAM
+from worldmodel.models.gpt_world import world_model
 from worldmodel.models.predictions import force_columns
-from worldmodel.outside import Source, load
-from worldmodel.probes.outside import OutsideModel
+from worldmodel.probes.checkpoint import Checkpoint
+from worldmodel.probes.outside import OutsideModel, load
 
 
 def cells(study: ExamStudy, settings: ExamSettings) -> Iterator[Cell]:
     """Yield the causal ceiling, the exams of controls and those of the models."""
-    models = [
-        OutsideModel.of(Source(each.path, each.model or ""), settings.law, each.named)
-        for each in subjects(settings)
-    ]
+    models = [load(each.path, settings.law, each.named, each.model) for each in subjects(settings)]
     _check(models)
     grid = Grid(_flagship(settings, models[0]))
     named = [
@@ -48,7 +46,8 @@ def cells(study: ExamStudy, settings: ExamSettings) -> Iterator[Cell]:
             protocol=model.protocol.name,
             setting={"labels": model.labels},
         )
-        arguments = {**asked, "model": model.source.model}
+        source = {"model": model.source.model} if isinstance(model, OutsideModel) else {}
+        arguments = {**asked, **source}
         yield Cell(examine, case, arguments, needs={"ceiling": ceiling}, inputs=model.inputs)
 
 
@@ -56,13 +55,13 @@ def examine(
     data: Plain,
     world: World,
     shifts: Shifts,
-    model: str,
     ceiling: Path,
     checkpoint: Path,
+    model: str | None = None,
     **further: Path,
 ) -> Outcome:
-    """Examine a model from outside; see :func:`benchmarks.newton.cells.examine`."""
-    asked = load(Source(checkpoint, model))
+    """Examine a model; see :func:`benchmarks.newton.cells.examine`."""
+    asked = world_model(load(checkpoint, None, None, model).model)
     columns = {
         name: force_columns(asked, orbits.test_dataloader())
         for name, orbits in asked_sequences(data, world, shifts).items()
@@ -71,9 +70,13 @@ def examine(
     return Outcome(exam.measure(columns, exam.load(ceiling / ERRORS), subjects))
 
 
-def _check(models: list[OutsideModel]) -> None:
+def _check(models: list[Checkpoint]) -> None:
     first, names = models[0], set[tuple[str, int]]()
     for model in models:
+        if not model.can("force"):
+            raise ValueError(f"{model.path}: {model.own_name} has no force; take a force head")
+        if (why := model.leaks) is not None:
+            raise ValueError(f"{model.path}: {why}")
         if model.protocol != first.protocol:
             raise ValueError(
                 f"{first.path} and {model.path} are of different worlds, which never share a "
@@ -82,12 +85,19 @@ def _check(models: list[OutsideModel]) -> None:
         if (name := (model.variant, model.seed)) in names:
             raise ValueError(
                 f"{model.path}: a second model {name[0]!r} of seed {name[1]}; name it by what "
-                f"differs: LABEL:SEED={model.path}:{model.source.model}"
+                f"differs: LABEL:SEED={_typed(model)}"
             )
         names.add(name)
 
 
-def _flagship(settings: ExamSettings, model: OutsideModel) -> NewtonSettings:
+def _typed(model: Checkpoint) -> str:
+    """Return a model as its user names it."""
+    if isinstance(model, OutsideModel):
+        return f"{model.path}:{model.source.model}"
+    return str(model.path)
+
+
+def _flagship(settings: ExamSettings, model: Checkpoint) -> NewtonSettings:
     """Return settings of the flagship in a model's world, of which the controls are taken."""
     world = model.protocol
     plain: Mapping[str, Any] = protocols.get(world.name).config()

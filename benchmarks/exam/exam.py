@@ -1,8 +1,9 @@
-"""The exam of the flagship for models from outside: forces asked outside the training box.
+"""The exam of the flagship for any model that is there: forces asked outside the training box.
 
-A model is a class with ``observe`` and ``force`` (:mod:`worldmodel.world_model`). It is asked what
-the flagship asks of its own models, on the same sequences, beside the same controls: the causal
-ceiling, which is the unit of every error, law-free baselines, and what is told the truth.
+A model is a class with ``observe`` and ``force`` (:mod:`worldmodel.world_model`), an exported force
+model or the checkpoint of one. It is asked what the flagship asks of the models that it trains, on
+the same sequences, beside the same controls: the causal ceiling, which is the unit of every error,
+law-free baselines, and what is told the truth.
 """
 
 from __future__ import annotations
@@ -22,20 +23,25 @@ from orbits.runs.deferred import deferred
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from worldmodel.controls.baselines import BASELINES
+from worldmodel.models.checkpoint import check_file
 from worldmodel.outside import Source, tried
+from worldmodel.probes import early
 from worldmodel.probes.probe import Subject, subject
+from worldmodel.probes.takes import Takes
 from worldmodel.world_model import can
 
+FORCES = Takes(asks=("force",), of=("ForceModel",))
 EXAMPLE = "worldmodel.examples.flat_model:FlatModel"
 
 
 @dataclass(frozen=True)
 class ExamSettings:
-    """Models from outside, and the questions of their exam.
+    """Models, and the questions of their exam.
 
     Attributes:
-        model: Models of your own, path/to/file.py:Class or package.module:Class, each after
-            LABEL:SEED= for its name in tables. All read sequences of one world.
+        model: Models: path/to/file.py:Class or package.module:Class of your own, folders of
+            exported force models or checkpoints of some, each after LABEL:SEED= for its name in
+            tables. All read sequences of one world.
         law: Force law of the world; none for that of the models.
         labels: Labelled sequences of the baselines.
         baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES`.
@@ -55,7 +61,7 @@ class ExamSettings:
 
 
 class ExamStudy(TrainingStudy):
-    """The exam of models from outside."""
+    """The exam of models that are there."""
 
     name = "exam"
     about = "What does a model of your own know of the force outside its training box?"
@@ -83,9 +89,14 @@ class ExamStudy(TrainingStudy):
         if settings.model == (EXAMPLE,):
             print(f"examined   {EXAMPLE}, an example; --model path/to/file.py:Class takes yours")
         for each in subjects(settings):
-            model = tried(Source(each.path, each.model or ""))
-            if not can(model, "force"):
-                raise ValueError(f"{each.path}: {model.own_name} has no force; add the method")
+            if each.model is not None:
+                model = tried(Source(each.path, each.model))
+                if not can(model, "force"):
+                    raise ValueError(f"{each.path}: {model.own_name} has no force; add the method")
+            elif each.path.is_dir():
+                early.check_exported(each.path, {"exam": FORCES}, settings.law)
+            else:
+                check_file(each.path)
 
     def config(self, settings: ExamSettings, preset: str) -> dict[str, Any]:
         """Return the data that determine the results; models count by bytes, not paths."""
@@ -114,15 +125,11 @@ class ExamStudy(TrainingStudy):
 def subjects(settings: ExamSettings) -> list[Subject]:
     """Return the files and classes of the models."""
     if not settings.model:
-        raise ValueError("no model is given; name one with --model path/to/file.py:Class")
-    found = [subject(text) for text in settings.model]
-    for text, each in zip(settings.model, found, strict=True):
-        if each.model is None:
-            raise ValueError(
-                f"{text}: no model from outside; name a class, path/to/file.py:Class. The exam of "
-                "this package's own models is part of the study newton"
-            )
-    return found
+        raise ValueError(
+            "no model is given; name one with --model path/to/file.py:Class, or the folder of an "
+            "exported force model"
+        )
+    return [subject(text) for text in settings.model]
 
 
 STUDY = ExamStudy()

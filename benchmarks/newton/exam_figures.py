@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,7 +175,8 @@ def _marks(
             edge, mark = (left, "<") if value.value < left else (right, ">")
             axis.plot(edge, height, mark, color=colour, ms=5, clip_on=False)
             continue
-        axis.hlines(height, value.low, value.high, color=colour, lw=1.6)
+        if value.high < math.inf:
+            axis.hlines(height, value.low, value.high, color=colour, lw=1.6)
         mark, look = line.style["marker"], _filled(row.arm, colour)
         axis.plot(value.value, height, mark, ms=5, zorder=3, **look)
 
@@ -200,9 +202,10 @@ def _limits(
 
 
 def _ends(line: Line, value_of: Callable[[ExamRow], Interval | None]) -> Iterator[float]:
+    """Yield values and ends of intervals; those of two trainings are 0 and infinite."""
     for row in line.rows:
         if (value := value_of(row)) is not None:
-            yield from value
+            yield from (end for end in value if 0 < end < math.inf)
 
 
 def _ticks(few: bool) -> list[float]:

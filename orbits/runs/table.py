@@ -262,7 +262,7 @@ def interval(value: Sequence[float] | None, form: str = ".3g") -> Value:
     if not ends:
         return Value(middle, order=value[0])
     bounded = all(map(math.isfinite, value[1:]))
-    detail = f"[{', '.join(ends)}]" if bounded else "[too few sequences]"
+    detail = f"[{', '.join(ends)}]" if bounded else "[too few to tell]"
     return Value(middle, detail, order=value[0])
 
 

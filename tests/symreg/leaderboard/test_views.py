@@ -100,7 +100,7 @@ def test_too_few_sequences_are_said_and_nothing_is_claimed_from_them(tmp_path, m
     monkeypatch.setenv("COLUMNS", "160")
     unbounded = {"exponent_r": (-2.0, -math.inf, math.inf)}
     (row,) = table([forces(metrics=unbounded)])
-    assert boxes(row)["r"] == "-2.000 [too few sequences]"
+    assert boxes(row)["r"] == "-2.000 [too few to tell]"
     assert boxes(row)["m1"] == "0.500 [0.400, 0.600]"
     (sentence,) = words.claims([row])
     assert "exponent m1 0.500 [0.400, 0.600] excludes the law's 1; m2" in sentence
