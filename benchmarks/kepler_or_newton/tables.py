@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from benchmarks.kepler_or_newton.points import RANDOM, TRAINED
@@ -18,7 +19,7 @@ MODELS_CAPTION = (
     "orbit in it; the law is -2. Force and shape: mean R² of read-outs at the planet's rows, each "
     "from the layer that has the most of it (ln F and force; a, b and the Laplace-Runge-Lenz "
     "vector). Nats of a next row, of a density as of bins. Rollout: mean error in AU. Means over "
-    "trainings with 95% intervals."
+    "trainings with 95% intervals; of three trainings R², which is bounded, one by one."
 )
 REFERENCES = "Continuations without a model"
 REFERENCES_CAPTION = (
@@ -32,6 +33,8 @@ READ_CAPTION = (
     "exact, with the time step, without a model. What random weights have, a training need not "
     "have put there."
 )
+R2 = (-math.inf, 1)
+"""Bounds of R²."""
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
@@ -52,8 +55,8 @@ def _models(found: Sequence[Carried]) -> Table:
                 _name(each),
                 _over(inside, ".2f"),
                 _over(closer, ".2f"),
-                _over(each.score(FORCE), ".2f"),
-                _over(each.score(SHAPE), ".2f"),
+                _over(each.score(FORCE), ".2f", R2),
+                _over(each.score(SHAPE), ".2f", R2),
                 _over(each.values("nll"), ".2f"),
                 _over(each.values("rollout_error"), ".3f"),
             ]
@@ -92,7 +95,7 @@ def _read_outs(found: Sequence[Carried]) -> Table:
 def _read_out(each: Carried, metric: str, body: str) -> Value:
     """Return a read-out over trainings, or that of a control with its interval over sequences."""
     if each.point is not None:
-        return _over(each.best(metric, body), ".2f")
+        return _over(each.best(metric, body), ".2f", R2)
     ((result,),) = each.read[body].values()
     return interval(result.metrics[metric].interval, ".2f")
 
@@ -103,8 +106,8 @@ def _name(each: Carried) -> Value:
     return Value(f"{each.point.attention}, {each.point.context}: {RANDOM}", kind="name")
 
 
-def _over(values: BySeed, form: str) -> Value:
-    return mean_over_seeds(values.values(), form) if values else NOTHING
+def _over(values: BySeed, form: str, bounds: tuple[float, float] | None = None) -> Value:
+    return mean_over_seeds(values.values(), form, bounds) if values else NOTHING
 
 
 def _one(each: Carried, metric: str, where: str, form: str) -> Value:

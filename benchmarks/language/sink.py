@@ -35,6 +35,8 @@ from orbits.runs.verdict import against, beside, shown
 
 TEXTS = ("natural", "repeated", "story")
 """Held-out windows; a window of one token, its first one, again and again; the papers' sentence."""
+SHARE = (0, 100)
+"""Bounds of a share of weights, in %."""
 KINDS = ("q", "k", "v", "hidden")
 FIRST = tuple(f"{statistic}_{kind}" for statistic in ("norm", "var") for kind in KINDS)
 """Metrics by position, shown at the first position divided by the mean of the others."""
@@ -91,13 +93,15 @@ class SinkStudy(LanguageStudy):
     Settings = Sinks
     metrics: ClassVar[Mapping[str, Quantity]] = {
         "loss@1x": Quantity("lower", "nats per token", "loss at the training length"),
-        "sink": Quantity("lower", "%", "mean weight on the first key"),
-        "sink_head": Quantity("lower", "%", "the same of the head that has most of it"),
+        "sink": Quantity("lower", "%", "mean weight on the first key", bounds=SHARE),
+        "sink_head": Quantity(
+            "lower", "%", "the same of the head that has most of it", bounds=SHARE
+        ),
         "uniform": Quantity("none", "%", "the same of uniform attention"),
-        "density": Quantity("lower", "%", "mean mass on the other keys"),
-        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density"),
+        "density": Quantity("lower", "%", "mean mass on the other keys", bounds=SHARE),
+        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density", bounds=SHARE),
         "zeros": Quantity(
-            "none", "%", "share of visible keys whose weight is exactly 0", bounds=(0, 100)
+            "none", "%", "share of visible keys whose weight is exactly 0", bounds=SHARE
         ),
         "entropy": Quantity("none", "nats", "mean entropy of a row"),
         "received": Quantity("none", "%", "mean weight on the fixed token, of the rows after it"),

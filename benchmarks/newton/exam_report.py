@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.newton import exam_figures
 from benchmarks.newton.control_names import is_observer
@@ -23,6 +24,11 @@ READING = (
     "than a model sees."
 )
 ITSELF = "The row called ceiling, causal is that orbit fit itself: what a model could have had."
+UNIT_TITLE = "The unit: the causal ceiling's own error of ln F"
+UNIT = (
+    "Root mean square, which times the ceiling counts in. A world, a shift or a protocol in which "
+    "it is larger is easier by that measure."
+)
 MEDIANS_TITLE = "The exam by medians"
 MEDIANS = (
     "A root mean square may be that of a few sequences, in which the star moves less than a bin; "
@@ -56,7 +62,7 @@ def section(exam: Exam, figures: Path) -> list[Section]:
     """Return the exam's section, if there was an exam."""
     if not exam.rows:
         return []
-    tables = [scores(exam), *medians(exam)]
+    tables = [scores(exam), *unit(exam), *medians(exam)]
     if any(row.exponents for row in exam.rows):
         tables.append(exponents(exam))
     if any(row.means for row in exam.rows):
@@ -82,6 +88,18 @@ def scores(exam: Exam) -> Table:
         *(Column(shift, note, "shifts", value=times(shift)) for shift in exam.shifts),
     ]
     return Table.of(TITLE, exam.rows, columns)
+
+
+def unit(exam: Exam) -> list[Table]:
+    """Return the causal ceiling's own errors, the unit of all others, where they are known."""
+    if not exam.unit:
+        return []
+
+    def error(place: str) -> Callable[[Mapping[str, Interval]], Value]:
+        return lambda errors: interval(errors.get(place))
+
+    note = "root mean square error of ln F."
+    return [Table.of(UNIT_TITLE, [exam.unit], _places(exam, note, "", error), UNIT)]
 
 
 def _kinds(exam: Exam) -> list[Column]:
@@ -122,7 +140,7 @@ def medians(exam: Exam) -> list[Table]:
 
 
 def _places(
-    exam: Exam, note: str, group: str, value: Callable[[str], Callable[[ExamRow], Value]]
+    exam: Exam, note: str, group: str, value: Callable[[str], Callable[[Any], Value]]
 ) -> list[Column]:
     """Return a column of the box and one of each shift."""
     headings = {"in the box": BOX, **{shift: shift for shift in exam.shifts}}

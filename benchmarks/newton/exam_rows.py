@@ -118,17 +118,21 @@ class Exam:
 
     Attributes:
         rows: A row for each variant, arm and label budget, contestants first, best first.
+        unit: Root mean square error of ln F of the causal ceiling, in the box and in each shift.
     """
 
     rows: Sequence[ExamRow]
+    unit: Mapping[str, Interval] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Exam:
         """Return the exam of some results, of which those of other kinds are left out."""
-        exams = (x for x in results if x.case.kind == EXAM and x.case.variant != CAUSAL)
-        groups = grouped(exams, lambda result: row_key(result.case)[-3:])
+        exams = [result for result in results if result.case.kind == EXAM]
+        of_rows = (result for result in exams if result.case.variant != CAUSAL)
+        groups = grouped(of_rows, lambda result: row_key(result.case)[-3:])
         rows = [_row(key, members) for key, members in groups.items()]
-        return cls(sorted(rows, key=lambda row: (row.is_control, _error(row))))
+        unit = next((_unit(x) for x in exams if x.case.variant == CAUSAL and x.ok), {})
+        return cls(sorted(rows, key=lambda row: (row.is_control, _error(row))), unit)
 
     @cached_property
     def shifts(self) -> list[str]:
@@ -162,6 +166,15 @@ class Exam:
     def ceiling(self) -> ExamRow | None:
         """The causal ceiling, the unit of all errors, as a row."""
         return next((row for row in self.rows if row.variant == CAUSAL_CEILING), None)
+
+
+def _unit(ceiling: Result) -> dict[str, Interval]:
+    found = {
+        name.partition("@")[2] or BOX: mean_over([metric])
+        for name, metric in ceiling.metrics.items()
+        if name.partition("@")[0] == "rms_log_error"
+    }
+    return {place: value for place, value in found.items() if value is not None}
 
 
 def _error(row: ExamRow) -> float:

@@ -255,10 +255,10 @@ ENGINE = (
         _strict,
     ),
     _found(
-        "law of the world / laws found",
+        "law of the world / laws that formulas are",
         "which laws of the registry the formulas are, and how many of them; none: no law of it; "
-        "not compared: scored before this column was there. A model must not find a law in a "
-        "world where it does not rule.",
+        "not compared: scored before this column was there. It describes predictions in the box: "
+        "where the law is not that of the world, it is no knowledge of the world's.",
         _world,
     ),
     _found(

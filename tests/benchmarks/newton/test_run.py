@@ -203,7 +203,7 @@ def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
     assert "softmax, trained on newton, 0 labels (one training)" in text
     assert "Rows trained on newton: their heads learnt from unlimited labels there" in text
     assert "Under the paper's protocol" in shown
-    assert "law of the world / laws found" in table
+    assert "law of the world / laws that formulas are" in table
     assert r"power\_1\_5 / power\_1\_5 1" in table, "found in the true force"
     assert "## newton" not in table
     assert "Newtonian observer, averaged over the past" in table
