@@ -41,7 +41,10 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
             case = Case(study.name, MEASUREMENT, "all", setting={"series": label})
             made.append(Cell(leave_out, case, {"why": str(reason)}))
             continue
-        data: dict[str, Any] = {"name": label, "gaps": settings.gaps, "drop": list(settings.drop)}
+        gaps = settings.gaps
+        if gaps == "own":
+            gaps = "carry" if file is None else "refuse"
+        data: dict[str, Any] = {"name": label, "gaps": gaps, "drop": list(settings.drop)}
         data |= {"n_val": settings.n_val, "n_test": settings.n_test}
         inputs = {} if file is None else {"file": file}
         for horizon in settings.horizons:

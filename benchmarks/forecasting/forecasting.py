@@ -49,7 +49,8 @@ class Forecasts:
         series: Names of series, or paths of CSV files: columns of numbers, and one of dates.
         data: The folder of published CSVs; None for this one.
         gaps: Treatment of missing values: ``refuse`` them, or ``carry`` the last value on in what
-            models read; missing values are never scored.
+            models read; missing values are never scored. ``own`` carries in series that need no
+            file, whose gaps are known, and refuses in others.
         drop: Columns that are left out.
         models: Models beside mixers: dlinear, patchtst, itransformer.
         attention: Attention variants, linear mixers and the papers' ablations of both.
@@ -74,7 +75,7 @@ class Forecasts:
 
     series: tuple[str, ...] = ("radial_velocity",)
     data: str | None = None
-    gaps: str = "refuse"
+    gaps: str = "own"
     drop: tuple[str, ...] = ()
     models: tuple[str, ...] = PEERS
     attention: tuple[str, ...] = ("softmax",)
@@ -102,8 +103,7 @@ class Forecasts:
         more = ("val_steps", "batch_size", "n_val", "n_test")
         check_at_least(self, dict.fromkeys((*sizes, *more), 1))
         check_at_least(self, {"seeds": 0, "lrs": 1e-9, "exponents": 1e-9, "dropout": 0})
-        if self.gaps not in ("refuse", "carry"):
-            raise ValueError(f"gaps must be refuse or carry, got {self.gaps!r}")
+        check_choice("gaps", self.gaps, ("own", "refuse", "carry"))
         for name in self.models:
             check_choice("model", name, PEERS, ", or name it as --attention")
         if not (self.models or self.attention or self.encoders):

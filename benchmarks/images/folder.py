@@ -19,6 +19,7 @@ MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 AREA, SHAPE, ENLARGED = (0.08, 1.0), (3 / 4, 4 / 3), 256 / 224
 """Ranges of a random crop: its share of the image, and the ratio of its sides. Size of the image
 over that of its central crop."""
+END_OF_JPEG, TAIL = b"\xff\xd9", 1024
 Array = npt.NDArray[np.float32]
 
 
@@ -61,9 +62,25 @@ def read(folder: str | Path | None) -> ImageFolder:
     for file, _ in (each for part in files.values() for each in part):
         if file.suffix.lower() not in ENDINGS:
             raise ValueError(f"{file}: no image; leave {', '.join(ENDINGS)} alone in the folder")
-        with _opened(file) as image:
-            image.verify()
+        _check_whole(file)
     return ImageFolder(tuple(names["train"]), files)
+
+
+def _check_whole(file: Path) -> None:
+    """Refuse a file that is no image, or the first part of one; few have to be decoded for it."""
+    with _opened(file) as image:
+        image.verify()  # of a JPEG the head alone
+        decoded = image.format == "JPEG" and not _ends(file)
+    if decoded:
+        with _opened(file) as image:
+            image.load()
+
+
+def _ends(file: Path) -> bool:
+    """Tell whether the end of a JPEG is in its last bytes; a camera may write more behind it."""
+    with file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - TAIL))
+        return END_OF_JPEG in opened.read()
 
 
 def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Array:

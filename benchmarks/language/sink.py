@@ -99,7 +99,9 @@ class SinkStudy(LanguageStudy):
         ),
         "uniform": Quantity("none", "%", "the same of uniform attention"),
         "density": Quantity("lower", "%", "mean mass on the other keys", bounds=SHARE),
-        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density", bounds=SHARE),
+        "missing": Quantity(
+            "none", "%", "mass that rows lack: 100 less sink and density", bounds=SHARE
+        ),
         "zeros": Quantity(
             "none", "%", "share of visible keys whose weight is exactly 0", bounds=SHARE
         ),

@@ -214,7 +214,7 @@ def test_series_of_one_name_are_refused(tmp_path, files, words):
     ("flags", "words"),
     [
         (["--models", "arima"], "unknown model 'arima'; choose from dlinear"),
-        (["--gaps", "zero"], "gaps must be refuse or carry, got 'zero'"),
+        (["--gaps", "zero"], "unknown gaps 'zero'; choose from own, refuse, carry"),
         (["--gaps", "refuse"], "radial_velocity, column signal"),
         (["--models", "", "--attention", ""], "nothing to train"),
         (["--encoders", "gla"], "gla cannot be an encoder: gla has no causal"),

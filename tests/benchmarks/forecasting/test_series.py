@@ -105,7 +105,7 @@ def test_a_bad_column_is_named_with_the_way_out(tmp_path, refusal, column, value
     dated(frame).to_csv(path, index=False, na_rep="")
     with pytest.raises(ValueError, match=words) as error:
         series.load("mine.csv", path)
-    flags = ["--gaps", "refuse", "--series", str(path), "--out", str(tmp_path / "o")]
+    flags = ["--series", str(path), "--out", str(tmp_path / "o")]
     line = refusal(main, ["run", "forecasting", *flags])
     assert line == f"error: {error.value}"
     assert not (tmp_path / "o").exists()

@@ -79,12 +79,19 @@ def test_a_broken_file_is_named_before_anything_is_trained(images, tmp_path, ref
     assert f"{broken} is broken" in refusal(main, run(images, tmp_path / "out"))
 
 
-def test_a_truncated_jpeg_is_named_when_it_is_read(tmp_path):
-    path = tmp_path / "a.jpg"
-    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)).save(path)
-    path.write_bytes(path.read_bytes()[:900])
+def test_a_truncated_jpeg_is_named_before_anything_is_trained(images, tmp_path, refusal):
+    path = images / "train" / "light" / "a.jpg"
+    noise = np.random.default_rng(0).integers(0, 255, (200, 200, 3), np.uint8)
+    Image.fromarray(noise).save(path)
+    path.write_bytes(path.read_bytes() + b"a camera's own notes" * 100)
+    folder.read(images)
+    path.write_bytes(path.read_bytes()[:9000])
     with pytest.raises(ValueError, match=r"a\.jpg is broken \(.*truncated"):
         folder.pixels(path, 32)
+    assert f"{path} is broken (image file is truncated" in refusal(
+        main, run(images, tmp_path / "o")
+    )
+    assert not (tmp_path / "o").exists()
 
 
 def test_a_folder_of_another_shape_is_refused(images, tmp_path, refusal):
