@@ -219,7 +219,10 @@ def _asked_model(
     n_read: int,
     truths: Path,
 ) -> list[Outcome]:
-    """Return own paths, nats of next points and, unless it is told the law, the law read-out."""
+    """Return own paths, nats of next points and the law read-out.
+
+    A model that is told the law is the read-out's positive control: there it must find the law.
+    """
     told = bool(model.hparams["told"])
 
     def observed(test: HeldOutSystems) -> dict[str, npt.NDArray]:
@@ -235,6 +238,9 @@ def _asked_model(
     outcomes = _own_paths(asked, continued, truths)
     found = [_in_parts(model, observed(test), len(test.world.star_mass)) for test in asked.worlds]
     read, unseen = _reading(Mixture(asked.protocol, tuple(mixture)), n_read, asked.n_test)
+    if told:
+        for each in (read, unseen):
+            tell(each["coordinates"], each["exponent"])
     known = [_in_parts(model, each, len(each["tokens"]), nll=False)[1] for each in (read, unseen)]
     complete = []
     for outcome in outcomes:
@@ -245,10 +251,9 @@ def _asked_model(
         rows = slice(1 + 2 * steps, 1 + 2 * (steps + SCORED))
         nats = [nll[:, rows].mean(axis=1) for nll, _ in found]
         metrics = {**outcome.metrics, **asked.both_kinds("nll", nats)}
-        if not told:  # who is told the law need not be read out
-            fitted = ReadOut(known[0][:, 2 * steps], read["exponent"], *span)
-            states = [each[:, 2 * steps] for _, each in found]
-            metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
+        fitted = ReadOut(known[0][:, 2 * steps], read["exponent"], *span)
+        states = [each[:, 2 * steps] for _, each in found]
+        metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
         complete.append(Outcome(metrics, setting=outcome.setting))
     return complete
 

@@ -179,7 +179,8 @@ class _Grid:
         needs = {"truths": truths, "pretrained": training}
         arguments = {**self._asked(), **self._read()}
         case = self._case("worlds", variant, arm, seed)
-        return Cell(function, case, arguments, needs=needs, version=readout.VERSION)
+        version = readout.VERSION + (arm == TOLD)  # read out since then
+        return Cell(function, case, arguments, needs=needs, version=version)
 
     def _asked(self) -> dict[str, Any]:
         """Return what is asked, as plain data."""

@@ -191,7 +191,7 @@ def _read_out(models: Sequence[Row], found: Sequence[Row], longest: int) -> list
     """Say how well a read-out of the state knows the law, beside one that sees no model."""
     metrics = f"log_score@{TRAINED}", f"log_score@{HELD_OUT}"
     parts = []
-    for row in (*models, *(find(found, x) for x in (UNTRAINED, PLACES, CEILING))):
+    for row in (*models, *(find(found, x) for x in (TOLD, UNTRAINED, PLACES, CEILING))):
         if row is None or not row.metrics(metrics[0], longest):
             continue
         values = [row.value(metric, longest) for metric in metrics]
