@@ -232,6 +232,20 @@ def test_a_model_from_outside_is_prompted_with_disturbed_worlds(still, tmp_path)
 
 
 @pytest.mark.full
+def test_a_model_from_outside_is_asked_by_which_law_it_continues(still, tmp_path):
+    settings = Settings(n_sequences=12, seeds=(3,), cells=40)
+    results = evaluate("implied_law", still, settings, tmp_path / "out")
+    own = [x for x in results if (x.case.variant, x.case.arm) == ("still", "outside")]
+    rolled = [x for x in own if x.case.get("asked") == "rollout" and x.case.get("shift") is None]
+    assert {x.case.get("prompt") for x in rolled} >= {"power_1_5", "newton", "power_2_5"}
+    for x in rolled:  # it stands still
+        assert x.value("last_error") > 0.1
+        assert not -3 < x.value("exponent_within") < -1
+    step = find(own, asked="one step", prompt="newton")
+    assert step.value("missed") > 1
+
+
+@pytest.mark.full
 def test_functions_are_read_from_the_last_hidden_states_of_a_model_from_outside(still, tmp_path):
     settings = Settings(n_sequences=12, datasets=2, seeds=(0,))
     results = evaluate("inductive_bias", still, settings, tmp_path / "out")
