@@ -123,6 +123,8 @@ CALLS = {
     "alibi": ("alibi", 16),
     "sigmoid": ("sigmoid_rowlen", 1),
     "relu": ("relu_li", 1),
+    "softmax with re-weighting": ("softmax_reweighted", 5),
+    "sigmoid with re-weighting": ("sigmoid_reweighted", 5),
     "elastic": ("elastic", 1),
     "elastic with a fixed offset": ("elastic_fixed", 16, {"length": 16}),
     "lazy with one distance": ("lazy", 9, {"max_distance": 1}),
