@@ -20,7 +20,7 @@ def compiled(*arguments):
 @pytest.mark.full
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    ("arch", "more"), [(80, ()), (89, ()), (90, ("reweight d64 16bit",))], ids=str
+    ("arch", "more"), [(80, ()), (89, ()), (90, ("reweight d64 16bit",)), (100, ())], ids=str
 )
 def test_the_tiles_of_lssar_build_within_the_limits(arch, more):
     """These are the largest tiles, the first to spill or not to fit.
@@ -35,7 +35,7 @@ def test_the_tiles_of_lssar_build_within_the_limits(arch, more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", [80, 89, 90])
+@pytest.mark.parametrize("arch", [80, 89, 90, 100])
 def test_shipped_tiles_build_within_the_limits(arch):
     done = compiled("--jobs", "1", "--arch", str(arch))
     print(done.stdout)

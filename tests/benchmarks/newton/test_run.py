@@ -273,7 +273,9 @@ def test_a_report_names_the_law_and_compares_constants_only_of_power_laws(
     )
     for path in short_copy.glob(f"{CELLS}/*/predictions.npz"):  # the true force is that of the law
         arrays, record = artefact.load_arrays(path)
-        arrays["force"] = laws.get(law).magnitude(arrays["r"], arrays["m1"], arrays["m2"])
+        force = laws.get(law).magnitude(arrays["r"], arrays["m1"], arrays["m2"])
+        arrays["force_vector"] *= (force / arrays["force"])[:, None]
+        arrays["force"] = force
         artefact.save_arrays(path, arrays, record)
     text, _, shown = report(short_copy, capsys)
     assert f"{law}, protocol identifiable" in text
