@@ -68,7 +68,7 @@ def get(name: str, **args: Any) -> AttnSpec:
 
 
 _kept = functools.lru_cache(maxsize=256, typed=True)(catalogue.get)
-"""Specifications of recent calls: making one takes as long as launching two kernels."""
+"""Specifications of recent calls: making one took most of a call's time before its backend."""
 
 
 def attend(

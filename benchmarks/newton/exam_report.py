@@ -26,8 +26,8 @@ READING = (
 ITSELF = "The row called ceiling, causal is that orbit fit itself: what a model could have had."
 UNIT_TITLE = "The unit: the causal ceiling's own error of ln F"
 UNIT = (
-    "Root mean square, which times the ceiling counts in. A world, a shift or a protocol in which "
-    "it is larger is easier by that measure."
+    "The root mean square error of that orbit fit itself, by which all others are divided. Where "
+    "it is larger, the same error counts as fewer times the ceiling."
 )
 MEDIANS_TITLE = "The exam by medians"
 MEDIANS = (

@@ -54,8 +54,8 @@ def test_everything_is_asked(tiny):
     assert whole.metrics["share_exponent"].value == pytest.approx(1)
     for result in results:
         if result.case.arm == names.TOLD and result.case.kind == "worlds":
-            whole = result.case.setting.get("time step") is None
-            assert ("log_score@trained" in result.metrics) == whole, "the positive control"
+            has_own_step = result.case.setting.get("time step") is None
+            assert ("log_score@trained" in result.metrics) == has_own_step, "the positive control"
         if result.case.kind == "worlds" and result.case.variant != names.PLACES:
             assert {"S", "exponent@-2.5", "bias@-2", "error@trained"} <= set(result.metrics)
         assert all(np.isfinite(x.value) for x in result.metrics.values()), result.case
