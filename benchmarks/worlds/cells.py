@@ -15,8 +15,8 @@ from benchmarks.training import CURVES
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
 from benchmarks.worlds.families import FAMILIES
-from benchmarks.worlds.names import FILTER, HALF, TABLE
-from benchmarks.worlds.readout import ReadOut, scores
+from benchmarks.worlds.names import FILTER, HALF, PLACES, TABLE
+from benchmarks.worlds.readout import most_telling, scores
 from orbits.arithmetic import Array
 from orbits.law_posterior import law_posterior
 from orbits.mixture import Mixture
@@ -24,6 +24,7 @@ from orbits.runs.cell import Outcome, Progress
 from worldmodel.controls.linear_autoregression import LinearAutoregression
 from worldmodel.controls.orbit_table import OrbitTable
 from worldmodel.data.mixture import tell
+from worldmodel.models.gpt_world import layer_names, layers
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.motion.held_out import (
     HeldOutSystems,
@@ -38,6 +39,8 @@ SCORED = 4
 DATA_SEED = 0
 Plain = Mapping[str, Any]
 Worlds = Sequence[Plain]
+States = dict[str, Array]
+"""States of sequences by layer, [N, d]."""
 
 
 def world_model(job: Job, world: Plain, folder: Path, scratch: Path, progress: Progress) -> Outcome:
@@ -116,10 +119,10 @@ def ask_control(
     outcomes = []
     for steps in prompts:
         rows = slice(1, 1 + 2 * steps)
-        states = [_places(decode(each["tokens"][:, rows])) for each in (read, unseen)]
-        tested_states = [_places(test.observed[:, rows]) for test in asked.worlds]
-        fitted = ReadOut(states[0], read["exponent"], *span)
-        metrics = _read_out(asked, fitted, tested_states, states[1], unseen["exponent"])
+        known = [{PLACES: _places(decode(x["tokens"][:, rows]))} for x in (read, unseen)]
+        places = [{PLACES: _places(test.observed[:, rows])} for test in asked.worlds]
+        exponents = read["exponent"], unseen["exponent"]
+        metrics = _read_out(asked, known, exponents, places, span)
         outcomes.append(Outcome(metrics, setting={"prompt": steps}))
     return outcomes
 
@@ -236,12 +239,14 @@ def _asked_model(
         return continuation(model, test, observed(test), rows)
 
     outcomes = _own_paths(asked, continued, truths)
-    found = [_in_parts(model, observed(test), len(test.world.star_mass)) for test in asked.worlds]
+    prompts = sorted({outcome.setting["prompt"] for outcome in outcomes})
+    found = [_in_parts(model, observed(test), prompts) for test in asked.worlds]
     read, unseen = _reading(Mixture(asked.protocol, tuple(mixture)), n_read, asked.n_test)
     if told:
         for each in (read, unseen):
             tell(each["coordinates"], each["exponent"])
-    known = [_in_parts(model, each, len(each["tokens"]), nll=False)[1] for each in (read, unseen)]
+    known = [_in_parts(model, each, prompts, nll=False)[1] for each in (read, unseen)]
+    exponents = read["exponent"], unseen["exponent"]
     complete = []
     for outcome in outcomes:
         if outcome.setting.get("time step") == HALF:
@@ -251,9 +256,8 @@ def _asked_model(
         rows = slice(1 + 2 * steps, 1 + 2 * (steps + SCORED))
         nats = [nll[:, rows].mean(axis=1) for nll, _ in found]
         metrics = {**outcome.metrics, **asked.both_kinds("nll", nats)}
-        fitted = ReadOut(known[0][:, 2 * steps], read["exponent"], *span)
-        states = [each[:, 2 * steps] for _, each in found]
-        metrics |= _read_out(asked, fitted, states, known[1][:, 2 * steps], unseen["exponent"])
+        states = [each[steps] for _, each in found]
+        metrics |= _read_out(asked, [each[steps] for each in known], exponents, states, span)
         complete.append(Outcome(metrics, setting=outcome.setting))
     return complete
 
@@ -302,15 +306,26 @@ def _own_paths(asked: Asked, continued: Continue, truths: Path) -> list[Outcome]
 
 @torch.no_grad()
 def _in_parts(
-    model: MixtureModel, batch: Mapping[str, npt.NDArray], n: int, nll: bool = True
-) -> tuple[Array, Array]:
-    """Return nats of rows [N, T], zeros unless asked for, and states [N, T, width]."""
-    nats, states = [], []
-    for start in range(0, n, 250):
+    model: MixtureModel,
+    batch: Mapping[str, npt.NDArray],
+    prompts: Sequence[int],
+    nll: bool = True,
+) -> tuple[Array, dict[int, States]]:
+    """Return nats of rows [N, T], zeros unless asked for, and states at the end of each prompt."""
+    nats: list[Array] = []
+    names = layer_names(model)
+    states: dict[int, dict[str, list[Array]]] = {x: {name: [] for name in names} for x in prompts}
+    for start in range(0, len(batch["tokens"]), 250):
         some = {k: batch[k][start : start + 250] for k in ("tokens", "coordinates")}
-        states.append(model.hidden(tensors(model, some)).float().cpu().numpy())
+        for name, layer in zip(names, layers(model, tensors(model, some)), strict=True):
+            for steps in prompts:
+                states[steps][name].append(layer[:, 2 * steps].float().cpu().numpy())
         nats.append(next_points(model, some)["nll"] if nll else np.zeros(some["tokens"].shape[:2]))
-    return np.concatenate(nats), np.concatenate(states)
+    joined = {
+        steps: {name: np.concatenate(parts) for name, parts in each.items()}
+        for steps, each in states.items()
+    }
+    return np.concatenate(nats), joined
 
 
 def _reading(
@@ -337,15 +352,28 @@ def _places(points: Array) -> Array:
 
 
 def _read_out(
-    asked: Asked, fitted: ReadOut, tested: Sequence[Array], unseen: Array, exponents: Array
+    asked: Asked,
+    known: Sequence[States],
+    exponents: Sequence[Array],
+    tested: Sequence[States],
+    span: Sequence[float],
 ) -> dict[str, Any]:
     """Return the scores of a read-out in the test worlds, and its coverage in the mixture.
 
     A posterior covers what it should where laws are drawn as its prior has them, not in one world.
+
+    Args:
+        asked: The test worlds.
+        known: States of sequences of the mixture: those that read-outs are fitted to, and others.
+        exponents: Their exponents.
+        tested: States of each test world.
+        span: Least and largest exponent that is held possible.
     """
-    covered = scores(fitted.grid, fitted.density(unseen), exponents)["coverage"]
-    found = _scored(asked, fitted.grid, [fitted.density(states) for states in tested])
-    return {**found, "coverage": mean(covered)}
+    layer, fitted, explained = most_telling(known[0], exponents[0], *span)
+    covered = scores(fitted.grid, fitted.density(known[1][layer]), exponents[1])["coverage"]
+    found = _scored(asked, fitted.grid, [fitted.density(states[layer]) for states in tested])
+    shares = {f"explained@{name}": share for name, share in explained.items()}
+    return {**found, "coverage": mean(covered), **shares}
 
 
 def _scored(asked: Asked, grid: Array, densities: Sequence[Array]) -> dict[str, Any]:

@@ -179,8 +179,7 @@ class _Grid:
         needs = {"truths": truths, "pretrained": training}
         arguments = {**self._asked(), **self._read()}
         case = self._case("worlds", variant, arm, seed)
-        version = readout.VERSION + (arm == TOLD)  # which was not read out in the second
-        return Cell(function, case, arguments, needs=needs, version=version)
+        return Cell(function, case, arguments, needs=needs, version=readout.VERSION)
 
     def _asked(self) -> dict[str, Any]:
         """Return what is asked, as plain data."""

@@ -1,13 +1,15 @@
-"""A read-out of the law: from states to a posterior over the exponent, and its proper scores.
+"""A read-out of the law: from a layer's states to a posterior over the exponent, and its scores.
 
 A ridge regression gives the mean, and a second one of the logarithm of the squared errors of the
 first, as it errs on what it was not fitted to, gives the spread, up to one factor, which has the
 best log score there. The posterior is the normal distribution of the two on a grid of exponents,
 held-out ones included: a classifier would have no class there. States that tell nothing end in a
-flat one.
+flat one. Of several layers that one is read whose mean explains most of the exponent.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -24,8 +26,12 @@ LEAST = 0.01
 """The least standard deviation, twice the spacing of the grid."""
 SCALES = np.logspace(-1, 3, 21)
 """Factors of the variance to choose from; the last makes any posterior flat."""
-VERSION = 2
-"""Version of the cells that read the law out; in the first, the scale was by the mean square."""
+VERSION = 4
+"""Version of the cells that read the law out.
+
+In the first, the scale was by the mean square; in the second and the third, only the last states
+were read, in the second of all but the model that is told the law.
+"""
 CENTRAL = 0.9
 """Share of a posterior whose coverage is measured."""
 
@@ -38,12 +44,17 @@ class ReadOut:
         exponents: True ones, [N].
         low: Least exponent that is held possible.
         high: Largest.
+
+    Attributes:
+        explained: Share of the exponent's variance that the mean explains in sequences that it was
+            not fitted to, R².
     """
 
     def __init__(self, states: Array, exponents: Array, low: float, high: float) -> None:
         self.grid = np.linspace(low, high, N_GRID)
         self.mean = _ridge().fit(states, exponents)
         mean = cross_val_predict(_ridge(), states, exponents, cv=FOLDS)
+        self.explained = float(1 - np.mean((exponents - mean) ** 2) / np.var(exponents))
         wide = np.log(np.maximum((exponents - mean) ** 2, LEAST**2))
         self.log_variance = _ridge().fit(states, wide)
         guessed = cross_val_predict(_ridge(), states, wide, cv=FOLDS)
@@ -62,6 +73,26 @@ class ReadOut:
         """Return normal densities on the grid, [N, G]."""
         variance = np.maximum(variance, LEAST**2)[:, None]
         return normalised(self.grid, -((self.grid - mean[:, None]) ** 2) / (2 * variance))
+
+
+def most_telling(
+    layers: Mapping[str, Array], exponents: Array, low: float, high: float
+) -> tuple[str, ReadOut, dict[str, float]]:
+    """Fit a read-out to each layer; return the one that explains most of the exponent.
+
+    Args:
+        layers: States by layer, each [N, d].
+        exponents: True ones, [N].
+        low: Least exponent that is held possible.
+        high: Largest.
+
+    Returns:
+        The layer, its read-out, and the share that each layer's explains.
+    """
+    fitted = {name: ReadOut(states, exponents, low, high) for name, states in layers.items()}
+    explained = {name: each.explained for name, each in fitted.items()}
+    best = max(explained, key=lambda name: explained[name])
+    return best, fitted[best], explained
 
 
 def scores(grid: Array, density: Array, truth: Array | float) -> dict[str, Array]:

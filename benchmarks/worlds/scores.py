@@ -68,6 +68,19 @@ class Row:
         values = [each.value for each in self.metrics(metric, prompt, half)]
         return sum(values) / len(values) if values else None
 
+    def read(self, prompt: int) -> tuple[list[str], list[Metric]]:
+        """Return the layer whose read-out explains most of the law, and how much, by training."""
+        shares = {
+            name.partition("@")[2]: each
+            for name, each in self.found.get((prompt, False), {}).items()
+            if name.startswith("explained@")
+        }
+        by_training = [
+            dict(zip(shares, each, strict=True)) for each in zip(*shares.values(), strict=True)
+        ]
+        layers = [max(each, key=lambda name: each[name].value) for each in by_training]
+        return layers, [each[name] for name, each in zip(layers, by_training, strict=True)]
+
     def box(self, metric: str, prompt: int, half: bool = False, form: str = ".2f") -> Value:
         """Return a box of a table: over trainings, or the interval of a single one."""
         return trainings.box(self.metrics(metric, prompt, half), form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import mean
 
 from benchmarks.worlds import exchange_report
 from benchmarks.worlds.names import (
@@ -190,16 +191,29 @@ def _leak(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
 def _read_out(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
     """Say how well a read-out of the state knows the law, beside one that sees no model."""
     metrics = f"log_score@{TRAINED}", f"log_score@{HELD_OUT}"
-    parts = []
+    scored, explained = [], []
     for row in (*models, *(find(found, x) for x in (TOLD, UNTRAINED, PLACES, CEILING))):
         if row is None or not row.metrics(metrics[0], longest):
             continue
+        name = row.variant if row.is_model else row.name
         values = [row.value(metric, longest) for metric in metrics]
-        numbers = " and ".join(f"{value:z.2f}" for value in values if value is not None)
-        parts.append(f"{row.variant if row.is_model else row.name} {numbers}")
-    if not parts:
-        return []
-    return [
-        f"Log score of the law read-out after {longest} steps, at laws of the training and held "
-        f"out, nats: {'; '.join(parts)}."
-    ]
+        scored.append(f"{name} {' and '.join(f'{x:z.2f}' for x in values if x is not None)}")
+        layers, shares = row.read(longest)
+        if shares:
+            explained.append(f"{name} {mean(x.value for x in shares):z.2f} ({_once(layers)})")
+    said = []
+    if explained:
+        said.append(
+            f"R² of the exponent by ridge regression after {longest} steps, in the layer that "
+            f"tells most: {'; '.join(explained)}."
+        )
+    if scored:
+        said.append(
+            f"Log score of the law read-out after {longest} steps, at laws of the training and "
+            f"held out, nats: {'; '.join(scored)}."
+        )
+    return said
+
+
+def _once(layers: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(layers))

@@ -17,6 +17,7 @@ from benchmarks.worlds.names import (
     WITH_FAMILIES,
 )
 from benchmarks.worlds.scores import Row, families, leak, prompts, rows, worlds
+from orbits.runs import trainings
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import NOTHING, Column, Table, Value, number
@@ -46,10 +47,10 @@ HELD_CAPTION = (
 READ_OUT = "Law read-out"
 READ_OUT_CAPTION = (
     "A posterior over the exponent from the state at the end of a prompt, by ridge regressions of "
-    "mean and spread on labelled sequences of the mixture. Log score: nats of density at the "
-    "truth; a flat posterior over a range of 3 has -1.10. CRPS: lower is better. Coverage: of the "
-    "central 90%, over test sequences of the mixture (of orbit fits, over all test worlds). The "
-    "read-out of places sees no model."
+    "mean and spread on labelled sequences of the mixture, in the layer whose mean explains most: "
+    "R², of sequences not fitted to. Log score: nats of density at the truth; a flat posterior "
+    "over a range of 3 has -1.10. Coverage: of the central 90%, over test sequences of the mixture "
+    "(of orbit fits, over all test worlds). The read-out of places sees no model."
 )
 
 
@@ -83,10 +84,10 @@ def _s(found: Sequence[Row]) -> Table:
     for row in found:
         if not row.metrics("S", longest):
             continue
-        trainings = len(row.metrics("S", longest))
+        n_trainings = len(row.metrics("S", longest))
         boxes = [row.box("S", steps) for steps in lengths]
         boxes += [row.box("S", longest, half=True), number(leak(row, found), ".2f")]
-        made.append([_name(row), _count(row, trainings), *boxes])
+        made.append([_name(row), _count(row, n_trainings), *boxes])
     return _table(S, headings, made, S_CAPTION)
 
 
@@ -117,20 +118,25 @@ def _held_out(found: Sequence[Row]) -> Table:
 
 
 def _read_out(found: Sequence[Row]) -> Table:
-    headings = ["who", "prompt", "log score, trained", "log score, held out"]
-    headings += ["CRPS, trained", "CRPS, held out", "coverage"]
-    metrics = [f"{name}@{kind}" for name in ("log_score", "crps") for kind in (TRAINED, HELD_OUT)]
-    made = [
-        [
-            _name(row),
-            Value(str(steps)),
-            *(row.box(metric, steps) for metric in metrics),
-            row.box("coverage", steps, form=".0%"),
-        ]
-        for row in found
-        for steps in prompts(found)
-        if row.metrics(f"crps@{TRAINED}", steps)
-    ]
+    headings = ["who", "prompt", "layer", "R²", "log score, trained", "log score, held out"]
+    headings.append("coverage")
+    metrics = [f"log_score@{kind}" for kind in (TRAINED, HELD_OUT)]
+    made = []
+    for row in found:
+        for steps in prompts(found):
+            if not row.metrics(metrics[0], steps):
+                continue
+            layers, explained = row.read(steps)
+            made.append(
+                [
+                    _name(row),
+                    Value(str(steps)),
+                    Value(", ".join(dict.fromkeys(layers))) if layers else NOTHING,
+                    trainings.box(explained),
+                    *(row.box(metric, steps) for metric in metrics),
+                    row.box("coverage", steps, form=".0%"),
+                ]
+            )
     return _table(READ_OUT, headings, made, READ_OUT_CAPTION)
 
 
@@ -144,8 +150,8 @@ def _name(row: Row) -> Value:
     return Value(row.name, kind="name")
 
 
-def _count(row: Row, trainings: int) -> Value:
-    return Value(str(trainings)) if row.arm in TRAININGS else NOTHING
+def _count(row: Row, n_trainings: int) -> Value:
+    return Value(str(n_trainings)) if row.arm in TRAININGS else NOTHING
 
 
 def _shown(lengths: Sequence[int]) -> list[int]:

@@ -138,6 +138,9 @@ class WorldsStudy(TrainingStudy):
         "log_score": Quantity(
             "higher", "nats", "logarithm of the density that the law read-out has at the truth"
         ),
+        "explained": Quantity(
+            "higher", "", "R² of the law read-out's exponent, where it was not fitted; by layer"
+        ),
         "crps": Quantity("lower", "", "continuous ranked probability score of the law read-out"),
         **{name: PROBES[name] for name in EXCHANGED},
         "coverage": Quantity(

@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.worlds.asked import AHEAD, Asked, load_truths, save_truths
 from benchmarks.worlds.cells import _places, continuation
-from benchmarks.worlds.readout import ReadOut, scores
+from benchmarks.worlds.readout import ReadOut, most_telling, scores
 from orbits import observation, protocols
 from orbits.laws.family import power_name
 from orbits.mixture import spread
@@ -163,6 +163,20 @@ def test_a_read_out_of_states_that_tell_nothing_scores_as_a_flat_posterior():
     found = scores(fitted.grid, fitted.density(states[500:]), exponents[500:])
     assert found["log_score"].mean() == pytest.approx(-np.log(3), abs=0.01)
     assert found["coverage"].mean() == pytest.approx(0.9, abs=0.06)
+
+
+def test_the_layer_that_tells_most_is_read():
+    rng = np.random.default_rng(0)
+    exponents = rng.uniform(-2.75, 0.25, 600)
+    noise = rng.normal(size=(600, 8))
+    told = noise + np.where(np.arange(8) == 2, exponents[:, None], 0)
+    layers = {"embedding": rng.normal(size=(600, 8)), "block 1": told, "block 2": told + 2 * noise}
+    layer, fitted, explained = most_telling(layers, exponents, -2.75, 0.25)
+    assert layer == "block 1"
+    assert fitted.explained == explained["block 1"]
+    # The best linear guess explains var / (var + 1), as the noise has variance 1.
+    assert explained["block 1"] == pytest.approx(0.75 / 1.75, abs=0.06)
+    assert abs(explained["embedding"]) < 0.05
 
 
 def test_the_shape_of_a_prompt_has_no_size_and_no_direction():
