@@ -48,7 +48,8 @@ class Costs:
 
     Attributes:
         attention: Attention variants and linear mixers, in all their implementations.
-        sizes: lssar-a7 and zeros-7, GPT-2 124M as the two tables have it; small and tiny, a block.
+        sizes: lssar-a7 and zeros-7, GPT-2 124M as the two tables have it; small, small-256
+            and tiny, a block.
         rounds: Numbers of the rounds, in each of which every step is timed once.
         device: cpu, or cuda.
     """

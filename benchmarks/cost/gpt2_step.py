@@ -63,6 +63,7 @@ SIZES = {
     "lssar-a7": Size(4, torch.bfloat16),
     "zeros-7": Size(8, torch.float32),
     "small": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257),
+    "small-256": Size(4, torch.float32, n_layer=1, n_head=2, vocabulary=257, length=256),
     "tiny": Size(1, torch.float32, n_layer=1, n_head=2, vocabulary=257, length=64),
 }
 """Sizes: GPT-2 124M as in LSSAR Table A7 and ZeroS Table 7, and small blocks in its place."""
