@@ -2,8 +2,9 @@
 
 The same as :mod:`attention.backends.rows_plain`, in float32 and for whole powers. exp is that of
 Cephes (S. Moshier) and log1p a minimax polynomial, each within 2e-7, so that loops over the keys of
-a row become vector instructions. Keys of the future are not read. Importing this module imports
-numba, and the first call compiles, or reads what an earlier process left on disk.
+a row become vector instructions. What is computed of keys of the future, to fill such an
+instruction, is overwritten. Importing this module imports numba, and the first call compiles, or
+reads what an earlier process left on disk.
 """
 
 from __future__ import annotations
@@ -41,6 +42,15 @@ LOG1P = tuple(
     )
 )  # fmt: skip
 """log1p(t) over t in [0, 1], highest power first; as in ``attention.triton.primitives``."""
+
+LEAST_WEIGHT = 2.0**-64
+"""Weights of less than this share of a row's largest are 0.
+
+Numbers below 2^-126 take a processor a hundred times as long, and powers end there often.
+"""
+
+AT_ONCE = 32
+"""Entries that a loop takes at once, as four vectors; what is left over is done one by one."""
 
 _options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 _FAST: Any = {"contract", "nnan", "ninf", "nsz"}
@@ -103,9 +113,21 @@ def _softplus(x, slope):
 
 
 @_inner
-def _ratio(x, scale, offset):
+def _whole(seen, keys):
+    """Return the entries of a row that loops take: the seen ones, and some of the future's."""
+    return min((seen + AT_ONCE - 1) // AT_ONCE * AT_ONCE, keys)
+
+
+@_inner
+def _least_ratio(p):
+    return np.float32(LEAST_WEIGHT ** (1 / p)) if p > 0 else ZERO
+
+
+@_inner
+def _ratio(x, scale, offset, least):
     for i in range(x.size):
-        x[i] = max(x[i] * scale - offset, ZERO)
+        ratio = x[i] * scale - offset
+        x[i] = ratio if ratio > least else ZERO
 
 
 @_inner
@@ -144,12 +166,14 @@ def _sum(x):
     return total
 
 
-@_sum_of
+@_inner
 def _largest(x):
-    largest = x[0]
-    for i in range(x.size):
-        largest = x[i] if x[i] > largest else largest  # max() of numba is no vector instruction
-    return largest
+    """Return the largest of numbers that are not negative: they are ordered as their bits are."""
+    bits = x.view(np.int32)
+    largest = bits[0]
+    for i in range(bits.size):
+        largest = max(largest, bits[i])
+    return np.int32(largest).view(np.float32)
 
 
 # Of one type each, so that they are compiled once: other than scores, tensors may have any strides.
@@ -157,12 +181,13 @@ def _largest(x):
 def _weigh(scores, numbers, start, p):
     heads, rows, keys = scores.shape
     square, unused = np.empty(keys, np.float32), np.empty(0, np.float32)
-    power = np.empty(keys, np.float32)
+    power, least = np.empty(keys, np.float32), _least_ratio(p)
     for head in range(heads):
         for row in range(rows):
             seen = start + row + 1
-            weight = scores[head, row, :seen]
+            weight = scores[head, row, : _whole(seen, keys)]
             _softplus(weight, unused)
+            scores[head, row, seen:] = ZERO
             norm = ONE / _sum(weight)
             stretch = ZERO
             if p > 0:
@@ -171,15 +196,14 @@ def _weigh(scores, numbers, start, p):
                 largest = _largest(weight) * (count * norm) - offset
                 if largest > DEAD_BELOW:
                     stretch = ONE / largest
-                _ratio(weight, count * norm * stretch, offset * stretch)
+                _ratio(weight, count * norm * stretch, offset * stretch, least)
                 _lower_power(weight, p - 1, square, power)
-                for i in range(seen):
+                for i in range(weight.size):
                     weight[i] *= power[i]
             total = _sum(weight)
             numbers[head, 0, row, 0] = norm
             numbers[head, 1, row, 0] = stretch
             numbers[head, 2, row, 0] = ONE / total if total > ZERO else ZERO
-            scores[head, row, seen:] = ZERO
 
 
 @numba.njit(
@@ -190,31 +214,33 @@ def _weigh(scores, numbers, start, p):
 def _differentiate(scores, change, numbers, mean, start, p):
     heads, rows, keys = scores.shape
     slopes, square = np.empty(keys, np.float32), np.empty(keys, np.float32)
-    power = np.empty(keys, np.float32)
+    power, least = np.empty(keys, np.float32), _least_ratio(p)
     for head in range(heads):
         for row in range(rows):
             seen = start + row + 1
-            weight, gradient = scores[head, row, :seen], change[head, row, :seen]
-            slope = slopes[:seen]
+            whole = _whole(seen, keys)
+            weight, gradient = scores[head, row, :whole], change[head, row, :whole]
+            slope = slopes[:whole]
             _softplus(weight, slope)
+            scores[head, row, seen:] = ZERO
+            change[head, row, seen:] = ZERO
+            slope[seen:] = ZERO
             norm, gain = numbers[head, 0, row, 0], numbers[head, 2, row, 0]
             average = mean[head, row, 0]
             if p > 0:
                 count, stretch = np.float32(seen), numbers[head, 1, row, 0]
                 offset = ONE if seen > UNTOUCHED_ROWS else ZERO
-                _ratio(weight, count * norm * stretch, offset * stretch)
+                _ratio(weight, count * norm * stretch, offset * stretch, least)
                 _lower_power(weight, p - 1, square, power)
-                for i in range(seen):
+                for i in range(whole):
                     weight[i] *= power[i] * gain
                     gradient[i] = (gradient[i] - average) * power[i]
                 scale = np.float32(p) * stretch * gain * norm
                 along = _sum(gradient) * scale * offset
                 scale *= count
-                for i in range(seen):
+                for i in range(whole):
                     gradient[i] = (gradient[i] * scale - along) * slope[i]
             else:
-                for i in range(seen):
+                for i in range(whole):
                     weight[i] *= gain
                     gradient[i] = (gradient[i] - average) * norm * slope[i]
-            scores[head, row, seen:] = ZERO
-            change[head, row, seen:] = ZERO

@@ -67,6 +67,31 @@ def test_compiled_rows_are_the_plain_ones(p, start):
     assert all((x[:, later] == 0).all() for x in (found[0], *found[4:]))
 
 
+@pytest.mark.parametrize("p", [0, 15])
+def test_what_lies_in_the_future_changes_no_row(p):
+    scores, change = torch.randn(2, 2, 5, 70, generator=torch.Generator().manual_seed(1))
+    future = torch.ones(5, 70, dtype=torch.bool).triu(62 + 1)
+    found = []
+    for value in (0.0, float("nan")):
+        numbers, mean = torch.empty(3, 2, 5, 1), torch.zeros(2, 5, 1)
+        weight, again, moved = (x.masked_fill(future, value) for x in (scores, scores, change))
+        rows_compiled.weigh(weight, 62, p, numbers)
+        rows_compiled.differentiate(again, moved, 62, p, numbers, mean)
+        found.append([weight, again, moved, numbers])
+        assert all((x[:, future] == 0).all() for x in found[-1][:3])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("p", [2, 15, 100])
+def test_no_weight_is_a_number_that_processors_take_long_for(p):
+    weight = torch.linspace(-4, 4, 4096).repeat(1, 1, 1)
+    rows_compiled.weigh(weight, 4095, p, torch.empty(3, 1, 1, 1))
+    assert weight.max() == pytest.approx(1, abs=1e-4)
+    assert (weight == 0).any()
+    assert weight[weight > 0].min() >= 0.99 * rows_compiled.LEAST_WEIGHT
+
+
 def test_threads_take_heads_and_change_nothing():
     threads = torch.get_num_threads()
     inputs = tensors(130, heads=5, dim=8, batch=2)
