@@ -16,7 +16,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.deferred import deferred
 
 do_bench = deferred("triton.testing:do_bench")
-CPU_REPEATS = 5
+CPU_REPEATS = 15
 NEEDS_GPU = "needs a CUDA device"
 
 
