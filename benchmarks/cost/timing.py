@@ -16,7 +16,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.deferred import deferred
 
 do_bench = deferred("triton.testing:do_bench")
-CPU_REPEATS = 15
+CPU_REPEATS = 5
 NEEDS_GPU = "needs a CUDA device"
 
 
@@ -34,7 +34,9 @@ def free_memory(device: str) -> None:
         torch.cuda.empty_cache()
 
 
-def times(call: Callable[[], Any], device: str, milliseconds: int = 100) -> dict[str, float]:
+def times(
+    call: Callable[[], Any], device: str, milliseconds: int = 100, repeats: int = CPU_REPEATS
+) -> dict[str, float]:
     """Return median and 20% and 80% quantiles of the wall time of a call, seconds.
 
     On a GPU its own clock counts; on a CPU the one on the wall, for a call on all threads: compare
@@ -44,13 +46,14 @@ def times(call: Callable[[], Any], device: str, milliseconds: int = 100) -> dict
         call: Function to time; it was called before, so that nothing is compiled any more.
         device: ``cuda`` or ``cpu``.
         milliseconds: Time to repeat the call on a GPU.
+        repeats: Calls that are timed on a CPU.
     """
     if device == "cuda":
         quantiles = do_bench(call, rep=milliseconds, quantiles=[0.2, 0.5, 0.8])
         low, median, high = (x / 1e3 for x in quantiles)
     else:
         seconds = []
-        for _ in range(CPU_REPEATS):
+        for _ in range(repeats):
             start = time.perf_counter()
             call()
             seconds.append(time.perf_counter() - start)
