@@ -72,6 +72,7 @@ class Entry:
         why: Why it is not run, where it is not.
         remark: Reservation about its state, where it is judged.
         unsettled: Reason for which its checks do not answer it; its state is then inconclusive.
+        larger: What would have to be larger for its checks to answer it.
     """
 
     paper: str
@@ -86,6 +87,7 @@ class Entry:
     why: str = ""
     remark: str = ""
     unsettled: str = ""
+    larger: str = ""
 
     def __post_init__(self) -> None:
         rows = {row.row for table in self.tables for row in published.get(table).rows}
@@ -98,8 +100,9 @@ class Entry:
             raise ValueError(f"dependent: no metric {unknown[0]!r} in its tables")
         if not (self.tables or self.claims or self.same_as or self.why):
             raise ValueError("nothing is judged: give tables, claims, same_as, or why it is not")
-        if self.unsettled and not (self.tables or self.claims):
-            raise ValueError("unsettled: give tables or claims, which it is about")
+        for name in ("unsettled", "larger"):
+            if getattr(self, name) and not (self.tables or self.claims):
+                raise ValueError(f"{name}: give tables or claims, which it is about")
 
     @property
     def name(self) -> str:

@@ -104,11 +104,13 @@ def _row(known: Mapping[str, Entry], entry: Entry, answer: Answer) -> list[Value
 
 
 def _reason(entry: Entry, own: Entry, answer: Answer) -> str:
-    """Return the counts of checks with a remark, or why there are none."""
+    """Return the counts of checks and what limits them, or why there are none."""
     parts = [f"as {entry.same_as}"] if entry.same_as else []
     if answer.state == NOT_RUN:
         parts.append(own.why or "no run has three seeds of it")
     else:
         parts.append(", ".join(f"{answer.counts[x]} {x}" for x in OUTCOMES if answer.counts.get(x)))
         parts += [text for text in (own.unsettled, own.remark) if text]
+        if own.larger:
+            parts.append(f"would have to be larger: {own.larger}")
     return "; ".join(parts)

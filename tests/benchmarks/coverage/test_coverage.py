@@ -236,6 +236,7 @@ def test_a_damaged_entry_is_one_line(tmp_path):
         ),
         ("P: {Table 1: {shows: x, state: reproduced, why: y}}", "state"),
         ("P: {Table 1: {shows: x, why: y, unsettled: z}}", "unsettled: give tables or claims"),
+        ("P: {Table 1: {shows: x, why: y, larger: z}}", "larger: give tables or claims"),
         (
             "P: {Table 1: {shows: x, claims: [{study: a, metric: b, row: c, against: d,"
             " expect: best}]}}",
