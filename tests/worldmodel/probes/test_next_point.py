@@ -9,6 +9,7 @@ from tests.worldmodel.probes.evaluation import evaluate, find, result
 from worldmodel.controls.names import CUBIC, FILTER, FIT, IN_BINS, TRUE
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied.names import SHIFT
+from worldmodel.probes.motion import dots
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.motion.next_point import BOX, PROBE, _worlds
 from worldmodel.probes.settings import Settings
@@ -72,6 +73,32 @@ def test_the_sentence_names_the_box_and_the_shifts_of_least_and_of_most():
     assert f"outside it 0.41 [0.31, 0.51] to 0.80 [0.70, 0.90] ({FILTER} 0.40 in" in first
     assert f"least with star of 4 to 8 solar masses, trained up to 4 ({FILTER} 0.41)" in second
     assert second.endswith(f"({FILTER} 0.80).")
+
+
+def test_the_figure_has_a_panel_for_each_shift_and_a_line_at_the_filter(tmp_path):
+    results = [
+        measured(value, shift, variant=variant, arm=arm, seed=0)
+        for shift in (BOX, "closer")
+        for variant, arm, value in (
+            ("softmax", "pretrained", 0.4),
+            ("softmax", "untrained", 6.0),
+            (FILTER, "control", 0.5),
+            (TRUE, "oracle", 0.0),
+        )
+    ]
+    (picture,) = PROBE.draw(results, tmp_path)
+    drawing = picture.images[0].with_suffix(".svg").read_text(encoding="utf-8")
+    for words in ("in the training box", "closer", "softmax", FILTER, TRUE):
+        assert f">{words}<" in drawing
+    assert "untrained" not in drawing
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.05, 20, [0.1, 1, 10]), (0.2, 4, [0.3, 1, 3]), (0.55, 0.78, [0.6, 0.7])],
+)
+def test_a_logarithmic_axis_names_a_few_places(low, high, expected):
+    assert dots._places(low, high) == pytest.approx(expected)
 
 
 def test_a_world_of_several_planets_is_refused(untrained):

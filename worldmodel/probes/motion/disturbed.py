@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -28,12 +29,14 @@ from orbits.motion import NEWTON
 from orbits.protocols import Protocol
 from orbits.runs import trainings
 from orbits.runs.cell import Outcome
-from orbits.runs.result import Result
+from orbits.runs.page import Picture
+from orbits.runs.result import Metric, Result
 from orbits.runs.statistics import Interval
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
 from worldmodel.probes.looks import own_setting, trained_models
+from worldmodel.probes.motion import dots
 from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
 from worldmodel.probes.settings import Settings
 
@@ -47,6 +50,19 @@ ASKED = {
     "kinds": ("strength", "pulls by a factor whose |ln| is {} against its masses"),
 }
 """The measure of each disturbed world, and the words for its value."""
+MEASURES = {
+    "drag_rate": "drag: loss of angular momentum\na year",
+    "g_rate": "changing G: change of the pull\na year",
+    "off_centre": "hidden body: share of accelerations\nthat fit no centre of mass",
+    "strength": "unlike kinds: |ln| of the pull over\nthat of the masses",
+}
+"""What the measures are, below their panels."""
+CAPTION = (
+    "What continuations show of each disturbance, after prompts that have it and after prompts of "
+    "undisturbed binaries: medians; mean of the trainings with its 95% interval, of controls over "
+    "sequences. Dashed: the truth in bins after prompts that have it. A model that takes up the "
+    "disturbance has its full mark there. What lies beyond a panel is at its edge."
+)
 
 
 class Disturbed(Probe):
@@ -103,6 +119,35 @@ class Disturbed(Probe):
             for world in dict.fromkeys(x.case.setting["prompt"] for x in mine)
             if world in ASKED
         ]
+
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw each disturbance in continuations of prompts that have it, and that have not."""
+        shown = {x.case.setting["prompt"] for x in results}
+        panels = [
+            dots.Panel(
+                MEASURES[metric],
+                {
+                    "prompts with it": _of_prompt(world, metric),
+                    "undisturbed prompts": _of_prompt(PLAIN, metric),
+                },
+                level=references.IN_BINS,
+            )
+            for world, (metric, _) in ASKED.items()
+            if world in shown
+        ]
+        if not panels:
+            return []
+        path = out / "figures" / "disturbed.png"
+        return [Picture(CAPTION, [dots.draw(results, panels, path, across=2)])]
+
+
+def _of_prompt(world: str, metric: str) -> dots.Value:
+    """Return a metric of the results of one world's prompts."""
+
+    def value(result: Result) -> Metric | None:
+        return result.metrics.get(metric) if result.case.setting["prompt"] == world else None
+
+    return value
 
 
 def _alike(world: Protocol, own: Protocol) -> Protocol:

@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from orbits.implied.one_step import OneStep
 from orbits.protocols import Protocol
 from orbits.runs import trainings
 from orbits.runs.cell import Outcome
-from orbits.runs.result import Result, grouped
+from orbits.runs.page import Picture
+from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.statistics import Interval
 from worldmodel.controls.names import FILTER, FIT, TABLE
 from worldmodel.probes.base import Pieces, Probe
@@ -34,6 +36,7 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, references
 from worldmodel.probes.implied.names import SHIFT
 from worldmodel.probes.looks import own_setting, trained_models
+from worldmodel.probes.motion import dots
 from worldmodel.probes.motion.held_out import (
     HeldOutSystems,
     batches,
@@ -48,6 +51,13 @@ BOX = "none"
 """The setting of the training box itself."""
 FITTED = 150
 """Sequences at most whose orbits are fitted, a dozen times each."""
+
+CAPTION = (
+    "Root mean square error of the kick that a predicted step implies, over that of the true "
+    "kicks: 1 is as wrong as no kick at all. One step at a time from true places, in the training "
+    "box and in each shift of the exam; mean of the trainings with its 95% interval, of controls "
+    "over sequences. Dashed: the linear filter. What lies beyond a panel is at its edge."
+)
 
 
 class NextPoint(Probe):
@@ -83,6 +93,29 @@ class NextPoint(Probe):
         """Return what one step costs each model in the box and outside it, beside the controls."""
         models = trained_models(results).items()
         return [x for name, mine in models for x in _sentences(name, mine, results)]
+
+    def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the share of the kick that is missed, in the box and in each shift."""
+        path = out / "figures" / "next_point_missed.png"
+        panels = [
+            dots.Panel(_in_words(shift), {"missed": _missed_in(shift)}, level=FILTER, log=True)
+            for shift in _by_shift(results)
+        ]
+        return [Picture(CAPTION, [dots.draw(results, panels, path)])]
+
+
+def _in_words(shift: str) -> str:
+    return "in the training box" if shift == BOX else shift.replace("_", " ")
+
+
+def _missed_in(shift: str) -> dots.Value:
+    """Return the share of the kick that results of one shift miss."""
+
+    def missed(result: Result) -> Metric | None:
+        same = own_setting(result).get(SHIFT) == shift
+        return result.metrics.get("missed") if same else None
+
+    return missed
 
 
 def _worlds(protocol: Protocol, seed: int, n: int) -> Iterator[tuple[str, HeldOutSystems]]:
