@@ -71,7 +71,10 @@ def test_a_model_is_made_where_it_is_asked_for(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"sizes": ["gpt3"]}, "unknown size 'gpt3'; choose from lssar-a7, zeros-7, small, small-256, tiny"),
+        (
+            {"sizes": ["gpt3"]},
+            "unknown size 'gpt3'; choose from lssar-a7, zeros-7, small, small-256, tiny",
+        ),
         ({"device": "tpu"}, "device must be cpu | cuda, got 'tpu'"),
     ],
 )

@@ -56,7 +56,7 @@ MEASURES = {
     "off_centre": "hidden body: share of accelerations\nthat fit no centre of mass",
     "strength": "unlike kinds: |ln| of the pull over\nthat of the masses",
 }
-"""What the measures are, below their panels."""
+"""Titles of the panels by measure."""
 CAPTION = (
     "What continuations show of each disturbance, after prompts that have it and after prompts of "
     "undisturbed binaries: medians; mean of the trainings with its 95% interval, of controls over "

@@ -20,7 +20,7 @@ from orbits.runs.statistics import Interval
 from worldmodel.probes.looks import Looks, rank
 
 FARTHEST = 1.5
-"""How far beyond the models, in widths of what these take up, a panel shows controls."""
+"""Widths of the models' values by which a panel shows controls beyond them."""
 STEPS = (1,), (1, 3), (1, 2, 5), tuple(range(1, 10))
 """Steps within a power of ten that a logarithmic axis names: the first that give two places."""
 Value = Callable[[Result], Metric | None]
