@@ -8,11 +8,13 @@ in fine-tuning, as a backbone's weights do not depend on it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.few_labels.scores import ANNEALED, WITH, WITHOUT
+from benchmarks.newton.newton import named_baselines
 from benchmarks.newton.quantities import QUANTITIES
 from benchmarks.newton.recipe import RecipeStudy
 from orbits.runs.deferred import deferred
@@ -42,8 +44,8 @@ class FewLabels:
         steps: Steps of fine-tuning.
         val_steps: Steps between two validations; early stopping takes the best of them.
         n_val: Held-out labelled sequences of a validation; the label budget does not count them.
-        baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES`,
-            fitted to each label set.
+        baselines: Law-free baselines, names of :data:`worldmodel.controls.baselines.BASELINES`
+            or ``all``, fitted to each label set.
     """
 
     recipe: str = "small"
@@ -97,6 +99,11 @@ class FewLabelsStudy(RecipeStudy):
     tables = deferred("benchmarks.few_labels.tables:tables")
     figures = deferred("benchmarks.few_labels.figure:figures")
     sentences = deferred("benchmarks.few_labels.sentences:sentences")
+
+    def resolve(self, settings: FewLabels) -> FewLabels:
+        """Return settings with every value once, and every baseline by its name."""
+        settings = super().resolve(settings)
+        return dataclasses.replace(settings, baselines=named_baselines(settings.baselines))
 
 
 STUDY = FewLabelsStudy()

@@ -26,6 +26,13 @@ from orbits.runs.deferred import deferred, load
 check_settings = deferred("benchmarks.newton.checks:check")
 
 
+def named_baselines(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of baselines, with ``all`` for every one."""
+    if "all" in names:
+        return tuple(load("worldmodel.controls.baselines:BASELINES"))
+    return tuple(names)
+
+
 class NewtonStudy(TrainingStudy):
     """The flagship."""
 
@@ -53,8 +60,7 @@ class NewtonStudy(TrainingStudy):
         """Return settings with the engine that ``auto`` stands for and every value once."""
         settings = super().resolve(settings)
         named: dict[str, Any] = {}
-        if "all" in settings.baselines:
-            named["baselines"] = tuple(load("worldmodel.controls.baselines:BASELINES"))
+        named["baselines"] = named_baselines(settings.baselines)
         if "auto" in settings.engine:
             from symreg import engines
 

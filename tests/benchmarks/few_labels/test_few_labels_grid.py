@@ -7,6 +7,7 @@ import pytest
 from benchmarks.few_labels.few_labels import STUDY
 from benchmarks.newton import newton
 from orbits.runs import reuse, study
+from worldmodel.controls.baselines import BASELINES
 
 KEPT = Path(__file__).parents[3] / "benchmarks/results/newton-exam"
 
@@ -81,6 +82,11 @@ def test_baselines_learn_from_the_same_labels(small):
         labelled = cell.arguments["arguments"]["labelled"]
         (job, *_) = tuned(small, label_set=cell.case.get("label_set"))
         assert labelled == {name: x for name, x in job["data"].items() if name != "n_val"}
+
+
+def test_all_stands_for_every_baseline():
+    settings = STUDY.settings("small", baselines=("all",))
+    assert STUDY.resolve(settings).baselines == tuple(BASELINES)
 
 
 @pytest.mark.full
