@@ -16,6 +16,8 @@ from triton.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
 from attention import get
+from attention.linear import _zeros_triton
+from attention.linear._zeros_forms import ScanState
 from attention.positions import rotation
 from attention.triton import backend, passes, rope, tiles
 from attention.triton.launch import Launcher
@@ -47,7 +49,10 @@ def pretend(tile=None):
 
     def bind(self, *arguments, grid, warmup, **options):
         assert all(isinstance(n, int) and n > 0 for n in grid)
-        return run(self, *arguments, grid=grid, warmup=True, **options)
+        built = run(self, *arguments, grid=grid, warmup=True, **options)
+        if not warmup and not listing:
+            launches.append((self.fn.__name__, binaries.setdefault(id(built), len(binaries))))
+        return built
 
     def again(binary, grid):
         """What a launcher kept is what Triton would find, and takes all its parameters."""
@@ -55,17 +60,19 @@ def pretend(tile=None):
 
     def listed(self, grid, *arguments):
         again_launched.clear()
+        listing.append(self)
         launch(self, grid, *arguments)
         built = bind(
             self.kernel, *arguments, grid=grid, warmup=True, **self.choices, **self.options
         )
+        listing.clear()
         number = binaries.setdefault(id(built), len(binaries))
         launches.append((self.kernel.fn.__name__, number))
         assert again_launched in ([], [(built, len(self.kernel.params))])
         assert bool(again_launched) == ((self, number) in known)
         known.add((self, number))
 
-    again_launched, known = [], set()
+    again_launched, known, listing = [], set(), []
     JITFunction.run, CompiledKernel.__getitem__, Launcher.__call__ = bind, again, listed
     passes.architecture = lambda device: f"sm_{ARCHITECTURE}"
     if tile is not None:
@@ -104,6 +111,18 @@ def turn(length, dim=64, heads=2, dtype=torch.bfloat16):
     assert torch.autograd.grad(out.sum(), x)[0].shape == x.shape
 
 
+def sum_up(length, dim=32, chunk=16):
+    """Call the kernels of ZeroS forward and backward."""
+    shapes = [(length, dim)] * 3 + [(length,), (length, 3)]
+    given = [torch.zeros(1, 2, *shape, requires_grad=True) for shape in shapes]
+    q, k, v, s, radial = given
+    state = ScanState.empty(k, v)
+    out, _ = _zeros_triton.chunked(q, k, v, s, radial, state, chunk)
+    assert out.shape == v.shape
+    found = torch.autograd.grad(out.sum(), given)
+    assert [x.shape for x in found] == [x.shape for x in given]
+
+
 HALF, SINGLE = torch.float16, torch.float32
 CALLS = {
     "lssar of one token": ("lssar", 1),
@@ -140,6 +159,10 @@ def main(names):
         before = len(launches)
         turn(length)
         found[f"rotation of {length}"] = launches[before:]
+    for length in (1, 16, 33):
+        before = len(launches)
+        sum_up(length)
+        found[f"zeros of {length}"] = launches[before:]
     for name in names or CALLS:
         *given, last = CALLS[name]
         given, options = (given, last) if isinstance(last, dict) else ((*given, last), {})

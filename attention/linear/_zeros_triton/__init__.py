@@ -29,6 +29,9 @@ SLICE = 32
 """Channels that a kernel multiplies at once; more would not fit a GPU's registers."""
 CAPABILITY = (8, 0)
 """Least compute capability with matrix instructions for float32."""
+WIDE = (9, 10)
+"""Major compute capabilities whose matrix instructions read shared memory. On the others 64
+positions of 64 channels would need more registers than there are."""
 LAUNCH = {"num_warps": 8, "num_stages": 2}
 
 
@@ -76,9 +79,16 @@ def chunked(
     return out, ScanState(log_e[..., -1], p[..., -1], bases, state.length + length)
 
 
-def sizes(keys: int, values: int, chunk: int) -> dict[str, int]:
-    """Return the kernels' sizes; a chunk has the next power of two of positions, within limits."""
-    largest = 64 if max(keys, values) <= 64 else 32
+def sizes(keys: int, values: int, chunk: int, capability: int = WIDE[0]) -> dict[str, int]:
+    """Return the kernels' sizes; a chunk has the next power of two of positions, within limits.
+
+    Args:
+        keys: Channels of keys.
+        values: Channels of values.
+        chunk: Positions in a chunk that were asked for.
+        capability: Major compute capability.
+    """
+    largest = 64 if max(keys, values) <= (64 if capability in WIDE else 32) else 32
     rows = min(max(1 << (chunk - 1).bit_length(), 16), largest)
     return {"K": keys, "V": values, "ROWS": rows, "SLICE": min(keys, values, SLICE)}
 
@@ -154,7 +164,9 @@ class _Call:
     def __init__(self, given: tuple[Tensor, ...], log_e: Tensor, chunk: int) -> None:
         self.q, self.k, self.v, self.numbers, self.bases = (x.contiguous() for x in given)
         s, sums, mean, a, b, c = self.numbers
-        self.sizes, length = sizes(self.k.shape[-1], self.v.shape[-1], chunk), s.shape[-1]
+        capability = _capability(self.k.device.index)[0] if self.k.is_cuda else WIDE[0]
+        self.sizes = sizes(self.k.shape[-1], self.v.shape[-1], chunk, capability)
+        length = s.shape[-1]
         rows = self.sizes["ROWS"]
         last = torch.arange(rows - 1, length + rows - 1, rows, device=s.device)
         end = sums[..., last.clamp(max=length - 1)]

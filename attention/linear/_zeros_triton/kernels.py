@@ -22,7 +22,7 @@ import triton.language as tl
 from attention.triton.primitives import dot, load_rows, store_rows
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("length", "size"))
 def scan_kernel(
     x, y, scales, kept, first, states, last, length, size,
     K: tl.constexpr, V: tl.constexpr, ROWS: tl.constexpr, REVERSE: tl.constexpr,
@@ -54,7 +54,7 @@ def scan_kernel(
     store_rows(last + border, 0, K, state, K, V)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("length", "size"))
 def mix_kernel(
     x, y, z, numbers, scales, states, out, length, size,
     K: tl.constexpr, V: tl.constexpr, ROWS: tl.constexpr, SLICE: tl.constexpr,
@@ -98,7 +98,7 @@ def mix_kernel(
     store_rows(out + head * length * M, start, length, mixed, ROWS, M)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=("length", "size"))
 def numbers_kernel(
     q, k, v, grad, numbers, writes, starts, states, grad_states, out, length, size,
     K: tl.constexpr, V: tl.constexpr, ROWS: tl.constexpr, SLICE: tl.constexpr,
