@@ -113,11 +113,11 @@ MISSING = [
     (f"attention-maps {WHOLE} --layer 9 --out DIR/x.png", "layer must be in [-2, 2), got 9"),
     (
         f"probe {WHOLE} --probes rollout",
-        f"rollout cannot probe {WHOLE}: a ForceModel predicts no next row; take a NextTokenModel",
+        f"rollout does not take {WHOLE}: a ForceModel predicts no next row; take a NextTokenModel",
     ),
     (f"probe {WHOLE} {ELSEWHERE}", f"{WHOLE} and {ELSEWHERE} are of different worlds, which neve"),
-    ("probe DIR/odd.py:Still --probes exchange", "exchange cannot probe DIR/odd.py: it exchanges"),
-    ("probe DIR/odd.py:Still --probes linear", "linear cannot probe DIR/odd.py: the model has no"),
+    ("probe DIR/odd.py:Still --probes exchange", "exchange does not take DIR/odd.py: it exchanges"),
+    ("probe DIR/odd.py:Still --probes linear", "linear does not take DIR/odd.py: the model has no"),
     (f"probe DIR/odd.py:Still {ELSEWHERE}", f"DIR/odd.py and {ELSEWHERE} are of different worl"),
     ("fot", "unknown command 'fot'; did you mean fit? choose from fit, "),
 ]

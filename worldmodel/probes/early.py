@@ -71,4 +71,4 @@ def _in(world: Protocol, law: str | None) -> Protocol:
 
 def _refuse(probe: str, path: Path, reason: str | None) -> None:
     if reason is not None:
-        raise ValueError(f"{probe} cannot probe {path}: {reason}")
+        raise ValueError(f"{probe} does not take {path}: {reason}")

@@ -160,7 +160,7 @@ class Probing(Study):
                 elif settings.probes == ALL:
                     left_out.append(f"{probe.name}, {checkpoint.path}: {reason}")
                 else:
-                    raise ValueError(f"{probe.name} cannot probe {checkpoint.path}: {reason}")
+                    raise ValueError(f"{probe.name} does not take {checkpoint.path}: {reason}")
         if not pairs:
             raise ValueError(f"no probe can be used on these checkpoints: {'; '.join(left_out)}")
         for sentence in left_out:
