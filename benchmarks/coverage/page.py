@@ -7,7 +7,7 @@ is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from benchmarks.coverage.entries import Entry
 from benchmarks.coverage.judge import STATES, Answer, Source, answers
 from benchmarks.published.compare import NOT_RUN, OUTCOMES
 from orbits.runs.cli import called
+from orbits.runs.result import grouped
 from orbits.runs.table import Column, Table, Value
 
 TITLE = "Tables and figures of the papers"
@@ -78,21 +79,34 @@ def coverage(sources: Sequence[Source]) -> Coverage:
     own = [name for name, entry in known.items() if not entry.same_as]
     counts = Counter(found[name].state for name in own)
     said = ", ".join(f"{counts[state]} {state}" for state in STATES)
-    papers = dict.fromkeys(entry.paper for entry in known.values())
+    by_paper = grouped(known.values(), lambda entry: entry.paper)
     tables = [
         Table(
             paper,
             COLUMNS,
-            [
-                _row(known, entry, found[name])
-                for name, entry in known.items()
-                if entry.paper == paper
-            ],
+            [_row(known, entry, found[entry.name]) for entry in entries],
+            _hours({run for entry in entries for run in found[entry.name].runs}, sources),
         )
-        for paper in papers
+        for paper, entries in by_paper.items()
     ]
     more = f", and {len(known) - len(own)} that print the same as one of them"
     return Coverage(f"Of {len(own)} tables and figures{more}: {said}.", tables)
+
+
+def _hours(runs: Collection[str], sources: Sequence[Source]) -> str:
+    """Say how long the runs took that judge a paper; cells that several share count once."""
+    of_cells = {
+        result.cell: result.cpu_s
+        for source in sources
+        if source.name in runs
+        for result in source.results
+    }
+    if not of_cells:
+        return ""
+    return (
+        f"The {len(runs)} runs that judge it took {sum(of_cells.values()) / 3600:.1f} CPU hours, "
+        "cells that they share counted once."
+    )
 
 
 def _row(known: Mapping[str, Entry], entry: Entry, answer: Answer) -> list[Value]:

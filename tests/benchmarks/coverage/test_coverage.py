@@ -10,7 +10,7 @@ from benchmarks.__main__ import main, packages
 from benchmarks.coverage import entries as listed
 from benchmarks.coverage.entries import Claim, Entry
 from benchmarks.coverage.judge import Source, answers, claim_outcomes, combined, state
-from benchmarks.coverage.page import coverage
+from benchmarks.coverage.page import _hours, coverage
 from benchmarks.published import tables as published
 from benchmarks.published.compare import (
     CONTRADICTED,
@@ -40,6 +40,17 @@ def results(**values):
         for seed, value in enumerate(each)
         for lr in (0.1, 0.2)
     ]
+
+
+def test_the_hours_of_cells_that_runs_share_count_once():
+    made = [
+        dataclasses.replace(result, cell=result.case.variant, cpu_s=1800)
+        for result in results(zeros=[90, 91], linear=[50, 52])
+    ]
+    one, other = (Source(name, MQAR, {}, made) for name in ("one", "other"))
+    words = "The 2 runs that judge it took 1.0 CPU hours, cells that they share counted once."
+    assert _hours({"one", "other"}, [one, other]) == words
+    assert _hours({"another"}, [one, other]) == ""
 
 
 def test_every_table_and_figure_of_the_papers_has_an_entry():
