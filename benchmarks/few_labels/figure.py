@@ -78,7 +78,7 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
         handles.append(
             Line2D([], [], marker="o", ls="none", mfc="none", alpha=0.6, color=CONTROL, label=early)
         )
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
         return [Picture(CAPTION, [save_figure(figure, out / "backbones.png")])]
 
 

@@ -152,10 +152,10 @@ class SinkStudy(LanguageStudy):
             what = "a sink" if gathers.difference.value > 0 else "no sink, and nothing to prevent"
         heads = by_variant(chosen, "sink_head")  # not in reports of version 4
         most = f" ({fmean(heads[BASELINE].values()):.2f}% in one head)" if BASELINE in heads else ""
-        bounds = self.metrics["sink"].bounds
+        weight = shown(rows[BASELINE], ".2f", "%", self.metrics["sink"].bounds)
         said = (
-            f"On natural text {BASELINE} puts {shown(rows[BASELINE], '.2f', '%', bounds)} of its weight on "
-            f"the first token{most}, and uniform attention {uniform:.2f}%: {what}"
+            f"On natural text {BASELINE} puts {weight} of its weight on the first token{most}, "
+            f"and uniform attention {uniform:.2f}%: {what}"
         )
         compared = beside(against(rows, BASELINE), BASELINE, ".1f", " points")
         return [f"{said}; {compared}." if compared else f"{said}."]

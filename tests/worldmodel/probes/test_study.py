@@ -137,7 +137,9 @@ def test_finished_pieces_of_a_probe_that_stopped_are_kept(checkpoint, counting, 
 
 def test_a_probe_that_cannot_be_used_says_why(checkpoint, counting, tmp_path):
     out = tmp_path / "out"
-    with pytest.raises(ValueError, match=r"counting does not take .*its law is yukawa; take newton"):
+    with pytest.raises(
+        ValueError, match=r"counting does not take .*its law is yukawa; take newton"
+    ):
         probe([checkpoint], out, "counting", law="yukawa")
     with pytest.raises(ValueError, match="no probe can be used on these checkpoints"):
         probe([checkpoint], out, law="yukawa")

@@ -60,8 +60,9 @@ MEASURES = {
 CAPTION = (
     "What continuations show of each disturbance, after prompts that have it and after prompts of "
     "undisturbed binaries: medians; mean of the trainings with its 95% interval, of controls over "
-    "sequences. Dashed: the truth in bins after prompts that have it. A model that takes up the "
-    "disturbance has its full mark there. What lies beyond a panel is at its edge."
+    "sequences. Dashed: the truth in bins after prompts that have it. A model that takes up drag "
+    "or a changing G has its full mark there; a hidden body is not seen through bins, and an "
+    "observer who knows of no kinds follows them too. What lies beyond a panel is at its edge."
 )
 
 

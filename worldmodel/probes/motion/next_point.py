@@ -56,7 +56,8 @@ CAPTION = (
     "Root mean square error of the kick that a predicted step implies, over that of the true "
     "kicks: 1 is as wrong as no kick at all. One step at a time from true places, in the training "
     "box and in each shift of the exam; mean of the trainings with its 95% interval, of controls "
-    "over sequences. Dashed: the linear filter. What lies beyond a panel is at its edge."
+    "over sequences. Dashed: the linear filter (linear autoregression). What lies beyond a panel "
+    "is at its edge."
 )
 
 
