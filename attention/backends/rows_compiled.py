@@ -55,6 +55,8 @@ AT_ONCE = 32
 _options: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 _FAST: Any = {"contract", "nnan", "ninf", "nsz"}
 _inner = numba.njit(**_options, fastmath=_FAST)
+# Elsewhere a NaN ends as one whatever is assumed; a comparison must not lose it.
+_with_nan = numba.njit(**_options, fastmath={"contract", "nsz"})
 # Sums in any order, of vectors at a time.
 _sum_of = numba.njit(**_options, fastmath=True)
 
@@ -123,11 +125,11 @@ def _least_ratio(p):
     return np.float32(LEAST_WEIGHT ** (1 / p)) if p > 0 else ZERO
 
 
-@_inner
+@_with_nan
 def _ratio(x, scale, offset, least):
     for i in range(x.size):
         ratio = x[i] * scale - offset
-        x[i] = ratio if ratio > least else ZERO
+        x[i] = ZERO if ratio <= least else ratio
 
 
 @_inner

@@ -21,6 +21,7 @@ from benchmarks.newton.settings import NewtonSettings
 from benchmarks.study import TrainingStudy
 from orbits import laws
 from orbits.runs.cell import Cell
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred, load
 
 check_settings = deferred("benchmarks.newton.checks:check")
@@ -28,9 +29,12 @@ check_settings = deferred("benchmarks.newton.checks:check")
 
 def named_baselines(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of baselines, with ``all`` for every one."""
-    if "all" in names:
-        return tuple(load("worldmodel.controls.baselines:BASELINES"))
-    return tuple(names)
+    if "all" not in names:  # these are checked where they are needed
+        return tuple(dict.fromkeys(names))
+    known = tuple(load("worldmodel.controls.baselines:BASELINES"))
+    for name in names:
+        check_choice("baseline", name, (*known, "all"))
+    return known
 
 
 class NewtonStudy(TrainingStudy):

@@ -54,7 +54,8 @@ class ReadOut:
         self.grid = np.linspace(low, high, N_GRID)
         self.mean = _ridge().fit(states, exponents)
         mean = cross_val_predict(_ridge(), states, exponents, cv=FOLDS)
-        self.explained = float(1 - np.mean((exponents - mean) ** 2) / np.var(exponents))
+        spread = np.var(exponents)
+        self.explained = float(1 - np.mean((exponents - mean) ** 2) / spread) if spread else 0.0
         wide = np.log(np.maximum((exponents - mean) ** 2, LEAST**2))
         self.log_variance = _ridge().fit(states, wide)
         guessed = cross_val_predict(_ridge(), states, wide, cv=FOLDS)

@@ -69,7 +69,10 @@ class Row:
         return sum(values) / len(values) if values else None
 
     def read(self, prompt: int) -> tuple[list[str], list[Metric]]:
-        """Return the layer whose read-out explains most of the law, and how much, by training."""
+        """Return the layer whose read-out explains most of the law, and how much, by training.
+
+        No layers of a read-out that has no model, and nothing of runs that asked last states alone.
+        """
         shares = {
             name.partition("@")[2]: each
             for name, each in self.found.get((prompt, False), {}).items()
@@ -79,7 +82,8 @@ class Row:
             dict(zip(shares, each, strict=True)) for each in zip(*shares.values(), strict=True)
         ]
         layers = [max(each, key=lambda name: each[name].value) for each in by_training]
-        return layers, [each[name] for name, each in zip(layers, by_training, strict=True)]
+        most = [each[name] for name, each in zip(layers, by_training, strict=True)]
+        return layers if len(shares) > 1 else [], most
 
     def box(self, metric: str, prompt: int, half: bool = False, form: str = ".2f") -> Value:
         """Return a box of a table: over trainings, or the interval of a single one."""

@@ -200,7 +200,8 @@ def _read_out(models: Sequence[Row], found: Sequence[Row], longest: int) -> list
         scored.append(f"{name} {' and '.join(f'{x:z.2f}' for x in values if x is not None)}")
         layers, shares = row.read(longest)
         if shares:
-            explained.append(f"{name} {mean(x.value for x in shares):z.2f} ({_once(layers)})")
+            where = f" ({_once(layers)})" if layers else ""
+            explained.append(f"{name} {mean(x.value for x in shares):z.2f}{where}")
     said = []
     if explained:
         said.append(

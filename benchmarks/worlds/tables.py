@@ -48,9 +48,10 @@ READ_OUT = "Law read-out"
 READ_OUT_CAPTION = (
     "A posterior over the exponent from the state at the end of a prompt, by ridge regressions of "
     "mean and spread on labelled sequences of the mixture, in the layer whose mean explains most: "
-    "R², of sequences not fitted to. Log score: nats of density at the truth; a flat posterior "
-    "over a range of 3 has -1.10. Coverage: of the central 90%, over test sequences of the mixture "
-    "(of orbit fits, over all test worlds). The read-out of places sees no model."
+    "R², of sequences not fitted to (none where a run asked the last states alone). Log score: "
+    "nats of density at the truth; a flat posterior over a range of 3 has -1.10. Coverage: of the "
+    "central 90%, over test sequences of the mixture (of orbit fits, over all test worlds). The "
+    "read-out of places sees no model."
 )
 
 

@@ -83,6 +83,19 @@ def test_what_lies_in_the_future_changes_no_row(p):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("p", [0, 1, 15])
+@pytest.mark.parametrize("place", [0, 5, 38])
+def test_what_is_no_number_stays_none(p, place):
+    scores = torch.randn(1, 1, 39, generator=torch.Generator().manual_seed(1))
+    scores[..., place] = float("nan")  # of cosines there is no infinite one
+    numbers, change = torch.empty(3, 1, 1, 1), torch.ones(1, 1, 39)
+    weight = scores.clone()
+    rows_compiled.weigh(weight, 38, p, numbers)
+    assert (weight * numbers[2]).isnan().any()
+    rows_compiled.differentiate(scores, change, 38, p, numbers, torch.zeros(1, 1, 1))
+    assert change.isnan().any()
+
+
 @pytest.mark.parametrize("p", [2, 15, 100])
 def test_no_weight_is_a_number_that_processors_take_long_for(p):
     weight = torch.linspace(-4, 4, 4096).repeat(1, 1, 1)

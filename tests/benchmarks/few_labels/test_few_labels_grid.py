@@ -87,6 +87,10 @@ def test_baselines_learn_from_the_same_labels(small):
 def test_all_stands_for_every_baseline():
     settings = STUDY.settings("small", baselines=("all",))
     assert STUDY.resolve(settings).baselines == tuple(BASELINES)
+    with pytest.raises(ValueError, match="unknown baseline 'guess'"):
+        STUDY.resolve(STUDY.settings("small", baselines=("all", "guess")))
+    twice = STUDY.settings("small", baselines=("flat MLP", "flat MLP"))
+    assert STUDY.resolve(twice).baselines == ("flat MLP",)
 
 
 @pytest.mark.full

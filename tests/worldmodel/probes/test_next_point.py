@@ -95,10 +95,46 @@ def test_the_figure_has_a_panel_for_each_shift_and_a_line_at_the_filter(tmp_path
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0.05, 20, [0.1, 1, 10]), (0.2, 4, [0.3, 1, 3]), (0.55, 0.78, [0.6, 0.7])],
+    [
+        (0.05, 20, [0.1, 1, 10]),
+        (0.2, 4, [0.3, 1, 3]),
+        (0.55, 0.78, [0.6, 0.7]),
+        (0.414, 0.471, [0.42, 0.44, 0.46]),
+    ],
 )
 def test_a_logarithmic_axis_names_a_few_places(low, high, expected):
     assert dots._places(low, high) == pytest.approx(expected)
+
+
+def test_controls_of_several_training_worlds_stand_apart(tmp_path):
+    results = [
+        measured(value, BOX, variant=variant, arm=arm, seed=0, trained_on=law)
+        for law, missed in (("newton", 0.5), ("power_1_5", 0.9))
+        for variant, arm, value in (
+            ("softmax", "pretrained", 0.4),
+            (FILTER, "control", missed),
+            (TRUE, "oracle", 0.0),
+        )
+    ]
+    (picture,) = PROBE.draw(results, tmp_path)
+    drawing = picture.images[0].with_suffix(".svg").read_text(encoding="utf-8")
+    assert f">{FILTER}, r^-2<" in drawing
+    assert f">{FILTER}, r^-1.5<" in drawing
+    assert drawing.count(f">{TRUE}<") == 1
+    for sentence, value in zip(PROBE.answers(results), ("0.50", "0.90"), strict=True):
+        assert f"{FILTER} {value}" in sentence
+
+
+def test_a_panel_of_two_trainings_shows_the_filter_and_no_number_that_is_none(tmp_path):
+    given = [("softmax", "pretrained", 0, 0.436), ("softmax", "pretrained", 1, 0.4386)]
+    given += [(FILTER, "control", 0, 0.5), (TRUE, "oracle", 0, float("nan"))]
+    results = [measured(v, BOX, variant=n, arm=arm, seed=s) for n, arm, s, v in given]
+    rows = dots._rows(results)
+    panel = dots.Panel("x", {"missed": lambda x: x.metrics["missed"]}, level=FILTER, log=True)
+    values = [[row.value(of) for of in panel.marks.values()] for row in rows]
+    low, high = dots._limits(rows, values, panel)
+    assert low < 0.436 < 0.5 < high
+    assert len(dots._places(low, high)) > 1
 
 
 def test_a_world_of_several_planets_is_refused(untrained):

@@ -59,10 +59,11 @@ MEASURES = {
 """Titles of the panels by measure."""
 CAPTION = (
     "What continuations show of each disturbance, after prompts that have it and after prompts of "
-    "undisturbed binaries: medians; mean of the trainings with its 95% interval, of controls over "
-    "sequences. Dashed: the truth in bins after prompts that have it. A model that takes up drag "
-    "or a changing G has its full mark there; a hidden body is not seen through bins, and an "
-    "observer who knows of no kinds follows them too. What lies beyond a panel is at its edge."
+    "undisturbed binaries: medians; mean of three trainings or more with its 95% interval, of two "
+    "from one to the other, of one and of controls over sequences. Dashed: the truth in bins "
+    "after prompts that have it. A model that takes up drag or a changing G has its full mark "
+    "there; a hidden body is not seen through bins, and an observer who knows of no kinds follows "
+    "them too. What lies beyond a panel is at its edge."
 )
 
 

@@ -17,12 +17,18 @@ from orbits.runs.naming import display
 from orbits.runs.palette import CONTROL
 from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.statistics import Interval
-from worldmodel.probes.looks import Looks, rank
+from worldmodel.controls.names import FILTER, TABLE
+from worldmodel.probes.implied.names import in_words
+from worldmodel.probes.looks import Looks, rank, trained_on
 
 FARTHEST = 1.5
 """Widths of the models' values by which a panel shows controls beyond them."""
-STEPS = (1,), (1, 3), (1, 2, 5), tuple(range(1, 10))
+NEAR = 3.0
+"""Factor, or share of the largest value, by which it does so at least."""
+STEPS = (1,), (1, 3), (1, 2, 5), tuple(range(1, 10)), tuple(x / 10 for x in range(10, 100))
 """Steps within a power of ten that a logarithmic axis names: the first that give two places."""
+MOST = 4
+"""Places that it names at most."""
 Value = Callable[[Result], Metric | None]
 """Function that returns the metric of a result, None if the mark is not about that result."""
 
@@ -96,7 +102,13 @@ def _rows(results: Sequence[Result]) -> list[_Row]:
         _Row(display(name), mine, looks.colour(mine[0]), looks.style(mine[0])["marker"], True)
         for name, mine in grouped(trained, looks.model).items()
     ]
-    controls = grouped([x for x in results if rank(x) == 2], looks.model)
+    several = len({trained_on(x) for x in results}) > 1
+
+    def named(control: Result) -> str:
+        learnt = several and control.case.variant in (FILTER, TABLE)
+        return looks.model(control) + (f", {in_words(trained_on(control))}" if learnt else "")
+
+    controls = grouped([x for x in results if rank(x) == 2], named)
     return found + [_Row(display(n), mine, CONTROL, "D", False) for n, mine in controls.items()]
 
 
@@ -104,12 +116,12 @@ def _panel(axis: Axes, panel: Panel, rows: Sequence[_Row]) -> None:
     if panel.log:
         axis.set_xscale("log")
     values = [[row.value(of) for of in panel.marks.values()] for row in rows]
-    axis.set_xlim(*_limits(rows, values, panel.log))
+    axis.set_xlim(*_limits(rows, values, panel))
     for place, (row, mine) in enumerate(zip(rows, values, strict=True)):
         for number, value in enumerate(mine):
             if value is not None:
                 _mark(axis, place + 0.3 * (number - (len(mine) - 1) / 2), row, number, value)
-        if row.name == display(panel.level) and mine[0] is not None:
+        if row.results[0].case.variant == panel.level and mine[0] is not None:
             label_level(axis, mine[0].value, "", CONTROL, ls="--")
     axis.set_xlabel(panel.title, fontsize=8)
     axis.grid(axis="x")
@@ -131,12 +143,14 @@ def _places(low: float, high: float) -> list[float]:
         found = [x for x in places if low <= x <= high]
         if len(found) > 1:
             break
-    return found
+    return found[:: -(-len(found) // MOST)] if found else []
 
 
 def _mark(axis: Axes, height: float, row: _Row, number: int, value: Interval) -> None:
     """Draw a mark with its interval; at the edge what lies beyond."""
     left, right = axis.get_xlim()
+    if math.isnan(value.value):
+        return
     if not left <= value.value <= right:
         edge, mark = (left, "<") if value.value < left else (right, ">")
         axis.plot(edge, height, mark, color=row.colour, ms=4, clip_on=False)
@@ -151,15 +165,16 @@ def _filled(number: int, colour: str) -> dict[str, Any]:
 
 
 def _limits(
-    rows: Sequence[_Row], values: Sequence[Sequence[Interval | None]], log: bool
+    rows: Sequence[_Row], values: Sequence[Sequence[Interval | None]], panel: Panel
 ) -> tuple[float, float]:
-    """Return the ends of a panel: around the models, and some way beyond for controls."""
+    """Return the ends of a panel: around models and the level, and some way beyond for controls."""
+    log = panel.log
 
-    def places(is_model: bool) -> list[float]:
+    def places(in_front: bool) -> list[float]:
         return [
             math.log(end) if log else end
             for row, mine in zip(rows, values, strict=True)
-            if row.is_model == is_model
+            if (row.is_model or row.results[0].case.variant == panel.level) == in_front
             for value in mine
             if value is not None
             for end in value
@@ -168,9 +183,9 @@ def _limits(
 
     models, controls = places(True), places(False)
     low, high = min(models or controls or [0.0]), max(models or controls or [0.0])
-    reach = FARTHEST * (high - low)
+    reach = max(FARTHEST * (high - low), math.log(NEAR) if log else max(abs(low), abs(high)) / NEAR)
     near = [x for x in controls if low - reach <= x <= high + reach]
     low, high = min([low, *near]), max([high, *near])
-    rim = 0.06 * (high - low) or 0.1
+    rim = max(0.06 * (high - low), 0.02)
     low, high = low - rim, high + rim
     return (math.exp(low), math.exp(high)) if log else (low, high)
