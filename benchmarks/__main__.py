@@ -31,6 +31,7 @@ PACKAGES = (
 ELSEWHERE = ("symreg.leaderboard", "worldmodel.probes")
 """Studies that are run by commands of their own packages, and reported here too."""
 PROG = called("benchmarks")
+after_export = deferred("benchmarks.newton.export:next_step")
 export_models = deferred("benchmarks.newton.export:export_models")
 sheet = deferred("benchmarks.submissions.sheet:make_sheet")
 check_exportable = deferred("benchmarks.newton.exportable:check")
@@ -179,7 +180,7 @@ def _export(options: argparse.Namespace) -> None:
     )
     size = sum(file.stat().st_size for model in models for file in model.iterdir())
     print(f"{counted(len(models), 'model')}, {size / 1e6:.1f} MB: {options.out}")
-    print(next_line(f"worldmodel probe {shlex.quote(str(models[0]))}"))
+    print(after_export(models[0]))
 
 
 def _report(options: argparse.Namespace) -> None:

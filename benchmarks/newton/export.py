@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,11 @@ from benchmarks.training import CHECKPOINT
 from orbits.motion import NEWTON
 from orbits.runs import artefact, folder
 from orbits.runs.cell import CELLS, RECORD
+from orbits.runs.cli import next_line
 from orbits.runs.result import Result
 from worldmodel.models.export import CONFIG, export, files
+from worldmodel.models.exported import check_export, class_of
+from worldmodel.probes.early import UNASKED
 
 WORLD_MODELS = ("world model", "training")
 """Kinds of results that are trainings of world models, whatever their arm."""
@@ -81,6 +85,13 @@ def export_models(
     new = sum(_size(files(sources[x], x, *words[x], rounded[x])) for x in models)
     _check_limit(len(models), new, out, limit_mb)
     return [export(sources[x], out / x, *words[x], rounded[x]) for x in models]
+
+
+def next_step(model: Path) -> str:
+    """Return what can be done with an exported model: some no probe takes."""
+    if class_of(model, check_export(model)["settings"]) in UNASKED:
+        return f"next: load it as {model / 'README.md'} says"
+    return next_line(f"worldmodel probe {shlex.quote(str(model))}")
 
 
 def chosen(results: Iterable[Result]) -> list[Result]:

@@ -39,15 +39,21 @@ READERS = frozenset(("pretrained", "head"))
 """Parameters of the functions that read a checkpoint and nothing else of its cell."""
 
 
-def restore(cell: Cell, kept: Kept) -> Adopted | None:
-    """Return a training with its checkpoint; see :meth:`orbits.runs.study.Study.restore`."""
-    if cell.function not in KINDS:
+def restore(cell: Cell, kept: Kept, kinds: Mapping[Any, type[GPTModel]] = KINDS) -> Adopted | None:
+    """Return a training with its checkpoint; see :meth:`orbits.runs.study.Study.restore`.
+
+    Args:
+        cell: Cell of a run.
+        kept: Kept results.
+        kinds: Classes of models by the function of the cells that train them.
+    """
+    if cell.function not in kinds:
         return None
     models = _models(kept.folder / MODELS)
     for known in (cell, *_at_home(cell)):
         if known.key in models and known.key in kept.results:
             model, config = models[known.key]
-            _check(model, config, known)
+            _check(model, config, known, kinds[cell.function])
             results = [
                 dataclasses.replace(result, case=cell.case, cell=cell.key)
                 for result in kept.results[known.key]
@@ -93,11 +99,11 @@ def _at_home(cell: Cell) -> Iterable[Cell]:
         yield dataclasses.replace(cell, case=case)
 
 
-def _check(model: Path, config: Mapping[str, Any], cell: Cell) -> None:
+def _check(model: Path, config: Mapping[str, Any], cell: Cell, kind: type[GPTModel]) -> None:
     """Refuse a model that is not of the cell that it names."""
     if config["provenance"].get("case") != cell.case.to_json():
         raise ValueError(f"{model}: its case is not that of its cell {cell.key}; export it again")
-    restored(KINDS[cell.function], read_export(model), model)
+    restored(kind, read_export(model), model)
     with torch.device("meta"):
         made = learners.build(cell.arguments["job"])
     # Exported models lack the path of their backbone, and those of earlier versions some settings.

@@ -147,6 +147,7 @@ class WorldsStudy(TrainingStudy):
             "none", "share", "true exponents within the central 90% of the law read-out", (0, 1)
         ),
     }
+    restore = staticmethod(deferred("benchmarks.worlds.restore:restore"))
     cells = deferred("benchmarks.worlds.grid:cells")
     tables = deferred("benchmarks.worlds.tables:tables")
     figures = deferred("benchmarks.worlds.figure:figures")

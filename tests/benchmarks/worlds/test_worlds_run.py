@@ -1,10 +1,11 @@
 """A whole run of worlds at a tiny size."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.newton.export import export_models
 from benchmarks.training import CHECKPOINT
 from benchmarks.worlds import names
 from benchmarks.worlds.exchange import ROWS
@@ -75,13 +76,24 @@ def test_checkpoints_know_their_worlds_and_probes_refuse_them(tiny):
 
 
 @pytest.mark.full
-def test_its_models_can_be_kept(tiny, tmp_path):
-    names = [path.name for path in export_models(tiny, tmp_path / "models")]
-    assert "softmax-mixture-world-model-0" in names
-    assert "softmax-told-the-law-world-model-0" in names
-    assert any(name.startswith("softmax-one-world-single-") for name in names)
-    for name in names:
-        assert isinstance(load_model(tmp_path / "models" / name), MixtureModel)
+def test_its_models_can_be_kept_and_asked_again(tiny, tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for path in tiny.glob("r*.json*"):
+        shutil.copy(path, kept)
+    main(["export", str(tiny), "--out", str(kept / "models")])
+    said = capsys.readouterr().out
+    models = sorted(path.name for path in (kept / "models").iterdir())
+    assert {"softmax-mixture-world-model-0", "softmax-told-the-law-world-model-0"} <= set(models)
+    assert "next: load it as" in said
+    assert "README.md says" in said
+    words = ["run", "worlds", "--preset", "tiny", *FLAGS, "--n-read", "40", "--reuse", str(kept)]
+    main([*words, "--out", str(tmp_path / "again"), "--dry-run"])
+    plan = capsys.readouterr().out
+    assert "worlds, world model" not in plan.partition("to compute")[2], "nothing is trained again"
+    assert any(name.startswith("softmax-one-world-single-") for name in models)
+    for name in models:
+        assert isinstance(load_model(kept / "models" / name), MixtureModel)
 
 
 @pytest.mark.full
