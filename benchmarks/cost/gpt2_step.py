@@ -163,7 +163,7 @@ class Model(nn.Module):
         self.gpt = GPT(variant, arguments, n_layer, n_head, head_dim=64)
         self.embedding = nn.Embedding(vocabulary, self.gpt.width)
         # As GPT-2's. Of embeddings of length 1 a channel, probabilities end below 2^-126, numbers
-        # on which a CPU spends most of the step.
+        # on which a CPU spends half of the step.
         nn.init.normal_(self.embedding.weight, std=0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from benchmarks.coverage.entries import Entry
 from benchmarks.coverage.judge import STATES, Answer, Source, answers
 from benchmarks.published.compare import NOT_RUN, OUTCOMES
 from orbits.runs.cli import called
+from orbits.runs.naming import counted
 from orbits.runs.result import grouped
 from orbits.runs.table import Column, Table, Value
 
@@ -104,8 +105,8 @@ def _hours(runs: Collection[str], sources: Sequence[Source]) -> str:
     if not of_cells:
         return ""
     return (
-        f"The {len(runs)} runs that judge it took {sum(of_cells.values()) / 3600:.1f} CPU hours, "
-        "cells that they share counted once."
+        f"Judged by {counted(len(runs), 'run')}: {sum(of_cells.values()) / 3600:.1f} CPU hours in "
+        "all, cells that they share counted once."
     )
 
 

@@ -88,7 +88,10 @@ class FewLabelsStudy(RecipeStudy):
     about = "Does fine-tuning on few labels fail by the backbone, and does re-weighting do it?"
     Settings = FewLabels
     re_weighting = ("exponents", "reweighting", "anneal")
-    once = ("attention", "exponents", "seeds", "label_sets", "reweighting", "lrs", "steps")
+    once = (
+        *("attention", "baselines", "exponents", "seeds", "label_sets", "reweighting", "lrs"),
+        "steps",
+    )
     metrics: ClassVar[Mapping[str, Quantity]] = {
         **QUANTITIES,
         "r2_log_train": Quantity("higher", "", "r2_log of the labelled sequences themselves"),

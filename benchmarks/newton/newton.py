@@ -28,9 +28,13 @@ check_settings = deferred("benchmarks.newton.checks:check")
 
 
 def named_baselines(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of baselines, with ``all`` for every one."""
+    """Return names of baselines, where ``all`` stands for every one.
+
+    Raises:
+        ValueError: A name beside ``all`` is unknown.
+    """
     if "all" not in names:  # these are checked where they are needed
-        return tuple(dict.fromkeys(names))
+        return tuple(names)
     known = tuple(load("worldmodel.controls.baselines:BASELINES"))
     for name in names:
         check_choice("baseline", name, (*known, "all"))
@@ -63,8 +67,7 @@ class NewtonStudy(TrainingStudy):
     def resolve(self, settings: NewtonSettings) -> NewtonSettings:
         """Return settings with the engine that ``auto`` stands for and every value once."""
         settings = super().resolve(settings)
-        named: dict[str, Any] = {}
-        named["baselines"] = named_baselines(settings.baselines)
+        named: dict[str, Any] = {"baselines": named_baselines(settings.baselines)}
         if "auto" in settings.engine:
             from symreg import engines
 

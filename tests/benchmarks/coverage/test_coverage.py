@@ -48,7 +48,7 @@ def test_the_hours_of_cells_that_runs_share_count_once():
         for result in results(zeros=[90, 91], linear=[50, 52])
     ]
     one, other = (Source(name, MQAR, {}, made) for name in ("one", "other"))
-    words = "The 2 runs that judge it took 1.0 CPU hours, cells that they share counted once."
+    words = "Judged by 2 runs: 1.0 CPU hours in all, cells that they share counted once."
     assert _hours({"one", "other"}, [one, other]) == words
     assert _hours({"another"}, [one, other]) == ""
 

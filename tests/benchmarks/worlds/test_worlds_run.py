@@ -90,6 +90,7 @@ def test_its_models_can_be_kept_and_asked_again(tiny, tmp_path, capsys):
     words = ["run", "worlds", "--preset", "tiny", *FLAGS, "--n-read", "40", "--reuse", str(kept)]
     main([*words, "--out", str(tmp_path / "again"), "--dry-run"])
     plan = capsys.readouterr().out
+    assert "worlds, worlds" in plan.partition("to compute")[2]
     assert "worlds, world model" not in plan.partition("to compute")[2], "nothing is trained again"
     assert any(name.startswith("softmax-one-world-single-") for name in models)
     for name in models:

@@ -25,6 +25,8 @@ FARTHEST = 1.5
 """Widths of the models' values by which a panel shows controls beyond them."""
 NEAR = 3.0
 """Factor, or share of the largest value, by which it does so at least."""
+NARROW = 0.02
+"""Rim of a panel in which nothing differs; on a logarithmic axis the least one, as a share."""
 STEPS = (1,), (1, 3), (1, 2, 5), tuple(range(1, 10)), tuple(x / 10 for x in range(10, 100))
 """Steps within a power of ten that a logarithmic axis names: the first that give two places."""
 MOST = 4
@@ -65,7 +67,9 @@ class _Row:
 
 
 def draw(results: Sequence[Result], panels: Sequence[Panel], path: Path, across: int = 3) -> Path:
-    """Draw a row for each trained model, then for each control, with 95% intervals.
+    """Draw a row for each trained model, then for each control.
+
+    Intervals are those of :func:`orbits.runs.trainings.together`, of a control over sequences.
 
     Args:
         results: Results of models and controls.
@@ -148,9 +152,9 @@ def _places(low: float, high: float) -> list[float]:
 
 def _mark(axis: Axes, height: float, row: _Row, number: int, value: Interval) -> None:
     """Draw a mark with its interval; at the edge what lies beyond."""
-    left, right = axis.get_xlim()
     if math.isnan(value.value):
         return
+    left, right = axis.get_xlim()
     if not left <= value.value <= right:
         edge, mark = (left, "<") if value.value < left else (right, ">")
         axis.plot(edge, height, mark, color=row.colour, ms=4, clip_on=False)
@@ -186,6 +190,8 @@ def _limits(
     reach = max(FARTHEST * (high - low), math.log(NEAR) if log else max(abs(low), abs(high)) / NEAR)
     near = [x for x in controls if low - reach <= x <= high + reach]
     low, high = min([low, *near]), max([high, *near])
-    rim = max(0.06 * (high - low), 0.02)
+    rim = 0.06 * (high - low) or NARROW
+    if log:
+        rim = max(rim, NARROW)
     low, high = low - rim, high + rim
     return (math.exp(low), math.exp(high)) if log else (low, high)
