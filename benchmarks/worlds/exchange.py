@@ -20,9 +20,9 @@ from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from worldmodel.models.mixture import MixtureModel
 from worldmodel.probes.donors import LAST_STEP
-from worldmodel.probes.law.exchange import ask
-from worldmodel.probes.law.exchange_law import references_of
-from worldmodel.probes.law.pairs import Pairs, pairs
+from worldmodel.probes.same_state.exchange import ask, references_of
+from worldmodel.probes.same_state.law_change import LawChange
+from worldmodel.probes.same_state.pairs import Pairs, of_laws
 
 ROWS = ("last star", "last planet", LAST_STEP)
 """Rows that are exchanged, one set at a time."""
@@ -41,7 +41,7 @@ def exchange(
     return [
         dataclasses.replace(outcome, setting={"law": law, **outcome.setting})
         for law, pair in _pairs(world, exponents, n)
-        for outcome in ask(model, pair, only)
+        for outcome in ask(model, pair, LawChange(pair), only)
     ]
 
 
@@ -53,7 +53,9 @@ def references(
     return [
         dataclasses.replace(outcome, variant=name, arm=arm, setting={"law": law, **outcome.setting})
         for law, pair in _pairs(world, exponents, n)
-        for name, arm, found in references_of(pair, Mixture(protocol, tuple(mixture)))
+        for name, arm, found in references_of(
+            pair, LawChange(pair), Mixture(protocol, tuple(mixture))
+        )
         for outcome in found
     ]
 
@@ -64,10 +66,10 @@ def check(protocol: Protocol, exponents: Sequence[float], n: int) -> None:
     if not others:
         raise ValueError(f"exchanged needs a law and another one, got {exponents[0]:g} alone")
     for other in others:
-        pairs(protocol, own, other, 0, n)
+        of_laws(protocol, own, other, 0, n)
 
 
 def _pairs(world: Mapping[str, Any], exponents: Sequence[float], n: int) -> list[tuple[str, Pairs]]:
     protocol = Asked.of(world, [], [], n).protocol
     own, *others = (power_name(-x) for x in exponents)
-    return [(other, pairs(protocol, own, other, 0, n)) for other in others]
+    return [(other, of_laws(protocol, own, other, 0, n)) for other in others]

@@ -11,7 +11,7 @@ from orbits.runs.table import NOTHING, Column, Table, Value, interval
 from worldmodel.probes.donors import CONTROLS, NO_DONOR, OTHER_LAW, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.implied.words import together
-from worldmodel.probes.law import words
+from worldmodel.probes.same_state import words
 
 DONORS = (OTHER_LAW, SAME_LAW, *CONTROLS)
 TITLE = "The law exchanged inside the model"

@@ -22,13 +22,14 @@ from worldmodel.probes.donors import (
     SAME_LAW,
     WHOLE,
 )
-from worldmodel.probes.law import words
-from worldmodel.probes.law.exchange import Change, ask, whole
-from worldmodel.probes.law.exchange_law import others
-from worldmodel.probes.law.pairs import pairs
 from worldmodel.probes.motion.held_out import rolled_out, tensors
 from worldmodel.probes.motion.residual import exchanged, stages
 from worldmodel.probes.read_out import layers
+from worldmodel.probes.same_state import words
+from worldmodel.probes.same_state.exchange import ask, whole
+from worldmodel.probes.same_state.exchange_law import others
+from worldmodel.probes.same_state.law_change import LawChange
+from worldmodel.probes.same_state.pairs import of_laws
 from worldmodel.probes.settings import Settings
 
 SHORT = {"n_points": 24, "n_bins": 256}
@@ -39,7 +40,7 @@ PROBE = "exchange_law"
 @pytest.fixture(scope="module")
 def pair():
     """Return pairs of Newton's world and the r^-1.5 world."""
-    return pairs(protocols.get("identifiable", SHORT), "newton", "power_a1_n1.5", 0, 60)
+    return of_laws(protocols.get("identifiable", SHORT), "newton", "power_a1_n1.5", 0, 60)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def found(outcomes, **wanted):
 
 
 def test_pairs_meet_where_the_prompt_ends_and_not_before(pair):
-    last, (own, *partners) = pair.own.n_prompt, (pair.own, pair.other, pair.heavier)
+    last, (own, *partners) = pair.own.n_prompt, (pair.own, *pair.partners.values())
     for partner in partners:
         far = np.abs(partner.batch["coordinates"] - own.batch["coordinates"]).max(axis=2)
         assert far[:, last - 2 : last].max() < 1e-6
@@ -75,14 +76,14 @@ def test_the_partner_of_the_own_law_pulls_as_hard_where_they_meet(pair):
         laws.get(x.protocol.law).relative_acceleration(
             distance, x.world.planet_mass[:, 0], x.world.star_mass
         )
-        for x in (pair.other, pair.heavier)
+        for x in pair.partners.values()
     ]
     np.testing.assert_allclose(pulls[0], pulls[1], rtol=1e-9)
-    assert pair.heavier.protocol.law == "newton"
+    assert pair.partners[SAME_LAW].protocol.law == "newton"
 
 
 def test_the_truth_is_the_unit_and_another_mass_is_no_law(pair):
-    outcomes = whole(pair, lambda test: test.observed)
+    outcomes = whole(pair, lambda test: test.observed, LawChange(pair))
     whole_change, same = found(outcomes, donor=OTHER_LAW), found(outcomes, donor=SAME_LAW)
     assert whole_change["share_path"].value == pytest.approx(1)
     assert whole_change["share_exponent"].value == pytest.approx(1)
@@ -91,13 +92,13 @@ def test_the_truth_is_the_unit_and_another_mass_is_no_law(pair):
     nothing = found(outcomes, donor=NO_DONOR)
     assert nothing["share_path"].value == nothing["share_exponent"].value == 0
     halfway = (pair.own.observed + pair.other.observed) / 2
-    half = Change(pair).measured(pair.own.observed, halfway)
+    half = LawChange(pair).share(pair.own.observed, halfway)
     assert half["share_path"].value == pytest.approx(0.5)
 
 
 @pytest.mark.full
 def test_all_rows_of_the_input_are_the_other_prompt_and_its_last_step_is_none(model, pair):
-    outcomes = ask(model, pair, only=(LAST_STEP, EVERY))
+    outcomes = ask(model, pair, LawChange(pair), only=(LAST_STEP, EVERY))
     for donor in (OTHER_LAW, SAME_LAW):
         shown = found(outcomes, after=WHOLE, donor=donor)
         every = found(outcomes, after="embedding", rows=EVERY, donor=donor)

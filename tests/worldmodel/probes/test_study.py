@@ -284,7 +284,11 @@ def test_every_probe_runs_in_worker_processes(trained, tmp_path):
     results = study.run(STUDY, settings, tmp_path, Execution("processes", workers=2))
     assert all(result.ok for result in results), [result.error for result in results]
     kinds = {result.case.kind for result in results}
-    needs_more = {"force_vector", "exchange_law"}  # planets; more systems that can be paired
+    needs_more = {
+        "force_vector",
+        "exchange_law",
+        "exchange_mass",
+    }  # planets; more systems that can be paired
     assert kinds == {*probes.names(), "training", "white noise"} - needs_more
     trainings = [x.case for x in results if x.case.kind == "training"]
     assert sum(case.arm == "pretrained" for case in trainings) == 4, "two leaks, two checkpoints"

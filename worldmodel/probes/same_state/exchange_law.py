@@ -2,8 +2,9 @@
 
 The probe exchange puts in the residual of a system with another mass. This one puts in that of a
 system which differs in its law alone and is in the same state at the end of the prompt, so that no
-place is exchanged with it (:mod:`worldmodel.probes.law.pairs`), and lets the model go on: does its
-path, and the power of the distance that this obeys along each orbit, change as the world's would?
+place is exchanged with it (:mod:`worldmodel.probes.same_state.pairs`), and lets the model go on:
+does its path, and the power of the distance that this obeys along each orbit, change as the world's
+would?
 
 All rows after the embedding are the other prompt itself; a test is an exchange at one step while
 the rest of the shown past stays. After the last block nothing but the first continued place
@@ -14,12 +15,11 @@ changes the strength and no law: only what exceeds its answer (``share_law``) is
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from orbits import laws
 from orbits.laws.family import UNBOUND, power_name
-from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
@@ -28,11 +28,11 @@ from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import LAST_STEP
-from worldmodel.probes.implied import asked, references
-from worldmodel.probes.law import figure, words
-from worldmodel.probes.law.exchange import ask, whole
-from worldmodel.probes.law.pairs import Pairs, pairs
-from worldmodel.probes.motion.held_out import HeldOutSystems
+from worldmodel.probes.implied import asked
+from worldmodel.probes.same_state import figure, words
+from worldmodel.probes.same_state.exchange import ask, references_of
+from worldmodel.probes.same_state.law_change import LawChange
+from worldmodel.probes.same_state.pairs import Pairs, of_laws
 from worldmodel.probes.settings import Settings
 from worldmodel.probes.verdicts import TRAINED
 
@@ -77,10 +77,11 @@ class ExchangeLaw(Probe):
         outcomes = []
         for law in pieces.progress(others(checkpoint.law)):
             pair = _pairs(checkpoint.protocol, law, settings)
+            change = LawChange(pair)
             found: list[tuple[str | None, str | None, list[Outcome]]] = [
-                (None, None, ask(model, pair)),
-                (None, "untrained", ask(twin, pair, only=(LAST_STEP,))),
-                *references_of(pair, checkpoint.trained_on),
+                (None, None, ask(model, pair, change)),
+                (None, "untrained", ask(twin, pair, change, (LAST_STEP,))),
+                *references_of(pair, change, checkpoint.trained_on),
             ]
             outcomes += [
                 dataclasses.replace(
@@ -113,26 +114,8 @@ def others(law: str) -> tuple[str, ...]:
     return tuple(power_name(n) for n in powers if n < UNBOUND)
 
 
-def references_of(
-    pair: Pairs, trained_on: Protocol | Mixture
-) -> Iterator[tuple[str | None, str | None, list[Outcome]]]:
-    """Yield name, arm and answers of the truth in bins and of continuations without a model.
-
-    They have no residual stream: they are shown each partner itself.
-    """
-    yield references.IN_BINS, "oracle", whole(pair, lambda test: test.observed)
-    yield references.CUBIC, "control", whole(pair, references.cubic)
-    for name in dict.fromkeys(name for name, _, _ in references.of_world(pair.own, trained_on)):
-
-        def answer(test: HeldOutSystems, name: str = name) -> references.Array:
-            found = references.of_world(test, trained_on)
-            return next(points for known, _, points in found if known == name)
-
-        yield name, "control", whole(pair, answer)
-
-
 def _pairs(protocol: Protocol, law: str, settings: Settings) -> Pairs:
-    return pairs(protocol, protocol.law, law, settings.data_seed, settings.n_sequences)
+    return of_laws(protocol, protocol.law, law, settings.data_seed, settings.n_sequences)
 
 
 PROBE = ExchangeLaw()

@@ -1,1 +1,0 @@
-"""Probe of a law change inside a model: residuals exchanged between worlds."""

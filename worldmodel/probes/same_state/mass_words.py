@@ -1,0 +1,76 @@
+"""Sentences on exchanges between systems with two masses, computed from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orbits.runs.result import Result, grouped
+from worldmodel.controls.names import FILTER, IN_BINS
+from worldmodel.probes.donors import ANOTHER_MASS, EVERY, LAST_STEP, WHOLE
+from worldmodel.probes.implied.words import are_two, shown, together
+from worldmodel.probes.looks import own_setting, trained_models
+
+METRIC = "slope_mass"
+UNIT = (
+    "Shares are of what the mass changes in the world's own paths, from the same state on, beyond "
+    "straight lines through the bodies' last two places."
+)
+
+
+def answers(results: Sequence[Result]) -> list[str]:
+    """Return sentences: each model and mass, and the unit of shares."""
+    by_model = trained_models(results)
+    said = [
+        _sentence(name, changed, some, results)
+        for name, mine in by_model.items()
+        for changed, some in _by_mass(mine).items()
+    ]
+    return [*said, UNIT] if said else []
+
+
+def _by_mass(results: Sequence[Result]) -> dict[str, list[Result]]:
+    return grouped(results, lambda result: str(own_setting(result)["changed"]))
+
+
+def _sentence(name: str, changed: str, mine: Sequence[Result], results: Sequence[Result]) -> str:
+    """Return what a model makes of another past, and of its residual alone."""
+    past = _of(mine, WHOLE, WHOLE)
+    stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
+    inner = [x for x in stages if x not in (WHOLE, "embedding")]
+    parts = [
+        f"{shown(_of(mine, stage, LAST_STEP), METRIC)} after {stage} "
+        f"({together(_of(mine, stage, EVERY), METRIC).value:z.2f} with every row)"
+        for stage in inner
+    ]
+    beside = [
+        f"{who} {shown(_of(found, WHOLE, WHOLE), METRIC)}"
+        for who in (IN_BINS, FILTER)
+        if (found := [x for x in results if _is(x, who, changed)])
+    ]
+    return (
+        f"{name}, shown a past with another {changed} that ends in the same state, follows "
+        f"{shown(past, METRIC)} of what the mass changes ({', '.join(beside)}). Given the residual "
+        f"of its last step alone: {'; '.join(parts)}. {_verdict(mine, inner)}"
+    )
+
+
+def _is(result: Result, who: str, changed: str) -> bool:
+    return result.case.variant == who and own_setting(result)["changed"] == changed
+
+
+def _of(results: Sequence[Result], stage: str, rows: str) -> list[Result]:
+    """Return the results of a place whose donor has the other mass."""
+    wanted = {"after": stage, "rows": rows, "donor": ANOTHER_MASS}
+    return [x for x in results if wanted.items() <= own_setting(x).items()]
+
+
+def _verdict(mine: Sequence[Result], stages: Sequence[str]) -> str:
+    takers = [
+        stage
+        for stage in stages
+        if not are_two(found := _of(mine, stage, LAST_STEP), METRIC)
+        and together(found, METRIC).low > 0
+    ]
+    if takers:
+        return f"So the last step's residual after {' and '.join(takers)} brings some of it."
+    return "That the last step's residual brings any of it is not shown."
