@@ -39,15 +39,26 @@ def metrics(table: Array) -> Mapping[str, Interval]:
     """Return the metrics of sums over sequences [N, 11], with intervals over sequences.
 
     Returns:
-        ``agreement`` (1 - SSE / SST about zero) and ``slope`` (through zero) against the true
-        change; ``agreement_own`` and ``slope_own`` against the model's own; ``slope_place`` and
+        Those of :func:`against_truth`; ``agreement_own`` and ``slope_own`` against the model's own
+        change.
+    """
+    return {
+        **against_truth(table),
+        "agreement_own": bootstrap(table, lambda s: 1 - s[..., 3] / s[..., 4]),
+        "slope_own": bootstrap(table, lambda s: s[..., 5] / s[..., 4]),
+    }
+
+
+def against_truth(table: Array) -> dict[str, Interval]:
+    """Return the metrics of sums over sequences [N, 11] that are about the true change.
+
+    Returns:
+        ``agreement`` (1 - SSE / SST about zero) and ``slope`` (through zero); ``slope_place`` and
         ``slope_mass``, of least squares on the two parts of the true change.
     """
     return {
         "agreement": bootstrap(table, lambda s: 1 - s[..., 0] / s[..., 1]),
         "slope": bootstrap(table, lambda s: s[..., 2] / s[..., 1]),
-        "agreement_own": bootstrap(table, lambda s: 1 - s[..., 3] / s[..., 4]),
-        "slope_own": bootstrap(table, lambda s: s[..., 5] / s[..., 4]),
         "slope_place": bootstrap(table, lambda s: _parts(s)[0]),
         "slope_mass": bootstrap(table, lambda s: _parts(s)[1]),
     }

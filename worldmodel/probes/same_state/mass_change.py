@@ -12,8 +12,6 @@ from worldmodel.probes.motion import response
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.same_state.pairs import AHEAD, Pairs
 
-METRICS = ("agreement", "slope", "slope_place", "slope_mass")
-
 
 class MassChange:
     """The world's own change between systems with two masses, as the unit of others.
@@ -33,7 +31,7 @@ class MassChange:
         self.mass = self._ahead(other) - self._ahead(own) - self.place
 
     def measured(self, before: Array, after: Mapping[str, Array]) -> dict[str, dict[str, Interval]]:
-        """Return the metrics of each donor: those of ``response.metrics`` against the truth."""
+        """Return the metrics of each donor: those of ``response.against_truth``."""
         changes = {name: self._ahead(x) - self._ahead(before) for name, x in after.items()}
         return {name: self._metrics(change) for name, change in changes.items()}
 
@@ -45,8 +43,7 @@ class MassChange:
 
     def _metrics(self, change: Array) -> dict[str, Interval]:
         # What a model does with the partner itself is no part of the question.
-        found = response.metrics(response.sums(change, change, self.place, self.mass))
-        return {name: found[name] for name in METRICS}
+        return response.against_truth(response.sums(change, change, self.place, self.mass))
 
     def _ahead(self, rows: Array) -> Array:
         """Return both bodies' places in the steps after the prompt, [N, 2 AHEAD, 2]."""
