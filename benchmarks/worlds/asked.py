@@ -26,7 +26,7 @@ AHEAD = 12
 """Steps that are continued, after a prompt of any length."""
 TRUTHS = "truths.npz"
 N_BOOT = 200
-_SEED = 0
+SEED = 0
 
 Continue = Callable[[HeldOutSystems, int], Array]
 """Returns rows [N, T, 2] in AU: prompts of so many rows, continued."""
@@ -114,7 +114,7 @@ class Asked:
                 rows[:, 1 : 2 * (steps + AHEAD) : 2] - rows[:, 2 : 1 + 2 * (steps + AHEAD) : 2]
                 for rows in (points, test.batch["coordinates"])
             )
-            found.append(within_resampled(of_path(path, test.batch["dt"], steps), N_BOOT, _SEED))
+            found.append(within_resampled(of_path(path, test.batch["dt"], steps), N_BOOT, SEED))
             errors.append(np.linalg.norm(path[:, -1] - true[:, -1], axis=-1))
         exponents = (np.array([each[k] for each in found]) for k in (0, 1))
         return tuple(exponents), errors  # type: ignore[return-value]
@@ -131,12 +131,8 @@ class Asked:
         (value, drawn), errors = paths
         x = np.array(self.values) if self.has_powers else truth[0]
         known = ~np.array(self.is_held_out)
-
-        def slope(y: Array) -> Array:
-            return (x - x.mean()) @ (y - y.mean(axis=0))
-
-        share = float(slope(value) / slope(truth[0]))
-        measured = {"S": percentiles(share, slope(drawn) / slope(truth[1]))}
+        share = float(self.slope(value, x) / self.slope(truth[0], x))
+        measured = {"S": percentiles(share, self.slope(drawn, x) / self.slope(truth[1], x))}
         for world, one, each in zip(self.values, value, drawn, strict=True):
             measured[f"exponent@{world:g}"] = percentiles(one, each)
         for number in np.flatnonzero(~known):
@@ -145,6 +141,11 @@ class Asked:
             )
             measured[f"bias@{self.values[number]:g}"] = percentiles(float(off[0]), each)
         return {**measured, **self.both_kinds("error", errors, statistics.median)}
+
+    def slope(self, y: Array, x: Array | None = None) -> Array:
+        """Return sums of products of numbers by world [W, ...] and of what tells worlds apart."""
+        x = np.array(self.values) if x is None else x
+        return np.asarray((x - x.mean()) @ (y - y.mean(axis=0)))
 
     def both_kinds(
         self, name: str, values: Sequence[Array], of: Callable[[Array], Interval] | None = None

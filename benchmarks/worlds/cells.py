@@ -17,6 +17,7 @@ from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, s
 from benchmarks.worlds.families import FAMILIES
 from benchmarks.worlds.names import FILTER, HALF, PLACES, TABLE
 from benchmarks.worlds.readout import most_telling, scores
+from benchmarks.worlds.steps import observed
 from orbits.arithmetic import Array
 from orbits.law_posterior import law_posterior
 from orbits.mixture import Mixture
@@ -228,19 +229,12 @@ def _asked_model(
     """
     told = bool(model.hparams["told"])
 
-    def observed(test: HeldOutSystems) -> dict[str, npt.NDArray]:
-        batch = {name: test.batch[name].copy() for name in ("tokens", "coordinates")}
-        if told:
-            number = [x.protocol.law for x in asked.worlds].index(test.protocol.law)
-            tell(batch["coordinates"], asked.values[number])
-        return batch
-
     def continued(test: HeldOutSystems, rows: int) -> Array:
-        return continuation(model, test, observed(test), rows)
+        return continuation(model, test, observed(asked, test, told), rows)
 
     outcomes = _own_paths(asked, continued, truths)
     prompts = sorted({outcome.setting["prompt"] for outcome in outcomes})
-    found = [_in_parts(model, observed(test), prompts) for test in asked.worlds]
+    found = [_in_parts(model, observed(asked, test, told), prompts) for test in asked.worlds]
     read, unseen = _reading(Mixture(asked.protocol, tuple(mixture)), n_read, asked.n_test)
     if told:
         for each in (read, unseen):

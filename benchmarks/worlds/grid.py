@@ -12,7 +12,7 @@ from benchmarks import learners
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from benchmarks.worlds import cells as functions
-from benchmarks.worlds import exchange, readout
+from benchmarks.worlds import exchange, readout, steps
 from benchmarks.worlds.families import FAMILIES, OneParameter
 from benchmarks.worlds.names import (
     ALONE,
@@ -22,6 +22,7 @@ from benchmarks.worlds.names import (
     FAMILY,
     FILTER,
     MIXTURE,
+    STEPS,
     TABLE,
     TABLE_WITH_FAMILIES,
     TOLD,
@@ -91,11 +92,18 @@ class _Grid:
             models.append(training)
             yield training
             yield self._asking(functions.ask_model, variant.label, arm, seed, truths, training)
+            case = dataclasses.replace(training.case, kind=STEPS)
+            yield Cell(steps.of_model, case, self._steps(), needs={"pretrained": training})
         job = self._job(found[0], first, self.mixture.exponents, False)
         asked = {**self._asked(), **self._read(), "job": job}
         case = self._case("worlds", found[0].label, UNTRAINED, first)
         needs = {"truths": truths}
         yield Cell(functions.ask_random_weights, case, asked, needs=needs, version=readout.VERSION)
+        case = dataclasses.replace(case, kind=STEPS)
+        yield Cell(steps.of_model, case, {**self._steps(), "job": job})
+        filtered = {"mixture": list(self.mixture.exponents), "steps": max(settings.prompts)}
+        case = self._case(STEPS, FILTER, "control")
+        yield Cell(steps.of_filter, case, {**self._steps(), **filtered})
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
         for name in CONTROLS:
             asked = {**table, "control": name}
@@ -189,6 +197,10 @@ class _Grid:
             "prompts": list(self.settings.prompts),
             "n_test": self.settings.n_test,
         }
+
+    def _steps(self) -> dict[str, Any]:
+        """Return what single steps are asked of, as plain data."""
+        return {name: value for name, value in self._asked().items() if name != "prompts"}
 
     def _read(self) -> dict[str, Any]:
         """Return what controls and read-outs are fitted to, as plain data."""

@@ -24,6 +24,8 @@ from orbits.runs.table import Value
 TRUTH = "true orbits"
 NO_POWER = 4.0
 """Size of an exponent beyond which no power of the distance describes the continuations."""
+PATHS = ("worlds", "truth")
+"""Kinds of results that are of continuations in worlds of powers."""
 ARMS = (MIXTURE, WITH_FAMILIES, TOLD, ALONE, UNTRAINED)
 Setting = tuple[int, bool]
 """Steps of the prompt, and whether it has half the time step."""
@@ -94,17 +96,22 @@ class Row:
         return trainings.words(self.metrics(metric, prompt, half))
 
 
-def rows(results: Sequence[Result], family: str | None = None) -> list[Row]:
-    """Return the truth, the ceiling, models, then controls, in worlds of powers or of a family."""
+def rows(
+    results: Sequence[Result], family: str | None = None, kinds: Sequence[str] = PATHS
+) -> list[Row]:
+    """Return the truth, the ceiling, models, then controls, in worlds of powers or of a family.
+
+    Single steps (kind :data:`STEPS`) have no prompt: theirs is 0.
+    """
     made: dict[tuple[str, str], Row] = {}
-    kinds = ("worlds", "truth") if family is None else (FAMILY,)
+    kinds = kinds if family is None else (FAMILY,)
     for result in results:
         case = result.case
         if not result.ok or case.kind not in kinds or case.setting.get(FAMILY) != family:
             continue
         new = Row(case.variant, case.arm, case.setting.get("single"))
         row = made.setdefault((case.variant, case.arm), new)
-        setting = int(case.setting["prompt"]), case.setting.get("time step") == HALF
+        setting = int(case.setting.get("prompt", 0)), case.setting.get("time step") == HALF
         there = row.found.setdefault(setting, {})
         for name, metric in result.metrics.items():
             there.setdefault(name, []).append(metric)

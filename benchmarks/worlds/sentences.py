@@ -13,6 +13,7 @@ from benchmarks.worlds.names import (
     HELD_OUT,
     MIXTURE,
     PLACES,
+    STEPS,
     TABLE,
     TABLE_WITH_FAMILIES,
     TOLD,
@@ -61,6 +62,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said += [line for row in lawful for line in _held_out(row, longest, found)]
     said += [line for row in lawful for line in _leak(row, found)]
     said += _read_out(models, found, longest)
+    said += _steps(results)
     said += [line for family in families(results) for line in _family(family, results)]
     return said + exchange_report.sentences(results)
 
@@ -214,6 +216,13 @@ def _read_out(models: Sequence[Row], found: Sequence[Row], longest: int) -> list
             f"held out, nats: {'; '.join(scored)}."
         )
     return said
+
+
+def _steps(results: Sequence[Result]) -> list[str]:
+    """Say how much of a law single steps follow; nothing where none was asked."""
+    found = rows(results, kinds=(STEPS,))
+    parts = [f"{row.name} {row.said('S', 0)}" for row in found]
+    return [f"S of single steps: {'; '.join(parts)}."] if parts else []
 
 
 def _once(layers: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from benchmarks.worlds.names import (
     ALONE,
     HELD_OUT,
     MIXTURE,
+    STEPS,
     TOLD,
     TRAINED,
     WITH_FAMILIES,
@@ -55,6 +56,13 @@ READ_OUT_CAPTION = (
 )
 
 
+SINGLE = "Laws of single steps"
+SINGLE_CAPTION = (
+    "Exponent of the distance along each orbit behind the kicks of single predicted places, from "
+    "the true places before, by test world; S: the share of its change that follows the world, in "
+    "units of true places in bins. A model that believes another law than the orbit obeys has its "
+    "misfit of the state in a kick, too: these exponents name no law."
+)
 FAMILY_CAPTION = (
     "The same where a law is no power of the distance; test worlds are told apart by {}. The unit "
     "of S is the change of the exponent that true orbits in bins obey along each orbit. Orbit fits "
@@ -65,7 +73,7 @@ FAMILY_CAPTION = (
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return S, exponents by world, what is held out, and read-outs; then each other family."""
     found = rows(results)
-    made = [_s(found), _worlds(found), _held_out(found), _read_out(found)]
+    made = [_s(found), _worlds(found), _held_out(found), _read_out(found), _steps(results)]
     for family in families(results):
         there = rows(results, family)
         caption = FAMILY_CAPTION.format(f"{FAMILIES[family].parameter} (held out: in brackets)")
@@ -139,6 +147,16 @@ def _read_out(found: Sequence[Row]) -> Table:
                 ]
             )
     return _table(READ_OUT, headings, made, READ_OUT_CAPTION)
+
+
+def _steps(results: Sequence[Result]) -> Table:
+    found = rows(results, kinds=(STEPS,))
+    names = _few(worlds(found), 5)
+    made = [
+        [_name(row), row.box("S", 0), *(row.box(f"exponent@{x}", 0) for x in names)]
+        for row in found
+    ]
+    return _table(SINGLE, ("who", "S", *names), made, SINGLE_CAPTION)
 
 
 def _table(

@@ -142,7 +142,7 @@ class WorldsStudy(TrainingStudy):
             "higher", "", "R² of the law read-out's exponent, where it was not fitted; by layer"
         ),
         "crps": Quantity("lower", "", "continuous ranked probability score of the law read-out"),
-        **{name: PROBES[name] for name in EXCHANGED},
+        **{name: PROBES[name] for name in (*EXCHANGED, "missed")},
         "coverage": Quantity(
             "none", "share", "true exponents within the central 90% of the law read-out", (0, 1)
         ),

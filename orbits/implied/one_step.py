@@ -19,7 +19,7 @@ from orbits.arithmetic import Array
 from orbits.implied import pulls
 from orbits.implied.overall import Overall, overall
 from orbits.implied.pulls import Pulls
-from orbits.implied.within import within, within_least_squares
+from orbits.implied.within import within, within_least_squares, within_resampled
 from orbits.protocol import Protocol
 from orbits.runs.statistics import Interval, studentized
 from orbits.runs.statistics.bootstrap import percentiles
@@ -108,6 +108,10 @@ class OneStep:
     def exponent(self, points: Array, n_boot: int = 200) -> Interval:
         """Return the exponent of the distance along each orbit, of predicted rows [N, T, 2]."""
         return within(self._relative(points), n_boot)
+
+    def resampled(self, points: Array, n_boot: int, seed: int) -> tuple[float, Array]:
+        """Return the same, and the exponent of each resample of the sequences [n_boot]."""
+        return within_resampled(self._relative(points), n_boot, seed)
 
     def exponent_least_squares(self, points: Array, n_boot: int = 200) -> Interval:
         """Return the same by plain least squares."""

@@ -9,6 +9,7 @@ import torch
 from benchmarks.worlds.asked import AHEAD, Asked, load_truths, save_truths
 from benchmarks.worlds.cells import _places, continuation
 from benchmarks.worlds.readout import ReadOut, most_telling, scores
+from benchmarks.worlds.steps import _measured, observed
 from orbits import observation, protocols
 from orbits.laws.family import power_name
 from orbits.mixture import spread
@@ -186,6 +187,22 @@ def test_the_shape_of_a_prompt_has_no_size_and_no_direction():
     one, other = _places(points), _places(0.5 * points @ turn.T + 0.3)
     np.testing.assert_allclose(one[:, :-1], other[:, :-1], atol=1e-12)
     np.testing.assert_allclose(one[:, -1] + np.log(0.5), other[:, -1], atol=1e-12)
+
+
+def test_single_steps_of_the_truth_are_the_unit(asked):
+    found = _measured(asked, [test.observed for test in asked.worlds])
+    assert found["S"].value == pytest.approx(1)
+    exact = _measured(asked, [test.batch["coordinates"] for test in asked.worlds])
+    for value in asked.values:
+        assert exact[f"exponent@{value:g}"].value == pytest.approx(value, abs=0.02)
+        assert exact[f"missed@{value:g}"].value == pytest.approx(0, abs=1e-6)
+
+
+def test_a_told_model_sees_the_exponent_of_each_world_and_others_do_not(asked):
+    for test, value in zip(asked.worlds, asked.values, strict=True):
+        assert observed(asked, test, True)["coordinates"][0, 0, 0] == pytest.approx(value)
+        same = observed(asked, test, False)["coordinates"]
+        np.testing.assert_array_equal(same, test.batch["coordinates"])
 
 
 def test_a_continuation_begins_with_the_observed_points(asked):

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.worlds import names
 from benchmarks.worlds.scores import TRUTH, find, leak, rows
+from benchmarks.worlds.tables import SINGLE
 from benchmarks.worlds.worlds import STUDY
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.study import with_units
@@ -94,6 +95,24 @@ def test_tables_have_at_most_seven_columns(results):
     assert ["softmax, mixture", "3", "0.15", "0.31", "0.31", "0.39"] in shares
     assert tables[1].columns[2].heading == "-2 (held out)"
     assert len(tables[3].rows) == 2, "one reading for each prompt"
+
+
+def test_single_steps_have_a_table_and_a_sentence_of_their_own(results):
+    metrics = {f"exponent@{x:g}": -2 + 0.2 * (x + 2) for x in WORLDS} | {"S": (0.2, 0.1, 0.3)}
+    told = {k: Metric.of(x) for k, x in metrics.items()}
+    for variant, arm, seed in (("softmax", names.MIXTURE, 0), (names.FILTER, "control", None)):
+        case = Case("worlds", names.STEPS, variant, arm, seed)
+        results.append(with_units(STUDY, Result(case, metrics=told)))
+    table = next(table for table in STUDY.tables(results) if table.title == SINGLE)
+    assert [x.text for x in table.rows[0]] == [
+        "softmax, mixture",
+        "0.20",
+        "-2.10",
+        "-2.00",
+        "-1.90",
+    ]
+    (said,) = [x for x in STUDY.sentences(results) if x.startswith("S of single steps")]
+    assert said.endswith("mixture 0.20 [0.10, 0.30]; linear autoregression 0.20 [0.10, 0.30].")
 
 
 def test_the_figure_is_drawn(results, tmp_path):

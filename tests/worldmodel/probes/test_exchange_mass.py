@@ -11,7 +11,15 @@ from worldmodel import probes
 from worldmodel.controls.names import FILTER, IN_BINS
 from worldmodel.models.load import load_model
 from worldmodel.probes.checkpoint import Checkpoint
-from worldmodel.probes.donors import ANOTHER_MASS, CONTROLS, EVERY, LAST_STEP, NO_DONOR, WHOLE
+from worldmodel.probes.donors import (
+    ANOTHER_MASS,
+    CONTROLS,
+    EVERY,
+    LAST_STEP,
+    NO_DONOR,
+    RANDOM,
+    WHOLE,
+)
 from worldmodel.probes.same_state import mass_words
 from worldmodel.probes.same_state.exchange import ask, whole
 from worldmodel.probes.same_state.mass_change import MassChange
@@ -112,6 +120,8 @@ def test_words_say_what_the_last_step_brings():
             setting = {"changed": "m1", "after": after, "rows": rows, "donor": ANOTHER_MASS}
             metrics = {"slope_mass": (value, value - 0.1, value + 0.1)}
             yield result(metrics=metrics, setting=setting, kind=PROBE)
+        setting = {"changed": "m1", "after": "block 1", "rows": LAST_STEP, "donor": RANDOM}
+        yield result(metrics={"slope_mass": (0, -0.1, 0.1)}, setting=setting, kind=PROBE)
         for who, arm in ((IN_BINS, "oracle"), (FILTER, "control")):
             setting = {"changed": "m1", "after": WHOLE, "rows": WHOLE, "donor": ANOTHER_MASS}
             metrics = {"slope_mass": (0.7, 0.6, 0.8)}
@@ -121,7 +131,8 @@ def test_words_say_what_the_last_step_brings():
     assert "softmax, shown a past with another m1 that ends in the same state, follows 0.50" in said
     assert f"({IN_BINS} 0.70 [0.60, 0.80], {FILTER} 0.70 [0.60, 0.80])" in said
     assert "alone: 0.20 [0.10, 0.30] after block 1 (0.40 with every row)" in said
-    assert "residual after block 1 brings some of it" in said
+    assert "residual after block 1 brings some of it (a step of the same length in a" in said
+    assert said.endswith("random direction 0.00 [-0.10, 0.10]).")
     assert "straight lines" in unit
     said, _ = mass_words.answers(list(results(0.05)))
     assert "That the last step's residual brings any of it is not shown." in said

@@ -141,12 +141,14 @@ def next_points(model: Any, batch: Mapping[str, npt.NDArray]) -> dict[str, npt.N
     return arrays
 
 
-def medians(model: Any, test: HeldOutSystems) -> Array:
+def medians(
+    model: Any, test: HeldOutSystems, batch: Mapping[str, npt.NDArray] | None = None
+) -> Array:
     """Return the median of each coordinate given the true rows before it, [N, T, 2] in AU.
 
-    Row 0 is zero.
+    Row 0 is zero. The model is shown the batch in place of the observation, if there is one.
     """
-    return _next_places(model, test, lambda prediction: prediction.median())
+    return _next_places(model, test, lambda prediction: prediction.median(), batch)
 
 
 def expectations(model: Any, test: HeldOutSystems) -> Array:
@@ -154,10 +156,15 @@ def expectations(model: Any, test: HeldOutSystems) -> Array:
     return _next_places(model, test, lambda prediction: prediction.expected())
 
 
-def _next_places(model: Any, test: HeldOutSystems, of: Callable[[Any], npt.NDArray]) -> Array:
-    found = []
+def _next_places(
+    model: Any,
+    test: HeldOutSystems,
+    of: Callable[[Any], npt.NDArray],
+    batch: Mapping[str, npt.NDArray] | None = None,
+) -> Array:
+    shown, found = test.batch if batch is None else batch, []
     for rows in batches(test):
-        some = {name: value[rows] for name, value in test.batch.items()}
+        some = {name: value[rows] for name, value in shown.items()}
         found.append(of(predicted(*seen_by(model, some)))[:, :-1])
     points = np.concatenate(found).astype(np.float64)
     return np.concatenate([np.zeros_like(points[:, :1]), points], axis=1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from orbits.runs.result import Result, grouped
 from worldmodel.controls.names import FILTER, IN_BINS
-from worldmodel.probes.donors import ANOTHER_MASS, EVERY, LAST_STEP, WHOLE
+from worldmodel.probes.donors import ANOTHER_MASS, EVERY, LAST_STEP, RANDOM, WHOLE
 from worldmodel.probes.implied.words import are_two, shown, together
 from worldmodel.probes.looks import own_setting, trained_models
 
@@ -58,9 +58,11 @@ def _is(result: Result, who: str, changed: str) -> bool:
     return result.case.variant == who and own_setting(result)["changed"] == changed
 
 
-def _of(results: Sequence[Result], stage: str, rows: str) -> list[Result]:
-    """Return the results of a place whose donor has the other mass."""
-    wanted = {"after": stage, "rows": rows, "donor": ANOTHER_MASS}
+def _of(
+    results: Sequence[Result], stage: str, rows: str, donor: str = ANOTHER_MASS
+) -> list[Result]:
+    """Return the results of a place and a donor."""
+    wanted = {"after": stage, "rows": rows, "donor": donor}
     return [x for x in results if wanted.items() <= own_setting(x).items()]
 
 
@@ -72,5 +74,9 @@ def _verdict(mine: Sequence[Result], stages: Sequence[str]) -> str:
         and together(found, METRIC).low > 0
     ]
     if takers:
-        return f"So the last step's residual after {' and '.join(takers)} brings some of it."
+        random = [shown(_of(mine, stage, LAST_STEP, RANDOM), METRIC) for stage in takers]
+        return (
+            f"So the last step's residual after {' and '.join(takers)} brings some of it (a step "
+            f"of the same length in a random direction {' and '.join(random)})."
+        )
     return "That the last step's residual brings any of it is not shown."
