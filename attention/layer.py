@@ -13,7 +13,7 @@ from attention.catalogue import get, names
 from attention.parts import projections as projection
 from attention.parts import selection
 from attention.parts.cache import KeyValueCache
-from attention.parts.rotations import Rotations
+from attention.parts.rotations import Rotation, Rotations
 from attention.positions import dynamic_ntk_base
 from attention.scalars import check_positive, check_size
 from attention.spec import AttnSpec
@@ -24,12 +24,13 @@ class _Heads(NamedTuple):
     """Heads of Lq new and Lk known positions.
 
     Attributes:
-        q: Rotated queries [B, H, Lq, D].
-        k: Rotated keys [B, H_kv, Lk, D].
+        q: Queries [B, H, Lq, D], rotated.
+        k: Keys [B, H_kv, Lk, D], rotated.
         v: Values [B, H_kv, Lk, D].
         inverse_lengths: One over the lengths of the keys [B, H_kv, Lk], where a cache keeps them.
         scores: Scores of the indexer [B, Lq, Lk], where they are needed.
         selected: The keys that a row attends to, bool [B, Lq, Lk]; None for all.
+        rotation: RoPE, where queries and keys are yet to be turned.
     """
 
     q: Tensor
@@ -38,6 +39,7 @@ class _Heads(NamedTuple):
     inverse_lengths: Tensor | None
     scores: Tensor | None
     selected: Tensor | None
+    rotation: Rotation | None
 
 
 class Attention(nn.Module):
@@ -175,7 +177,7 @@ class Attention(nn.Module):
         """
         if cache is not None and not self.causal:
             raise ValueError("attention with causal=False reads a whole sequence, not parts of one")
-        found = self._heads(x, cache, rotations, narrow=True)
+        found = self._heads(x, cache, rotations, lazily=True)
         q, k, v, selected = found.q, found.k, found.v, found.selected
         spec, parameters = self._active(), self._parameters_of(x)
         if found.inverse_lengths is not None:
@@ -189,7 +191,7 @@ class Attention(nn.Module):
         elif selected is not None:
             mixed = eager(q, k, v, spec, parameters, selected)
         else:
-            mixed = attend_spec(q, k, v, spec, parameters, self.backend)
+            mixed = attend_spec(q, k, v, spec, parameters, self.backend, found.rotation)
         return self.project(mixed.transpose(1, 2).flatten(-2))
 
     def new_cache(self) -> KeyValueCache:
@@ -256,6 +258,11 @@ class Attention(nn.Module):
         return isinstance(self.key, projection.FullProjection)
 
     @property
+    def _has_backend(self) -> bool:
+        """Whether whole sequences go to a backend: not those of encoders and selections."""
+        return self.causal and self.selection is None
+
+    @property
     def _keeps_lengths(self) -> bool:
         """Whether a cache keeps one over the length of each key."""
         return self.spec.directional and self._full
@@ -265,9 +272,12 @@ class Attention(nn.Module):
         x: Tensor,
         cache: KeyValueCache | None,
         rotations: Rotations | None = None,
-        narrow: bool = False,
+        lazily: bool = False,
     ) -> _Heads:
-        """Return the heads; ``narrow`` may leave out keys that a lone row did not select."""
+        """Return the heads.
+
+        ``lazily`` may leave out keys that a lone row did not select, and leave RoPE to a backend.
+        """
         check_sequences(x, self.width)
         rotations = rotations or Rotations()
         first = 0 if cache is None else cache.length
@@ -275,6 +285,9 @@ class Attention(nn.Module):
         base, chooser = self.rope_base, self.selection
         if base is not None and self.ntk_train_length is not None:
             base = dynamic_ntk_base(base, self.head_dim, total, self.ntk_train_length)
+        rotation = None
+        if lazily and base is not None and cache is None and self._has_backend and self._full:
+            rotation, base = Rotation(rotations, first, base), None
 
         def turned(part: Tensor, start: int = first) -> Tensor:
             return part if base is None else rotations.rope(part, start, base)
@@ -307,14 +320,14 @@ class Attention(nn.Module):
             selected = chooser.chosen(scores)
             # Without biases of distances the selected keys alone are a sequence of their own.
             alone = x.shape[1] == 1 and self.spec.bias == "none" and not chooser.learns
-            if narrow and alone and selected is not None:
+            if lazily and alone and selected is not None:
                 keys, values, lengths = (
                     [selection.picked(part, selected, chooser.top_k) for part in group]
                     for group in (keys, values, lengths)
                 )
                 selected = None
         k, v = self.key.joined(*keys), self.value.joined(*values)
-        return _Heads(q, k, v, lengths[0] if lengths else None, scores, selected)
+        return _Heads(q, k, v, lengths[0] if lengths else None, scores, selected, rotation)
 
     def _parameters_of(self, x: Tensor) -> dict[str, Tensor]:
         parameters: dict[str, Tensor] = dict(self.learned.items())

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attention import reference
 from attention.backends import blocked, flex, sdpa
+from attention.parts.rotations import Rotation
 from attention.reference import Parameters
 from attention.spec import AttnSpec
 from attention.triton import backend as triton
@@ -31,12 +32,14 @@ class Backend:
         refuses: Returns why a call (of spec, q and v) cannot be served, or None when it can.
         avoids: Returns why ``auto`` passes it over although it could serve the call (of spec, q
             and v), or None.
-        attend: Maps (q, k, v, spec, parameters) to the output.
+        attend: Maps (q, k, v, spec, parameters) to the output, and where it turns also angles.
+        turns: Returns whether it turns q and k by RoPE itself (of spec, q and k).
     """
 
     refuses: Callable[[AttnSpec, Tensor, Tensor], str | None]
     avoids: Callable[[AttnSpec, Tensor, Tensor], str | None]
-    attend: Callable[[Tensor, Tensor, Tensor, AttnSpec, Parameters | None], Tensor]
+    attend: Callable[..., Tensor]
+    turns: Callable[[AttnSpec, Tensor, Tensor], bool] = lambda spec, q, k: False
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,9 +104,12 @@ def _warn_once(reasons: str) -> None:
 # In the order in which "auto" tries them.
 BACKENDS: dict[str, Backend] = {
     "sdpa": Backend(sdpa.refuses, _never, sdpa.attend),
-    "triton": Backend(triton.refuses, triton.avoids, triton.attend),
+    "triton": Backend(triton.refuses, triton.avoids, triton.attend, triton.turns),
     "triton_atomic": Backend(
-        triton.refuses, triton.avoids_atomic, functools.partial(triton.attend, atomic=True)
+        triton.refuses,
+        triton.avoids_atomic,
+        functools.partial(triton.attend, atomic=True),
+        triton.turns,
     ),
     "flex": Backend(flex.refuses, flex.avoids, flex.attend),
     "blocked": Backend(blocked.refuses, blocked.avoids, blocked.attend),
@@ -150,13 +156,22 @@ def attend_spec(
     spec: AttnSpec,
     parameters: Parameters | None = None,
     backend: str = "auto",
+    rotation: Rotation | None = None,
 ) -> Tensor:
-    """Causal attention of a variant given as its specification, on tensors known to fit."""
+    """Causal attention of a variant given as its specification, on tensors known to fit.
+
+    With a ``rotation`` q and k are yet to be turned, which a backend may do on its way.
+    """
     name = choose(spec, q, v, backend)
     if (backend, name) == ("auto", "reference") and flex.is_long(v):
         _warn_of_the_reference(explain(spec, q, v).refused)
     if q.shape[2] == 0:
         k, v = (reference.one_per_head(x[:, :, :0], q.shape[1]) for x in (k, v))
         return q[..., :1] * k[..., :1] * v  # empty, with gradients of zero
+    angles = {}
+    if rotation is not None and BACKENDS[name].turns(spec, q, k):
+        angles = {"angles": rotation.angles(q)}
+    elif rotation is not None:
+        q, k = rotation(q), rotation(k)
     # Under autocast backends compute in other types.
-    return BACKENDS[name].attend(q, k, v, spec, parameters).to(q.dtype)
+    return BACKENDS[name].attend(q, k, v, spec, parameters, **angles).to(q.dtype)

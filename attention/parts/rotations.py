@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -31,15 +31,38 @@ class Rotations:
             ValueError: D is odd.
         """
         if fused is not None and fused.serves(x) and not ops.traced(x):
-            return fused.rotated(x, *self._angles(x, first, base, torch.float32))
-        return rotated(x, *self._angles(x, first, base, x.dtype))
+            return fused.rotated(x, *self.angles(x, first, base, torch.float32))
+        return rotated(x, *self.angles(x, first, base, x.dtype))
 
-    def _angles(
+    def angles(
         self, x: Tensor, first: int, base: float, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
+        """Return the cosines and sines by which x [..., L, D] is turned, each [L, D / 2]."""
         length, dim = x.shape[-2:]
         key = (first, length, dim, base, dtype, x.device)
         if key not in self._known:
             positions = torch.arange(first, first + length, device=x.device)
             self._known[key] = rotation(positions, dim, base, dtype)
         return self._known[key]
+
+
+class Rotation(NamedTuple):
+    """RoPE of one call that is left to its backend.
+
+    Attributes:
+        shared: The angles of the forward pass.
+        first: Place of the first position.
+        base: Base of the angles.
+    """
+
+    shared: Rotations
+    first: int
+    base: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x [..., L, D] turned."""
+        return self.shared.rope(x, self.first, self.base)
+
+    def angles(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the angles for a kernel, in float32."""
+        return self.shared.angles(x, self.first, self.base, torch.float32)

@@ -18,6 +18,7 @@ from torch import Tensor, library, nn
 from attention.triton import passes
 from attention.triton.passes import Passes
 from attention.triton.plan import Plan
+from attention.triton.turns import Angles
 from attention.validation import check_no_tangents
 
 
@@ -29,6 +30,7 @@ def attend(
     tau: Tensor | None,
     bias: Tensor | None,
     atomic: bool = False,
+    angles: Angles | None = None,
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D], differentiable in all tensors.
 
@@ -42,6 +44,8 @@ def attend(
         atomic: Compute all gradients in one pass over the tiles, where that of q is added up in
             any order: less work, and other last digits in each run. A learned bias, and
             ``torch.use_deterministic_algorithms``, have two passes all the same.
+        angles: RoPE's, by which q and k are turned, of a plan with ``unit`` and as many keys as
+            queries; None for none.
 
     Raises:
         ValueError: A tensor has a tangent of forward-mode differentiation.
@@ -54,10 +58,12 @@ def attend(
     given = [x for x in (q, k, v, tau, bias) if x is not None]
     save = torch.is_grad_enabled() and any(x.requires_grad for x in given)
     if traced(*given):
-        return attention_forward(q, k, v, tau, bias, save, atomic, *plan.choices)[0]
+        return attention_forward(
+            q, k, v, tau, bias, save, atomic, *plan.choices, *(angles or (None, None))
+        )[0]
     if not save:
-        return _passes(plan, q).forward(q, k, v, tau, bias, False)[0]
-    return _Attention.apply(q, k, v, tau, bias, atomic, plan)
+        return _passes(plan, q).forward(q, k, v, tau, bias, False, angles)[0]
+    return _Attention.apply(q, k, v, tau, bias, atomic, plan, angles)
 
 
 def traced(*tensors: Tensor) -> bool:
@@ -85,13 +91,15 @@ class _Attention(torch.autograd.Function):
         bias: Tensor | None,
         atomic: bool,
         plan: Plan,
+        angles: Angles | None,
     ) -> Tensor:
         both = _passes(plan, q)
-        out, rows, extra, *units = both.forward(q, k, v, tau, bias, True)
+        out, rows, extra, *units = both.forward(q, k, v, tau, bias, True, angles)
         directions_q, inverse_q, directions_k, inverse_k = units
         if plan.unit:  # their directions are all that is needed of q and k
             q, k = directions_q, directions_k  # type: ignore[assignment]
-        ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k)
+        lengths_and_angles = inverse_q, inverse_k, *(angles or (None, None))
+        ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, *lengths_and_angles)
         ctx.passes, ctx.choices = both, (atomic, *plan.choices)
         return out
 
@@ -100,8 +108,10 @@ class _Attention(torch.autograd.Function):
         saved = ctx.saved_tensors
         # The operator has no gradient: a second derivative is refused, not zero.
         if torch.is_grad_enabled() or traced(grad, *(x for x in saved if x is not None)):
-            return *_operator_gradients(grad, saved, ctx.choices), None, None
-        return *ctx.passes.backward(grad, *saved, ctx.choices[0]), None, None
+            return *_operator_gradients(grad, saved, ctx.choices), *[None] * 3
+        *read, cosine, sine = saved
+        found = ctx.passes.backward(grad, *read, ctx.choices[0], _angles(cosine, sine))
+        return *found, *[None] * 3
 
 
 def _passes(plan: Plan, q: Tensor) -> Passes:
@@ -110,8 +120,9 @@ def _passes(plan: Plan, q: Tensor) -> Passes:
 
 def _operator_gradients(grad: Tensor, saved: Sequence[Any], choices: Sequence[Any]) -> tuple:
     """Return the gradients of q, k, v, tau and bias by the operator, None for missing tensors."""
-    dq, dk, dv, dtau, dbias = attention_backward(grad, *saved, *choices)
-    tau, bias = saved[3:5]
+    *read, cosine, sine = saved
+    dq, dk, dv, dtau, dbias = attention_backward(grad, *read, *choices, cosine, sine)
+    tau, bias = read[3:5]
     return dq, dk, dv, dtau if tau is not None else None, dbias if bias is not None else None
 
 
@@ -130,10 +141,13 @@ def attention_forward(
     sharpen: str,
     kind: str,
     numbers: list[float],
+    cosine: Tensor | None = None,
+    sine: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the output, and tensors for the backward pass if ``save`` says that there will be one.
 
-    ``atomic`` is for the gradient; the last six arguments are the plan (``kind`` is its bias).
+    ``atomic`` is for the gradient; the six arguments after it are the plan (``kind`` is its bias);
+    q and k are turned by the last two.
 
     Returns:
         The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
@@ -141,7 +155,7 @@ def attention_forward(
         the gradient, with one over their lengths [B, H, L]. Missing tensors are empty.
     """
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
-    return _kept(q, save, both.forward(q, k, v, tau, bias, save))
+    return _kept(q, save, both.forward(q, k, v, tau, bias, save, _angles(cosine, sine)))
 
 
 @library.custom_op("orrery::attention_backward", mutates_args=())
@@ -164,11 +178,18 @@ def attention_backward(
     sharpen: str,
     kind: str,
     numbers: list[float],
+    cosine: Tensor | None = None,
+    sine: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return :meth:`Passes.backward` with empty tensors in place of None."""
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
     read = grad, q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k
-    return tuple(rows.new_empty(0) if x is None else x for x in both.backward(*read, atomic))  # type: ignore[return-value]
+    found = both.backward(*read, atomic, _angles(cosine, sine))
+    return tuple(rows.new_empty(0) if x is None else x for x in found)  # type: ignore[return-value]
+
+
+def _angles(cosine: Tensor | None, sine: Tensor | None) -> Angles | None:
+    return None if cosine is None or sine is None else (cosine, sine)
 
 
 def _kept(q: Tensor, save: bool, results: tuple[Tensor | None, ...]) -> Any:
@@ -178,7 +199,7 @@ def _kept(q: Tensor, save: bool, results: tuple[Tensor | None, ...]) -> Any:
 
 
 @attention_forward.register_fake
-def _(q, k, v, tau, bias, save, atomic, unit, phi, l1, sharpen, kind, numbers):
+def _(q, k, v, tau, bias, save, atomic, unit, phi, l1, sharpen, kind, numbers, *angles):
     both = Passes(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
     return _kept(q, save, both.results(q, k, save))
 
@@ -192,7 +213,7 @@ def _(grad, q, k, v, tau, bias, out, rows, *rest):
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-    q, k, v, tau, bias, _, *ctx.choices = inputs
+    q, k, v, tau, bias, _, *ctx.choices, cosine, sine = inputs
     _, unit, _, _, sharpen, *_ = ctx.choices  # atomic, then the plan
     out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = output
     lengths: tuple[Tensor | None, ...] = None, None
@@ -200,13 +221,14 @@ def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
         q, k, lengths = directions_q, directions_k, (inverse_q, inverse_k)
     # As the plain call has it: what is recomputed under a checkpoint may be either.
     kept = extra if sharpen != "none" else None
-    ctx.save_for_backward(q, k, v, tau, bias, out, rows, kept, *lengths)
+    ctx.save_for_backward(q, k, v, tau, bias, out, rows, kept, *lengths, cosine, sine)
     ctx.mark_non_differentiable(*output[1:])
 
 
 def _differentiate(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     saved = ctx.saved_tensors  # once: a checkpoint allows no second time
-    return *_operator_gradients(grad, saved, ctx.choices), None, *[None] * len(ctx.choices)
+    gradients = _operator_gradients(grad, saved, ctx.choices)
+    return *gradients, None, *[None] * len(ctx.choices), None, None
 
 
 attention_forward.register_autograd(_differentiate, setup_context=_remember)

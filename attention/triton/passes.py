@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from attention.triton.launch import Launcher
 from attention.triton.means import means_kernel
 from attention.triton.primitives import INTERPRETED
 from attention.triton.stats import stats_kernel
+from attention.triton.turns import Angles, turned
 from attention.triton.unit import unit_kernel
 
 LARGEST_P = 20
@@ -80,11 +82,19 @@ class Passes:
         self.launchers: dict[tuple[object, ...], Launcher] = {}
 
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, tau: Tensor | None, bias: Tensor | None, save: bool
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        tau: Tensor | None,
+        bias: Tensor | None,
+        save: bool,
+        angles: Angles | None = None,
     ) -> Results:
         """Return the output and tensors for the backward pass, as ``ops.attention_forward`` does.
 
-        Missing tensors are None.
+        Missing tensors are None. With ``angles`` q and k are turned by them, of a plan with
+        ``unit`` and as many keys as queries.
         """
         results = self.results(q, k, save)
         out, rows, extra, *units = results
@@ -93,7 +103,7 @@ class Passes:
             sizes = _sizes(q, k, bias)
             with _device(q):
                 if self.unit:
-                    self._normalise(q, k, *units)
+                    self._normalise(q, k, units, angles)
                     q, _, k, _ = units  # type: ignore[assignment]
                 if self.sharpened:
                     self._launch(stats_kernel, "stats", sizes, q, k, tau, bias, rows)
@@ -128,11 +138,12 @@ class Passes:
         inverse_q: Tensor | None,
         inverse_k: Tensor | None,
         atomic: bool,
+        angles: Angles | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
         """Return the gradients of q, k, v, tau [H] and bias; the last two None if not given.
 
         With ``unit``, q and k are the directions that the forward pass returned, and the
-        gradients are those of the vectors that it was given.
+        gradients are those of the vectors that it was given, which ``angles`` had turned.
         """
         if self.family == "biased":
             _alert_not_deterministic()
@@ -158,17 +169,24 @@ class Passes:
                 self._launch(dkdv_kernel, "dkdv", sizes, *by_keys, ATOMIC=atomic)
                 if atomic:
                     self._launch(finish_kernel, "rows", sizes, q, inverse_q, sums, peaks, dq)
+                if angles is not None:
+                    for x in (dq, dk):
+                        turned(x, angles, inverse=True, out=x)
         elif k.numel():
             dk.zero_()
             dv.zero_()
         dtau = row_grads[3].sum(dim=(0, 2)) if tau is not None and self.elastic else None
         return dq, dk, dv, dtau, dbias
 
-    def _normalise(self, q: Tensor, k: Tensor, *units: Tensor | None) -> None:
-        """Write the directions of q and k and one over their lengths."""
+    def _normalise(
+        self, q: Tensor, k: Tensor, units: Sequence[Tensor | None], angles: Angles | None
+    ) -> None:
+        """Write the directions of q and k, turned if there are angles, and one over lengths."""
         n_rows = [math.prod(x.shape[:3]) for x in (q, k)]
         blocks = sum(tiles.blocks(n, ROW_TILE.rows) for n in n_rows)
-        self._launcher(unit_kernel, ROW_TILE, q.device.index)((blocks, 1, 1), q, k, *units, *n_rows)
+        launcher = self._launcher(unit_kernel, ROW_TILE, q.device.index, TURN=angles is not None)
+        given = q, k, *units, *(angles or (None, None)), *n_rows, q.shape[2]
+        launcher((blocks, 1, 1), *given)
 
     def _launch(
         self,

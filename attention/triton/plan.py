@@ -104,7 +104,7 @@ def make(spec: AttnSpec, head_dim: int) -> Plan:
     sharpen = "elastic" if spec.sharpen.startswith("elastic") else spec.sharpen
     bias = {"none": "none", "alibi": "alibi", "learned": spec.beyond}[spec.bias]
     return Plan(
-        unit=spec.scale in ("cosine", "log_dim_log_row"),
+        unit=spec.directional,
         phi=spec.phi,
         l1=spec.normalise == "l1",
         sharpen=sharpen,

@@ -9,44 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 
 from attention import positions
-from attention.triton import launch, ops
-from attention.triton.primitives import narrow
-from attention.triton.tiles import blocks
+from attention.triton import ops
+from attention.triton.turns import turned
 
-ELEMENTS = 4096
-"""Elements of a program's block."""
-LAUNCH = {"num_warps": 4, "num_stages": 1}
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
-
-
-@triton.jit(do_not_specialize=("rows", "length", "heads"))
-def rope_kernel(
-    x, cosine, sine, out,
-    rows, length, heads, batch_stride, head_stride, row_stride,
-    INVERSE: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Turn the pairs (j, j + HALF) of rows [B H L, 2 HALF] by their angles, or back."""
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    inside = (row < rows)[:, None]
-    place, head = row % length, row // length
-    start = head // heads * batch_stride + head % heads * head_stride + place * row_stride
-    channel = tl.arange(0, HALF)[None, :]
-    angle = place[:, None] * HALF + channel
-    c, s = tl.load(cosine + angle, mask=inside), tl.load(sine + angle, mask=inside)
-    if INVERSE:
-        s = -s
-    here = x + start[:, None] + channel
-    first = tl.load(here, mask=inside).to(tl.float32)
-    second = tl.load(here + HALF, mask=inside).to(tl.float32)
-    there = out + row[:, None] * (2 * HALF) + channel
-    kind = out.dtype.element_ty
-    tl.store(there, narrow(first * c - second * s, kind), mask=inside)
-    tl.store(there + HALF, narrow(first * s + second * c, kind), mask=inside)
 
 
 def serves(x: Tensor) -> bool:
@@ -81,7 +50,7 @@ class _Rotation(torch.autograd.Function):
         ctx.save_for_backward(cosine, sine)
         ctx.save_for_forward(cosine, sine)
         ctx.inverse = inverse
-        return _turned(x, cosine, sine, inverse)
+        return turned(x, (cosine, sine), inverse)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
@@ -96,18 +65,3 @@ class _Rotation(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
         return _Rotation.apply(tangent, *ctx.saved_tensors, ctx.inverse)
-
-
-def _turned(x: Tensor, cosine: Tensor, sine: Tensor, inverse: bool) -> Tensor:
-    if x.stride(-1) != 1:  # a gradient may be expanded
-        x = x.contiguous()
-    batch, heads, length, dim = x.shape
-    out = x.new_empty(x.shape)
-    rows, size = batch * heads * length, max(1, ELEMENTS // dim)
-    choices = {"INVERSE": inverse, "HALF": dim // 2, "ROWS": size}
-    with torch.cuda.device(x.device.index if x.is_cuda else -1):
-        launch.launcher(rope_kernel, x.device.index, **choices, **LAUNCH)(
-            (blocks(rows, size), 1, 1),
-            x, cosine, sine, out, rows, length, heads, *x.stride()[:3],
-        )  # fmt: skip
-    return out

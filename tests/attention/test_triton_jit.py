@@ -41,6 +41,10 @@ def test_every_pattern_of_arguments_binds_and_compiles(launches):
     assert kernels["lssar with all gradients in one pass"][3:] == [
         "pre_kernel", "dkdv_kernel", "finish_kernel",
     ]  # fmt: skip
+    assert kernels["lssar turned on its way"] == [
+        "unit_kernel", "stats_kernel", "forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel",
+        "rope_kernel", "rope_kernel",
+    ]  # fmt: skip
     assert launches["lssar of a head dim between"] == launches["lssar of one token"]
     assert kernels["softmax"] == ["forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel"]
 
@@ -57,5 +61,6 @@ def test_no_shape_compiles_a_kernel_again(launches):
         "scan_kernel", "scan_kernel", "numbers_kernel", "mix_kernel", "mix_kernel", "mix_kernel",
     ]  # fmt: skip
     assert launches["zeros of 16"] == launches["zeros of 33"] == launches["zeros of 1"]
+    assert launches["lssar turned on its way"] == launches["lssar of 16 turned on its way"]
     # Storage off alignment is another matter: its loads are narrower.
     assert launches["lssar off alignment"] != launches["lssar of one token"]

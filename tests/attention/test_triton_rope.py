@@ -1,14 +1,17 @@
-"""The rotation kernel, run by Triton's interpreter, against the plain form."""
+"""Rotations in kernels, run by Triton's interpreter, against the plain form."""
+
+import copy
 
 import pytest
 import torch
+from torch import library
 from torch.autograd import forward_ad
 
-from attention import build
+from attention import build, get, reference
 from attention.parts import rotations
 from attention.positions import rope, rotated, rotation
 from attention.triton import backend
-from tests.attention.fused import DEVICE, MARKS
+from tests.attention.fused import DEVICE, MARKS, ROUNDING, errors, run, tensors
 
 pytestmark = MARKS
 fused = pytest.importorskip("attention.triton.rope", reason="triton is for Linux")
@@ -104,3 +107,82 @@ def test_a_layer_turns_its_heads_by_it(monkeypatch):
     monkeypatch.setattr(fused, "serves", fused.fits)
     torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-5)
     assert calls == 2 * [(2, 2, 12, 16)]
+
+
+def turned_first(attend):
+    """Return a call whose queries and keys are turned beforehand, in any type."""
+
+    def call(q, k, v, spec, numbers):
+        cosine, sine = (y.to(torch.promote_types(q.dtype, torch.float32)) for y in angles(q))
+        q, k = (rotated(x, cosine, sine).to(x.dtype) for x in (q, k))
+        return attend(q, k, v, spec, numbers)
+
+    return call
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize(("name", "dtype"), [("lssar", torch.float32), ("lssa", torch.float16)])
+def test_unit_vectors_are_turned_on_their_way(name, dtype, atomic):
+    spec, inputs = get(name), tensors(70, dtype=dtype)
+
+    def on_the_way(q, k, v, spec, numbers):
+        assert backend.turns(spec, q, k)
+        return backend.attend(q, k, v, spec, numbers, angles(q), atomic)
+
+    expected = run(turned_first(reference.attend), inputs, spec, {}, torch.float64)
+    found = run(on_the_way, inputs, spec, {}, dtype)
+    if dtype == torch.float32:
+        assert max(errors(found, expected)) <= ROUNDING
+        return
+    before = run(turned_first(backend.attend), inputs, spec, {}, dtype)
+    assert max(errors(found, expected)) <= 1.05 * max(errors(before, expected))
+
+
+def test_what_is_turned_on_its_way():
+    q, short, even = heads(1, 1, 9, 32), heads(1, 1, 3, 32), heads(1, 1, 9, 24)
+    assert backend.turns(get("lssa"), q, q)
+    assert not backend.turns(get("softmax"), q, q), "makes no unit vectors"
+    assert not backend.turns(get("lssar"), short, q), "a key has another place than its query"
+    assert not backend.turns(get("lssar"), even, even), "padded channels would be paired"
+
+
+@pytest.mark.parametrize("n_kv_head", [2, 1])
+def test_a_layer_leaves_its_rotation_to_the_kernels(n_kv_head, monkeypatch):
+    layer = build("lssar", n_head=2, head_dim=32, n_kv_head=n_kv_head, backend="triton").to(DEVICE)
+    x = heads(2, 12, 64)
+    plain = copy.deepcopy(layer)
+    plain.backend = "reference"
+    expected = torch.autograd.grad(plain(x).square().sum(), [*plain.parameters()])
+    monkeypatch.setattr(rotations, "rotated", None)  # nothing else may turn them
+    torch.testing.assert_close(layer(x), plain_answer(plain, x, monkeypatch), rtol=0, atol=1e-5)
+    found = torch.autograd.grad(layer(x).square().sum(), [*layer.parameters()])
+    assert max(errors(found, [x.double() for x in expected])) <= 10 * ROUNDING  # float32 in both
+
+
+def plain_answer(layer, x, monkeypatch):
+    with monkeypatch.context() as again:
+        again.setattr(rotations, "rotated", rotated)
+        return layer(x)
+
+
+@pytest.mark.full
+def test_the_operators_with_angles_are_registered_as_torch_expects():
+    q, k, v, _ = (x.requires_grad_() for x in tensors(10, heads=1))
+    choices = backend.plan.make(get("lssar"), 32).choices
+    given = (q, k, v, None, None, True, False, *choices, *angles(q))
+    library.opcheck(backend.ops.attention_forward, given)
+    torch._dynamo.reset()
+    whole = torch.compile(
+        lambda q, k, v: backend.attend(q, k, v, get("lssar"), None, angles(q)),
+        backend="aot_eager",
+        fullgraph=True,
+    )
+    own = backend.attend(q, k, v, get("lssar"), None, angles(q))
+    torch.testing.assert_close(whole(q, k, v), own, rtol=0, atol=1e-6)
+    upstream = torch.randn_like(own)
+    for found, expected in zip(
+        torch.autograd.grad(whole(q, k, v), (q, k, v), upstream),
+        torch.autograd.grad(own, (q, k, v), upstream),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

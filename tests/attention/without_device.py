@@ -81,7 +81,7 @@ def pretend(tile=None):
 
 
 def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, dim=32, offset=0,
-         gradient=True, atomic=False, **arguments):  # fmt: skip
+         gradient=True, atomic=False, turned=False, **arguments):  # fmt: skip
     """Call a variant forward and, with ``gradient``, backward, on storage that is ``offset``."""
     spec = get(name, **arguments)
     lengths = (queries, keys or queries, keys or queries)
@@ -96,7 +96,8 @@ def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, di
         parameter: torch.zeros([sizes[d] for d in dimensions], requires_grad=gradient)
         for parameter, dimensions in spec.learned.items()
     }
-    out = backend.attend(q, k, v, spec, numbers, atomic)
+    angles = rotation(torch.arange(queries), dim, 10_000.0, torch.float32) if turned else None
+    out = backend.attend(q, k, v, spec, numbers, angles, atomic)
     assert out.shape == (batch, heads, queries, dim)
     if gradient:
         leaves = [q, k, v, *numbers.values()]
@@ -134,6 +135,8 @@ CALLS = {
     "lssar of the next token": ("lssar", 1, 51, {"gradient": False}),
     "lssar off alignment": ("lssar", 5, {"offset": 1}),
     "lssar with all gradients in one pass": ("lssar", 5, {"atomic": True}),
+    "lssar turned on its way": ("lssar", 5, {"turned": True}),
+    "lssar of 16 turned on its way": ("lssar", 16, {"turned": True}),
     "lssar in float16": ("lssar", 5, {"dtype": HALF}),
     "lssar in float32": ("lssar", 5, {"dtype": SINGLE}),
     "lssar of a head dim between": ("lssar", 5, {"dim": 24}),
