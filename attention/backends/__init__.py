@@ -101,16 +101,18 @@ def _warn_once(reasons: str) -> None:
     )
 
 
+def _triton(avoids: Callable[[AttnSpec, Tensor, Tensor], str | None], gradients: str) -> Backend:
+    """Return the kernels with gradients that ``auto`` does not take."""
+    attend = functools.partial(triton.attend, gradients=gradients)
+    return Backend(triton.refuses, avoids, attend, triton.turns)
+
+
 # In the order in which "auto" tries them.
 BACKENDS: dict[str, Backend] = {
     "sdpa": Backend(sdpa.refuses, _never, sdpa.attend),
     "triton": Backend(triton.refuses, triton.avoids, triton.attend, triton.turns),
-    "triton_atomic": Backend(
-        triton.refuses,
-        triton.avoids_atomic,
-        functools.partial(triton.attend, atomic=True),
-        triton.turns,
-    ),
+    "triton_atomic": _triton(triton.avoids_atomic, "atomic"),
+    "triton_exact": _triton(triton.avoids_exact, "exact"),
     "flex": Backend(flex.refuses, flex.avoids, flex.attend),
     "blocked": Backend(blocked.refuses, blocked.avoids, blocked.attend),
     "reference": Backend(_never, _never, eager),

@@ -60,6 +60,11 @@ def avoids_atomic(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
     return "its gradient of q differs between runs in the last digits; ask for it by name"
 
 
+def avoids_exact(spec: AttnSpec, q: Tensor, v: Tensor) -> str | None:
+    """Return why ``auto`` passes over the kernels that compute row means of gradients again."""
+    return "its gradients take one more pass; ask for it by name"
+
+
 def turns(spec: AttnSpec, q: Tensor, k: Tensor) -> bool:
     """Whether RoPE can be left to the kernels: those that make unit vectors turn them as well."""
     fits = q.shape[2] == k.shape[2] and q.shape[-1] in tiles.HEAD_DIMS[8 * q.element_size()]
@@ -73,11 +78,11 @@ def attend(
     spec: AttnSpec,
     parameters: Parameters | None,
     angles: tuple[Tensor, Tensor] | None = None,
-    atomic: bool = False,
+    gradients: str = "split",
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D]; arguments as in ``attention.reference.attend``.
 
-    ``angles`` (of calls that :func:`turns` accepts) and ``atomic`` are as in
+    ``angles`` (of calls that :func:`turns` accepts) and ``gradients`` are as in
     :func:`attention.triton.ops.attend`.
     """
     learned = parameters or {}
@@ -97,5 +102,5 @@ def attend(
     more = next(dim for dim in tiles.HEAD_DIMS[8 * q.element_size()] if dim >= width) - width
     if more:
         q, k, v = (functional.pad(x, (0, more)) for x in (q, k, v))
-    out = ops.attend(q, k, v, made, tau, bias, atomic, angles)
+    out = ops.attend(q, k, v, made, tau, bias, gradients, angles)
     return out[..., :width] if more else out

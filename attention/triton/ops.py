@@ -29,7 +29,7 @@ def attend(
     plan: Plan,
     tau: Tensor | None,
     bias: Tensor | None,
-    atomic: bool = False,
+    gradients: str = "split",
     angles: Angles | None = None,
 ) -> Tensor:
     """Return the attention output [B, H, Lq, D], differentiable in all tensors.
@@ -41,9 +41,11 @@ def attend(
         plan: Plan of the variant.
         tau: [H], float32, for an elastic plan.
         bias: Slopes [H] or a table [H, distance] of a plan with a bias, float32, in its units.
-        atomic: Compute all gradients in one pass over the tiles, where that of q is added up in
-            any order: less work, and other last digits in each run. A learned bias, and
-            ``torch.use_deterministic_algorithms``, have two passes all the same.
+        gradients: ``split``, in two passes over the tiles. ``atomic``: in one, where that of q is
+            added up in any order: less work, and other last digits in each run; a learned bias,
+            and ``torch.use_deterministic_algorithms``, have two passes all the same. ``exact``:
+            in half precision with row means of the gradient that are computed again, where
+            ``split`` takes them from the rounded output: one more pass, of re-weighted variants.
         angles: RoPE's, by which q and k are turned, of a plan with ``unit`` and as many keys as
             queries; None for none.
 
@@ -59,11 +61,11 @@ def attend(
     save = torch.is_grad_enabled() and any(x.requires_grad for x in given)
     if traced(*given):
         return attention_forward(
-            q, k, v, tau, bias, save, atomic, *plan.choices, *(angles or (None, None))
+            q, k, v, tau, bias, save, gradients, *plan.choices, *(angles or (None, None))
         )[0]
     if not save:
         return _passes(plan, q).forward(q, k, v, tau, bias, False, angles)[0]
-    return _Attention.apply(q, k, v, tau, bias, atomic, plan, angles)
+    return _Attention.apply(q, k, v, tau, bias, gradients, plan, angles)
 
 
 def traced(*tensors: Tensor) -> bool:
@@ -89,7 +91,7 @@ class _Attention(torch.autograd.Function):
         v: Tensor,
         tau: Tensor | None,
         bias: Tensor | None,
-        atomic: bool,
+        gradients: str,
         plan: Plan,
         angles: Angles | None,
     ) -> Tensor:
@@ -100,7 +102,7 @@ class _Attention(torch.autograd.Function):
             q, k = directions_q, directions_k  # type: ignore[assignment]
         lengths_and_angles = inverse_q, inverse_k, *(angles or (None, None))
         ctx.save_for_backward(q, k, v, tau, bias, out, rows, extra, *lengths_and_angles)
-        ctx.passes, ctx.choices = both, (atomic, *plan.choices)
+        ctx.passes, ctx.choices = both, (gradients, *plan.choices)
         return out
 
     @staticmethod
@@ -134,7 +136,7 @@ def attention_forward(
     tau: Tensor | None,
     bias: Tensor | None,
     save: bool,
-    atomic: bool,
+    gradients: str,
     unit: bool,
     phi: str,
     l1: bool,
@@ -146,8 +148,8 @@ def attention_forward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Return the output, and tensors for the backward pass if ``save`` says that there will be one.
 
-    ``atomic`` is for the gradient; the six arguments after it are the plan (``kind`` is its bias);
-    q and k are turned by the last two.
+    ``gradients`` is as in :func:`attend`; the six arguments after it are the plan (``kind`` is its
+    bias); q and k are turned by the last two.
 
     Returns:
         The output; the rows' numbers [2 or 4, B, H, Lq]; ``extra`` of forward_kernel; and of a
@@ -171,7 +173,7 @@ def attention_backward(
     extra: Tensor | None,
     inverse_q: Tensor | None,
     inverse_k: Tensor | None,
-    atomic: bool,
+    gradients: str,
     unit: bool,
     phi: str,
     l1: bool,
@@ -184,7 +186,7 @@ def attention_backward(
     """Return :meth:`Passes.backward` with empty tensors in place of None."""
     both = passes.of(unit, phi, l1, sharpen, kind, tuple(numbers), v.dtype, q.shape[3])
     read = grad, q, k, v, tau, bias, out, rows, extra, inverse_q, inverse_k
-    found = both.backward(*read, atomic, _angles(cosine, sine))
+    found = both.backward(*read, gradients, _angles(cosine, sine))
     return tuple(rows.new_empty(0) if x is None else x for x in found)  # type: ignore[return-value]
 
 
@@ -199,7 +201,7 @@ def _kept(q: Tensor, save: bool, results: tuple[Tensor | None, ...]) -> Any:
 
 
 @attention_forward.register_fake
-def _(q, k, v, tau, bias, save, atomic, unit, phi, l1, sharpen, kind, numbers, *angles):
+def _(q, k, v, tau, bias, save, gradients, unit, phi, l1, sharpen, kind, numbers, *angles):
     both = Passes(unit, phi, l1, sharpen, kind, tuple(numbers), q.dtype, q.shape[3])
     return _kept(q, save, both.results(q, k, save))
 
@@ -207,14 +209,14 @@ def _(q, k, v, tau, bias, save, atomic, unit, phi, l1, sharpen, kind, numbers, *
 @attention_backward.register_fake
 def _(grad, q, k, v, tau, bias, out, rows, *rest):
     return (
-        *passes.gradients(q, k, v),
+        *passes.new_gradients(q, k, v),
         *(rows.new_empty(0 if x is None else x.shape) for x in (tau, bias)),
     )
 
 
 def _remember(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
     q, k, v, tau, bias, _, *ctx.choices, cosine, sine = inputs
-    _, unit, _, _, sharpen, *_ = ctx.choices  # atomic, then the plan
+    _, unit, _, _, sharpen, *_ = ctx.choices  # gradients, then the plan
     out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = output
     lengths: tuple[Tensor | None, ...] = None, None
     if unit:  # their directions are all that is needed of q and k

@@ -137,7 +137,7 @@ class Passes:
         extra: Tensor | None,
         inverse_q: Tensor | None,
         inverse_k: Tensor | None,
-        atomic: bool,
+        gradients: str,
         angles: Angles | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
         """Return the gradients of q, k, v, tau [H] and bias; the last two None if not given.
@@ -147,26 +147,28 @@ class Passes:
         """
         if self.family == "biased":
             _alert_not_deterministic()
-        dq, dk, dv = gradients(q, k, v)
+        dq, dk, dv = new_gradients(q, k, v)
         row_grads = rows.new_empty([4, *q.shape[:3]])
         dbias = torch.zeros_like(bias) if bias is not None else None
         if q.numel():
             q, k, v, grad = q.contiguous(), k.contiguous(), v.contiguous(), grad.contiguous()
             peaks = rows.new_zeros([3, *q.shape[:2]]) if self.choices["SCALED"] else None
             sizes, given = _sizes(q, k, bias), (q, k, v, grad)
-            atomic = atomic and self.family != "biased"
+            atomic = gradients == "atomic" and self.family != "biased"
             atomic = atomic and not torch.are_deterministic_algorithms_enabled()
+            exact = gradients == "exact" and self.choices["SHARPEN"] == "reweight"
+            exact = exact or bool(self.choices["EXACT"])
             sums = rows.new_zeros(q.shape) if atomic else None
             tiles_of = bias, rows, row_grads, peaks
             with _device(q):
                 self._launch(pre_kernel, "keys", sizes, out, grad, extra, v, rows, row_grads, peaks)
-                if self.choices["EXACT"]:  # it reads what dq_kernel reads, in the same tiles
-                    self._launch(means_kernel, "dq", sizes, *given, *tiles_of)
+                if exact:  # it reads what dq_kernel reads, in the same tiles
+                    self._launch(means_kernel, "dq", sizes, *given, *tiles_of, EXACT=True)
                 if not atomic:
                     by_rows = *given, inverse_q, *tiles_of, dq, dbias
-                    self._launch(dq_kernel, "dq", sizes, *by_rows)
+                    self._launch(dq_kernel, "dq", sizes, *by_rows, EXACT=exact)
                 by_keys = *given, inverse_k, *tiles_of, dk, dv, sums
-                self._launch(dkdv_kernel, "dkdv", sizes, *by_keys, ATOMIC=atomic)
+                self._launch(dkdv_kernel, "dkdv", sizes, *by_keys, ATOMIC=atomic, EXACT=exact)
                 if atomic:
                     self._launch(finish_kernel, "rows", sizes, q, inverse_q, sums, peaks, dq)
                 if angles is not None:
@@ -235,7 +237,7 @@ def of(*choices: Any) -> Passes:
     return Passes(*choices)
 
 
-def gradients(q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
+def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> list[Tensor]:
     """Return new tensors for the gradients, which have the type of v: directions have another."""
     like = torch.contiguous_format
     return [torch.empty_like(x, dtype=v.dtype, memory_format=like) for x in (q, k, v)]

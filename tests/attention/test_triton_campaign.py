@@ -3,6 +3,8 @@
 Nothing is rounded on the way to the reference but what the caller gave: directions are its own.
 """
 
+import functools
+
 import pytest
 import torch
 
@@ -101,6 +103,30 @@ def test_no_nan_where_gradients_are_steep(kind, dtype):
 def test_bfloat16_keeps_the_directions(kind, p, allowed):
     found = errors(*case("lssar", p, kind, BFLOAT16, 200))
     assert all(x <= y for x, y in zip(found, allowed, strict=True)), found
+
+
+# Five times below bfloat16 directions, as the note above has them.
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kind", "allowed"),
+    [("random", (1.7e-2, 1.7e-2)), ("keys differ by 0.1", (1.0e-1, 8.7e-2))],
+)
+def test_exact_means_make_gradients_of_q_and_k_five_times_nearer(kind, allowed):
+    given = [x.to(BFLOAT16) for x in inputs(kind, 200)]
+    expected = run(reference.attend, given, get("lssar"), {}, torch.float64)
+    exact = functools.partial(backend.attend, gradients="exact")
+    _, *found, _ = errors(run(exact, given, get("lssar"), {}, BFLOAT16), expected)
+    assert all(5 * x <= y for x, y in zip(found, allowed, strict=True)), found
+
+
+@pytest.mark.full
+def test_exact_means_are_for_reweighted_variants_in_half_precision_alone():
+    exact = functools.partial(backend.attend, gradients="exact")
+    for name, dtype in (("lssa", BFLOAT16), ("lssar", torch.float32)):
+        given = [x.to(dtype) for x in inputs("random", 40)]
+        usual = run(backend.attend, given, get(name), {}, dtype)
+        for one, other in zip(run(exact, given, get(name), {}, dtype), usual, strict=True):
+            assert torch.equal(one, other)
 
 
 @pytest.mark.full

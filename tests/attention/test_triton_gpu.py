@@ -112,7 +112,7 @@ def test_head_dims_that_are_padded_or_above_128(name, dim):
 @pytest.mark.parametrize("name", NAMES)
 def test_all_gradients_in_one_pass(name, dim):
     inputs = tensors(2048, dim, torch.bfloat16)
-    atomic = functools.partial(backend.attend, atomic=True)
+    atomic = functools.partial(backend.attend, gradients="atomic")
     split = [x.double() for x in run(backend.attend, inputs, name, torch.bfloat16)]
     assert max(errors(run(atomic, inputs, name, torch.bfloat16), split)) < 1e-2
 

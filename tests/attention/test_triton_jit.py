@@ -41,6 +41,9 @@ def test_every_pattern_of_arguments_binds_and_compiles(launches):
     assert kernels["lssar with all gradients in one pass"][3:] == [
         "pre_kernel", "dkdv_kernel", "finish_kernel",
     ]  # fmt: skip
+    assert kernels["lssar with exact means"][3:] == [
+        "pre_kernel", "means_kernel", "dq_kernel", "dkdv_kernel",
+    ]  # fmt: skip
     assert kernels["lssar turned on its way"] == [
         "unit_kernel", "stats_kernel", "forward_kernel", "pre_kernel", "dq_kernel", "dkdv_kernel",
         "rope_kernel", "rope_kernel",

@@ -199,14 +199,14 @@ def test_the_operators_are_registered_as_torch_expects(name):
     parameters = learned(spec, 1)
     tau = parameters["tau"].requires_grad_() if "tau" in parameters else None
     bias = backend.plan.bias_table(spec, q, parameters)
-    given = (q, k, v, tau, bias, True, False, *plan.choices)
+    given = (q, k, v, tau, bias, True, "split", *plan.choices)
     library.opcheck(backend.ops.attention_forward, given)
     results = [x.detach() for x in backend.ops.attention_forward(*given)]
     out, rows, extra, directions_q, inverse_q, directions_k, inverse_k = results
     keys = (directions_q, directions_k) if plan.unit else (q, k)
     read = [None if x is None else x.detach() for x in (*keys, v, tau, bias)]
     saved = (*read, out, rows, extra, inverse_q, inverse_k)
-    last = (torch.randn_like(out), *saved, False, *plan.choices)
+    last = (torch.randn_like(out), *saved, "split", *plan.choices)
     library.opcheck(backend.ops.attention_backward, last)
 
 

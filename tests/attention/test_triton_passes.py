@@ -27,7 +27,7 @@ def rows_of(inputs, spec, lowest, monkeypatch):
     for module in (stats, forward):
         monkeypatch.setattr(module, "LOWEST_OF_LOGARITHMS", tl.constexpr(lowest))
     choices = backend.plan.make(spec, inputs[0].shape[3]).choices
-    out, rows, *_ = backend.ops.attention_forward(*inputs[:3], None, None, True, False, *choices)
+    out, rows, *_ = backend.ops.attention_forward(*inputs[:3], None, None, True, "split", *choices)
     return out.double(), rows.double()
 
 
@@ -63,7 +63,7 @@ def test_one_pass_for_all_gradients_equals_two(name, queries, dtype, monkeypatch
     two = run(backend.attend, inputs, spec, learned(spec), dtype)
     assert "dq_kernel" in launched
     launched.clear()
-    atomic = functools.partial(backend.attend, atomic=True)
+    atomic = functools.partial(backend.attend, gradients="atomic")
     one = run(atomic, inputs, spec, learned(spec), dtype)
     assert ("dq_kernel" in launched) == (name == "lazy")  # a learned bias has two passes
     allowed = 1e-6 if dtype == torch.float32 else 2e-3

@@ -120,14 +120,14 @@ def turned_first(attend):
     return call
 
 
-@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("gradients", ["split", "atomic"])
 @pytest.mark.parametrize(("name", "dtype"), [("lssar", torch.float32), ("lssa", torch.float16)])
-def test_unit_vectors_are_turned_on_their_way(name, dtype, atomic):
+def test_unit_vectors_are_turned_on_their_way(name, dtype, gradients):
     spec, inputs = get(name), tensors(70, dtype=dtype)
 
     def on_the_way(q, k, v, spec, numbers):
         assert backend.turns(spec, q, k)
-        return backend.attend(q, k, v, spec, numbers, angles(q), atomic)
+        return backend.attend(q, k, v, spec, numbers, angles(q), gradients)
 
     expected = run(turned_first(reference.attend), inputs, spec, {}, torch.float64)
     found = run(on_the_way, inputs, spec, {}, dtype)
@@ -169,7 +169,7 @@ def plain_answer(layer, x, monkeypatch):
 def test_the_operators_with_angles_are_registered_as_torch_expects():
     q, k, v, _ = (x.requires_grad_() for x in tensors(10, heads=1))
     choices = backend.plan.make(get("lssar"), 32).choices
-    given = (q, k, v, None, None, True, False, *choices, *angles(q))
+    given = (q, k, v, None, None, True, "split", *choices, *angles(q))
     library.opcheck(backend.ops.attention_forward, given)
     torch._dynamo.reset()
     whole = torch.compile(

@@ -81,7 +81,7 @@ def pretend(tile=None):
 
 
 def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, dim=32, offset=0,
-         gradient=True, atomic=False, turned=False, **arguments):  # fmt: skip
+         gradient=True, gradients="split", turned=False, **arguments):  # fmt: skip
     """Call a variant forward and, with ``gradient``, backward, on storage that is ``offset``."""
     spec = get(name, **arguments)
     lengths = (queries, keys or queries, keys or queries)
@@ -97,12 +97,12 @@ def call(name, queries, keys=None, *, dtype=torch.bfloat16, batch=1, heads=1, di
         for parameter, dimensions in spec.learned.items()
     }
     angles = rotation(torch.arange(queries), dim, 10_000.0, torch.float32) if turned else None
-    out = backend.attend(q, k, v, spec, numbers, angles, atomic)
+    out = backend.attend(q, k, v, spec, numbers, angles, gradients)
     assert out.shape == (batch, heads, queries, dim)
     if gradient:
         leaves = [q, k, v, *numbers.values()]
-        gradients = torch.autograd.grad(out.sum(), leaves)
-        assert [x.shape for x in gradients] == [x.shape for x in leaves]
+        found = torch.autograd.grad(out.sum(), leaves)
+        assert [x.shape for x in found] == [x.shape for x in leaves]
 
 
 def turn(length, dim=64, heads=2, dtype=torch.bfloat16):
@@ -134,7 +134,8 @@ CALLS = {
     "lssar of a token of a cache": ("lssar", 1, 50, {"gradient": False}),
     "lssar of the next token": ("lssar", 1, 51, {"gradient": False}),
     "lssar off alignment": ("lssar", 5, {"offset": 1}),
-    "lssar with all gradients in one pass": ("lssar", 5, {"atomic": True}),
+    "lssar with all gradients in one pass": ("lssar", 5, {"gradients": "atomic"}),
+    "lssar with exact means": ("lssar", 5, {"gradients": "exact"}),
     "lssar turned on its way": ("lssar", 5, {"turned": True}),
     "lssar of 16 turned on its way": ("lssar", 16, {"turned": True}),
     "lssar in float16": ("lssar", 5, {"dtype": HALF}),
