@@ -9,7 +9,9 @@ import torch
 import attention
 from attention import reference
 from attention.parts.selection import largest, picked
+from attention.positions import rope
 from tests.attention.selecting import (
+    DSA,
     LENGTH,
     built,
     chosen_by_loops,
@@ -256,3 +258,24 @@ def test_what_cannot_be_is_one_line():
         built("streaming")
     with pytest.raises(TypeError, match="gla has no top_k; every quadratic variant takes one"):
         attention.build("gla", n_head=2, head_dim=8, top_k=4)
+
+
+@torch.no_grad()
+def test_it_is_the_naive_form_of_flash_linear_attention():
+    reason = "needs fla-core (pip install orrery[mixers])"
+    naive = pytest.importorskip("fla.ops.dsa.naive", reason=reason)
+    layer, x = built(n_head=2).float(), inputs(width=16, dtype=torch.float32)
+    indexer, places = layer.selection, torch.arange(LENGTH)
+
+    def half_turned(rows):
+        plain, turning = rows.chunk(2, dim=-1)
+        return torch.cat([plain, rope(turning, places)], dim=-1)
+
+    queries = indexer.query(x).unflatten(-1, (indexer.n_head, -1)).transpose(1, 2)
+    q_idx, k_idx = half_turned(queries).transpose(1, 2), half_turned(indexer.norm(indexer.key(x)))
+    heads = (part.transpose(1, 2) for part in heads_of(layer, x))
+    index = q_idx, k_idx, indexer.weight(x)
+    theirs, chosen = naive.naive_dsa(*heads, *index, topk=DSA["top_k"], return_indices=True)
+    torch.testing.assert_close(layer(x), layer.project(theirs.flatten(-2)), rtol=0, atol=1e-6)
+    ours = chosen_by_loops(index_by_loops(layer, x)[0], DSA["top_k"])
+    assert [sorted(row[row >= 0].tolist()) for row in chosen[0]] == ours
