@@ -284,6 +284,10 @@ def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
         if alike and own != there:
             believer = alike["orbit fit by the training's law"].value("missed")
             assert believer > 2 * alike["orbit fit"].value("missed")
+    elsewhere = [x for x in steps if "predictions newton" in x.files]
+    assert {x.details["checkpoint"]["trained_on"] for x in elsewhere} == {*WORLDS} - {"newton"}
+    for each in elsewhere:  # forces of Newton's world, by models of others
+        assert len(read(folder.file(tmp_path, each, "predictions newton"), "newton")) == 40
     drawn = [x for x in results if "draws" in x.case.setting]
     assert len(drawn) == 3 * 3 * 2
     pictures = {p.caption: p.images for p in PROBE.draw(results, tmp_path)}

@@ -50,7 +50,8 @@ from worldmodel.probes.settings import Settings
 FITTED = 150
 """Sequences at most whose orbits are fitted for single steps, two dozen times each."""
 PREDICTIONS = "forces-{}.npz"
-"""Name of a prediction file, by whose forces it holds."""
+"""Name of a prediction file, by whose forces it holds, and in which world if not that of the
+training."""
 
 
 class ImpliedLaw(Probe):
@@ -169,8 +170,8 @@ def _one_step(
     settings: Settings,
     pieces: Pieces,
 ) -> list[Outcome]:
-    """Return the laws of single steps; in the training world leave implied forces if asked."""
-    is_home = test.protocol.law == checkpoint.trained_on.law
+    """Return the laws of single steps, and leave the implied forces if asked."""
+    home = checkpoint.trained_on.law
     setting = {"asked": ONE_STEP, "prompt": test.protocol.law}
     steps = OneStep(test.protocol, test.world, (test.n_prompt - 1) // 2)
     true = test.batch["coordinates"]
@@ -179,13 +180,14 @@ def _one_step(
         asked: OneStep, points: Array, name: str | None, arm: str | None, mean: Array | None = None
     ) -> Outcome:
         files = {}
-        if settings.cells and is_home:
+        if settings.cells:
             row = {"arm": f"implied, {arm}" if arm else "implied"}  # no head was trained
             if name:
                 row["model"] = name
             found = implied_forces(asked, points, settings.cells)
+            row["law"] = law = test.protocol.law
             path = _keep(found, checkpoint, row, settings, pieces.folder)
-            files = {"predictions": path.name}
+            files = {"predictions" if law == home else f"predictions {law}": path.name}
         metrics = asked.measured(points, true[: len(points)])
         metrics["exponent_least_squares"] = asked.exponent_least_squares(points)
         if mean is not None:
@@ -215,7 +217,9 @@ def _keep(
         "probe": ImpliedLaw.name, "row": {**checkpoint.row, **row}, "cells": settings.cells,
     }  # fmt: skip
     proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
-    whose = "-".join(row.values()).replace(", ", "-").replace(" ", "-")
+    at_home = row["law"] == checkpoint.trained_on.law
+    told = [value for key, value in row.items() if key != "law" or not at_home]
+    whose = "-".join(told).replace(", ", "-").replace(" ", "-")
     path = folder / PREDICTIONS.format(whose)
     columns = {"sequence_id": np.arange(len(forces["r"])), **forces}
     artefact.save_arrays(path, columns, proof)
