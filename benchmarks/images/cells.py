@@ -59,7 +59,7 @@ def cells(study: Study, settings: Images) -> list[Cell]:
 def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -> Iterator[Cell]:
     """Yield the cells of one task."""
     sizes = {name: getattr(settings, name) for name in ("n_train", "n_val", "n_test")}
-    data = {"task": task.name, **sizes}
+    data = {"task": task.name, **sizes, **_changed(settings, "augmented", "repeats")}
     if task.name != tasks.FOLDER:
         case = Case(study.name, MEASUREMENT, "plain", setting={"task": task.name, "lr": None})
         of_plain = {"strengths": list(STRENGTHS), "tracks": settings.tracks}
@@ -72,12 +72,19 @@ def _of_task(study: Study, settings: Images, task: tasks.Task, n_classes: int) -
             "attention": variant.attention,
             "attention_args": variant.arguments(tokens, rotary=False) or None,
             **{name: getattr(settings, name) for name in of_model},
+            **_changed(settings, "drop_path"),
         }
         for job in rates.jobs(settings, "images", model, data):
             learners.check_encoder(job, variant.name)
             setting = {"task": task.name, "lr": job["lr"]}
             case = Case(study.name, MEASUREMENT, variant.label, seed=job["seed"], setting=setting)
             yield Cell(train_and_test, case, {"job": job})
+
+
+def _changed(settings: Images, *names: str) -> dict[str, Any]:
+    """Return settings that are not the default: cells without them are those of older runs."""
+    found = {name: getattr(settings, name) for name in names}
+    return {name: value for name, value in found.items() if value != getattr(Images, name)}
 
 
 def train_and_test(

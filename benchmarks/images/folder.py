@@ -1,11 +1,13 @@
 """Images by folder, ``train/CLASS/FILE`` and ``val/CLASS/FILE``, as ImageNet-1k is laid out.
 
 Training images are cropped and flipped at random, the others resized and cropped to the centre.
+What else a recipe does to them is the caller's (:mod:`benchmarks.images.augment`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ AREA, SHAPE, ENLARGED = (0.08, 1.0), (3 / 4, 4 / 3), 256 / 224
 over that of its central crop."""
 END_OF_JPEG, TAIL = b"\xff\xd9", 1024
 Array = npt.NDArray[np.float32]
+Change = Callable[[Image.Image], Image.Image]
 
 
 class Missing(FileNotFoundError):
@@ -83,8 +86,17 @@ def _ends(file: Path) -> bool:
         return END_OF_JPEG in opened.read()
 
 
-def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Array:
-    """Return an image as standardised channels [3, size, size]."""
+def pixels(
+    file: Path, size: int, draw: np.random.Generator | None = None, then: Change = lambda x: x
+) -> Array:
+    """Return an image as standardised channels [3, size, size].
+
+    Args:
+        file: The image.
+        size: Pixels of a side.
+        draw: Generator of a random crop and flip; None for the centre.
+        then: What is done to the cropped image.
+    """
     try:
         with _opened(file) as opened:
             image = opened.convert("RGB")
@@ -94,7 +106,9 @@ def pixels(file: Path, size: int, draw: np.random.Generator | None = None) -> Ar
     if draw is not None:
         box, flip = _crop(image, draw), draw.random() < 0.5
     resized = image.resize((size, size), Image.Resampling.BICUBIC, box=box)
-    values = np.asarray(resized, np.float32)[:, :: -1 if flip else 1] / 255
+    if flip:
+        resized = resized.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    values = np.asarray(then(resized), np.float32) / 255
     return np.ascontiguousarray(((values - MEAN) / DEVIATION).transpose(2, 0, 1), np.float32)
 
 

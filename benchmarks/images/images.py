@@ -50,6 +50,9 @@ class Images:
         weight_decay: Decoupled weight decay.
         smoothing: Share of a target that all classes have.
         mixed: Whether training images are mixed in pairs by mixup and cutmix.
+        drop_path: How often the last block's parts are left out (stochastic depth).
+        augmented: Whether training images of a folder have RandAugment and random erasing.
+        repeats: Times that a training image is in its batch (repeated augmentation).
         n_train: Most training images.
         steps: Training steps.
         val_steps: Steps between validations.
@@ -72,6 +75,9 @@ class Images:
     weight_decay: float = 0.05
     smoothing: float = 0.0
     mixed: bool = False
+    drop_path: float = 0.0
+    augmented: bool = False
+    repeats: int = 1
     n_train: int = 8000
     steps: int = 800
     val_steps: int = 100
@@ -84,12 +90,16 @@ class Images:
     def __post_init__(self) -> None:
         check_not_empty(self, "tasks", "attention", "seeds", "lrs")
         sizes = ("n_layer", "n_head", "head_dim", "n_train", "steps", "val_steps", "batch_size")
-        check_at_least(self, dict.fromkeys((*sizes, "n_val", "n_test", "tracks"), 1))
+        check_at_least(self, dict.fromkeys((*sizes, "n_val", "n_test", "tracks", "repeats"), 1))
         check_at_least(self, {"seeds": 0, "lrs": 1e-9, "weight_decay": 0, "exponents": 1e-9})
         for task in self.tasks:
             tasks.get(task)
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"smoothing must be in [0, 1), got {self.smoothing}")
+        if not 0 <= self.drop_path < 1:
+            raise ValueError(f"drop_path must be in [0, 1), got {self.drop_path}")
+        if self.augmented and set(self.tasks) != {tasks.FOLDER}:
+            raise ValueError(f"augmented is for images of a folder: take --tasks {tasks.FOLDER}")
 
 
 class ImageStudy(PaperStudy):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attention.scalars import check_size
-from benchmarks.images import folder, pictures
+from benchmarks.images import augment, folder, pictures
 from benchmarks.images.tasks import FOLDER, get
 from benchmarks.learners import Learner, loader
 from worldmodel.data.sequences import SequenceData, Sequences
 from worldmodel.models import optim
-from worldmodel.models.backbone import GPT
+from worldmodel.models.backbone import GPT, Block
 from worldmodel.models.trained import TrainedModel
 
 DIGITS = (1077, 360, 360)
@@ -28,9 +30,16 @@ class Pictures(Sequences):
     """Images of a part of a task, made or read on access."""
 
     def __init__(
-        self, task: str, split: str, seed: int, length: int, files: folder.ImageFolder | None
+        self,
+        task: str,
+        split: str,
+        seed: int,
+        length: int,
+        files: folder.ImageFolder | None,
+        augmented: bool = False,
     ) -> None:
         self.task, self.split, self.seed, self.files = task, split, seed, files
+        self.augmented = augmented and split == "train"
         if files is not None:
             # The published test images are ImageNet's validation part: nothing else chooses.
             whole = files.files["train" if split == "train" else "val"]
@@ -52,7 +61,7 @@ class Pictures(Sequences):
         """Return ``images`` [B, C, S, S] and ``labels`` [B]."""
         if self.files is not None:
             size = get(self.task).size
-            read = [folder.pixels(self.images[i][0], size, self._draw()) for i in indices]
+            read = [self._read(self.images[i][0], size) for i in indices]
             known = torch.tensor([self.images[i][1] for i in indices])
             return {"images": torch.from_numpy(np.stack(read)), "labels": known}
         if self.task == "digits":
@@ -62,6 +71,13 @@ class Pictures(Sequences):
             images = images / pictures.NOISE
         labels = torch.from_numpy(np.asarray(classes, np.int64))
         return {"images": torch.from_numpy(images[:, None]).float(), "labels": labels}
+
+    def _read(self, file: Path, size: int) -> folder.Array:
+        draw = self._draw()
+        if draw is None or not self.augmented:
+            return folder.pixels(file, size, draw)
+        change = functools.partial(augment.rand_augment, draw=draw)
+        return augment.erased(folder.pixels(file, size, draw, change), draw)
 
     def _draw(self) -> np.random.Generator | None:
         """Return the random generator of crops, seeded by torch's as all of training is."""
@@ -77,14 +93,24 @@ class ImageData(SequenceData):
         task: A name of :data:`benchmarks.images.tasks.TASKS`.
         folder_of: The folder of images; None for a task that needs none.
         n_train: Most training images.
+        augmented: Whether training images of a folder have RandAugment and random erasing.
+        repeats: Times that an image is in a batch, each time changed in another way (repeated
+            augmentation: Hoffer et al. 2020); an epoch has that many fewer images.
         **kwargs: As for :class:`worldmodel.data.sequences.SequenceData`.
     """
 
     def __init__(
-        self, task: str, folder_of: str | None = None, n_train: int = 4000, **kwargs: Any
+        self,
+        task: str,
+        folder_of: str | None = None,
+        n_train: int = 4000,
+        augmented: bool = False,
+        repeats: int = 1,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.task = task
+        check_size("repeats", repeats)
+        self.task, self.augmented, self.repeats = task, augmented, repeats
         self.files = folder.read(folder_of) if get(task).name == FOLDER else None
         self.n_train = len(self._pictures("train", n_train))
 
@@ -94,7 +120,7 @@ class ImageData(SequenceData):
 
     def _pictures(self, split: str, length: int) -> Pictures:
         seed = self.train_seed if split == "train" else self.hparams["seed"]
-        return Pictures(self.task, split, seed, length, self.files)
+        return Pictures(self.task, split, seed, length, self.files, self.augmented)
 
 
 class ImageModel(TrainedModel):
@@ -113,6 +139,8 @@ class ImageModel(TrainedModel):
         smoothing: Share of a target that all classes have.
         mixed: Whether images of a batch are mixed in pairs: half of the batches by cutmix, the
             others by mixup with weights of Beta(0.8, 0.8).
+        drop_path: How often the last block's parts are left out of an image's training; those of
+            earlier blocks less, in proportion to their place (Huang et al. 2016).
         optimizer: Optimiser, see :class:`worldmodel.models.base.GPTModel`.
         lr: Learning rate, see there.
         weight_decay: Weight decay, see there.
@@ -133,6 +161,7 @@ class ImageModel(TrainedModel):
         head_dim: int = 32,
         smoothing: float = 0.0,
         mixed: bool = False,
+        drop_path: float = 0.0,
         optimizer: str = "adamw",
         lr: float = 1e-3,
         weight_decay: float = 0.05,
@@ -147,6 +176,11 @@ class ImageModel(TrainedModel):
         if size % patch:
             raise ValueError(f"size {size} is no multiple of patch {patch}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, causal=False)
+        for place, block in enumerate(self.gpt.blocks):
+            share = drop_path * place / max(1, n_layer - 1)
+            assert isinstance(block, Block)
+            for part in filter(None, (block.attention, block.mlp)):
+                part.register_forward_hook(functools.partial(_dropped, share))
         width = self.gpt.width
         self.embed = nn.Conv2d(channels, width, patch, patch)
         self.token = nn.Parameter(0.02 * torch.randn(1, 1, width))
@@ -186,6 +220,14 @@ class ImageModel(TrainedModel):
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         smoothing = self.hparams["smoothing"]
         return functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+
+
+def _dropped(share: float, part: nn.Module, _: object, added: Tensor) -> Tensor | None:
+    """Leave what a part adds out of some sequences [B, T, width], so that the mean is kept."""
+    if not part.training or not share:
+        return None
+    kept = torch.rand(len(added), 1, 1, device=added.device) >= share
+    return added * kept / (1 - share)
 
 
 def mixed(images: Tensor) -> tuple[Tensor, Tensor, float]:

@@ -36,6 +36,8 @@ class StepSampler(Sampler[list[int]]):
         first_step: Returns the step at which iteration starts; called when it does.
         rank: This process, of ``world_size``.
         world_size: Number of processes.
+        repeats: Times that a sequence stands in a row; an epoch, as long as ever, has that many
+            fewer of them.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class StepSampler(Sampler[list[int]]):
         first_step: Callable[[], int] = lambda: 0,
         rank: int = 0,
         world_size: int = 1,
+        repeats: int = 1,
     ) -> None:
+        self.repeats = repeats
         self.batch_size, self.n_sequences, self.seed = batch_size, n_sequences, seed
         self.first_step, self.rank, self.world_size = first_step, rank, world_size
 
@@ -55,12 +59,12 @@ class StepSampler(Sampler[list[int]]):
         start = (step * self.world_size + self.rank) * self.batch_size
         places = np.arange(start, start + self.batch_size)
         if self.n_sequences is None:
-            return places.tolist()
+            return (places // self.repeats).tolist()
         epochs, offsets = np.divmod(places, self.n_sequences)
         numbers = np.empty_like(places)
         for epoch in np.unique(epochs):
             order = _order(self.seed, int(epoch), self.n_sequences)
-            numbers[epochs == epoch] = order[offsets[epochs == epoch]]
+            numbers[epochs == epoch] = order[offsets[epochs == epoch] // self.repeats]
         return numbers.tolist()
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -154,6 +158,9 @@ class SequenceData(lightning.LightningDataModule, ABC):
     n_train: int | None = None
     """Number of different training sequences; None for an endless stream."""
 
+    repeats: int = 1
+    """Times that a training sequence stands in a row."""
+
     @abstractmethod
     def sequences(self, split: str, length: int) -> Sequences:
         """Return the first ``length`` sequences of a split, or all where there are fewer."""
@@ -181,6 +188,7 @@ class SequenceData(lightning.LightningDataModule, ABC):
             ),
             rank=trainer.global_rank if trainer else 0,
             world_size=trainer.world_size if trainer else 1,
+            repeats=self.repeats,
         )
         return DataLoader(
             sequences,
