@@ -99,12 +99,13 @@ class Passes:
         results = self.results(q, k, save)
         out, rows, extra, *units = results
         if out.numel():
-            q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-            sizes = _sizes(q, k, bias)
+            v, sizes = v.contiguous(), _sizes(q, k, bias)
             with _device(q):
                 if self.unit:
                     self._normalise(q, k, units, angles)
                     q, _, k, _ = units  # type: ignore[assignment]
+                else:
+                    q, k = q.contiguous(), k.contiguous()
                 if self.sharpened:
                     self._launch(stats_kernel, "stats", sizes, q, k, tau, bias, rows)
                 given = q, k, v, bias, rows, out, extra
@@ -184,11 +185,15 @@ class Passes:
         self, q: Tensor, k: Tensor, units: Sequence[Tensor | None], angles: Angles | None
     ) -> None:
         """Write the directions of q and k, turned if there are angles, and one over lengths."""
+        # Heads may stand as a projection leaves them, a head's channels one after the other.
+        q, k = (x if x.stride(-1) == 1 else x.contiguous() for x in (q, k))
         n_rows = [math.prod(x.shape[:3]) for x in (q, k)]
         blocks = sum(tiles.blocks(n, ROW_TILE.rows) for n in n_rows)
         launcher = self._launcher(unit_kernel, ROW_TILE, q.device.index, TURN=angles is not None)
-        given = q, k, *units, *(angles or (None, None)), *n_rows, q.shape[2]
-        launcher((blocks, 1, 1), *given)
+        heads_and_lengths = q.shape[1], q.shape[2], k.shape[2]
+        strides = *q.stride()[:3], *k.stride()[:3]
+        tensors = q, k, *units, *(angles or (None, None))
+        launcher((blocks, 1, 1), *tensors, *heads_and_lengths, *n_rows, *strides)
 
     def _launch(
         self,

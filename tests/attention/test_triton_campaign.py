@@ -8,7 +8,7 @@ import functools
 import pytest
 import torch
 
-from attention import get, reference
+from attention import attend, explain, get, reference
 from attention.triton import backend, tiles
 from tests.attention.fused import DEVICE, MARKS, errors, learned, run, specification, tensors
 
@@ -127,6 +127,13 @@ def test_exact_means_are_for_reweighted_variants_in_half_precision_alone():
         usual = run(backend.attend, given, get(name), {}, dtype)
         for one, other in zip(run(exact, given, get(name), {}, dtype), usual, strict=True):
             assert torch.equal(one, other)
+
+
+def test_exact_means_have_a_name_and_auto_passes_them_over():
+    q = torch.randn(1, 1, 5, 32, device=DEVICE)
+    usual = attend(q, q, q, "lssar", backend="triton")
+    assert torch.equal(attend(q, q, q, "lssar", backend="triton_exact"), usual)
+    assert "one more pass" in explain("lssar", q, "triton").refused["triton_exact"]
 
 
 @pytest.mark.full

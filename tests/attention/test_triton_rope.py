@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import library
 from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 from attention import build, get, reference
 from attention.parts import rotations
@@ -163,6 +164,58 @@ def plain_answer(layer, x, monkeypatch):
     with monkeypatch.context() as again:
         again.setattr(rotations, "rotated", rotated)
         return layer(x)
+
+
+@pytest.mark.parametrize("angled", [False, True])
+def test_queries_and_keys_are_read_where_a_projection_left_them(angled, monkeypatch):
+    q, k, v, _ = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in tensors(33, batch=2))
+    given = (angles(q),) if angled else ()
+    expected = backend.attend(*(x.contiguous() for x in (q, k, v)), get("lssar"), None, *given)
+    copied, own = [], torch.Tensor.contiguous
+
+    def contiguous(x, **how):
+        if not x.is_contiguous():
+            copied.append(x)
+        return own(x, **how)
+
+    monkeypatch.setattr(torch.Tensor, "contiguous", contiguous)
+    found = backend.attend(q, k, v, get("lssar"), None, *given)
+    assert [x is v for x in copied] == [True]
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    backend.attend(q, k.transpose(2, 3).clone().transpose(2, 3), v, get("lssar"), None, *given)
+
+
+LAYERS = {
+    "ntk": {"ntk_train_length": 8},
+    "tpa": {"projections": "tpa"},
+    "one head of keys": {"n_kv_head": 1},
+    "no rotation": {"rope_base": None},
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", ["plain", "checkpoint", "compile", "vmap"])
+@pytest.mark.parametrize("options", LAYERS.values(), ids=LAYERS)
+def test_layers_of_every_kind_turn_once(options, how):
+    torch.manual_seed(0)
+    layer = build("lssa", n_head=2, head_dim=32, backend="triton", **options).to(DEVICE)
+    plain = copy.deepcopy(layer)
+    plain.backend, x = "reference", heads(2, 12, 64)
+    calls = {
+        "plain": layer,
+        "checkpoint": lambda x: checkpoint(layer, x, use_reentrant=False),
+        "compile": torch.compile(layer, backend="aot_eager"),
+        "vmap": lambda x: torch.func.vmap(lambda y: layer(y[None])[0])(x),
+    }
+    torch._dynamo.reset()
+    out, expected = calls[how](x), plain(x)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-5)
+    if how != "vmap":
+        found, theirs = (
+            torch.autograd.grad(y.square().sum(), [*each.parameters()])
+            for y, each in ((out, layer), (expected, plain))
+        )
+        assert max(errors(found, [y.double() for y in theirs])) <= 10 * ROUNDING
 
 
 @pytest.mark.full
