@@ -2,9 +2,9 @@
 
 Where one key holds nearly all of a row (a high p, a short row), its dP and the mean of dP agree to
 more digits than float32 has, and their difference is the gradient. dO . o, which ``pre`` takes for
-the mean, has been rounded on another way than dP. So in float32, and for a high p, the mean is
-taken from the dP of the tiles themselves, as a base (dP of the largest weight) and the small mean
-distance from it: one more pass.
+the mean, has been rounded on another way than dP. So in float32, for a high p, and where exact
+gradients are asked for, the mean is taken from the dP of the tiles themselves, as a base (dP of the
+largest weight) and the small mean distance from it: one more pass.
 """
 
 import triton
