@@ -1,8 +1,8 @@
 """Single steps: the exponent behind a model's next places in each test world.
 
-S is defined as that of paths (:mod:`benchmarks.worlds.asked`), for the kicks behind single predicted
-places. Where a model believes another law than the orbit obeys, its kick also holds its misfit of
-the state (:mod:`orbits.implied.one_step`): an S below 1 does not say which law it believes.
+S is defined as that of paths (:mod:`benchmarks.worlds.asked`), for the kicks behind single
+predicted places. Where a model believes another law than the orbit obeys, its kick also holds its
+misfit of the state (:mod:`orbits.implied.one_step`): an S below 1 does not say which law that is.
 """
 
 from __future__ import annotations
