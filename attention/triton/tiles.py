@@ -22,9 +22,10 @@ SHARED = {
     80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99,
 }  # fmt: skip
 """KiB of shared memory that one block may have, by compute capability."""
-LIKE = {"sm_80": "sm_90", "sm_89": "sm_80", "sm_100": "sm_90"}
+LIKE = {"sm_80": "sm_90", "sm_89": "sm_80", "sm_100": "sm_90", "sm_120": "sm_89"}
 """Architecture whose table supplies the tiles that an architecture's own table lacks. sm_80
-multiplies by mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do."""
+multiplies by mma.sync, sm_89 does so with less shared memory, as sm_86 and sm_120 do; the compiler
+spills other tiles on sm_120."""
 
 
 @dataclass(frozen=True)

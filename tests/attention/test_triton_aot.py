@@ -20,7 +20,9 @@ def compiled(*arguments):
 @pytest.mark.full
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    ("arch", "more"), [(80, ()), (89, ()), (90, ("reweight d64 16bit",)), (100, ())], ids=str
+    ("arch", "more"),
+    [(80, ()), (89, ()), (90, ("reweight d64 16bit",)), (100, ()), (120, ())],
+    ids=str,
 )
 def test_the_tiles_of_lssar_build_within_the_limits(arch, more):
     """These are the largest tiles, the first to spill or not to fit.
@@ -35,7 +37,7 @@ def test_the_tiles_of_lssar_build_within_the_limits(arch, more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", [80, 89, 90, 100])
+@pytest.mark.parametrize("arch", [80, 89, 90, 100, 120])
 def test_shipped_tiles_build_within_the_limits(arch):
     done = compiled("--jobs", "1", "--arch", str(arch))
     print(done.stdout)
@@ -52,7 +54,7 @@ def test_what_else_the_tiles_serve_builds_within_the_limits():
     assert f"{len(list(aot.kinds()))} kernels built for sm_90, 0 over a limit" in done.stdout
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_100"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_100", "sm_120"])
 def test_a_table_holds_each_kernel_once_and_nothing_else(arch):
     assert set(tiles.table_of(arch)) == {tiles.key(*entry) for entry in aot.shipped()}
 
@@ -62,7 +64,7 @@ def test_a_table_holds_each_kernel_once_and_nothing_else(arch):
     [
         (80, 163, "sm_80"), (86, 99, "sm_89"), (87, 163, "sm_80"), (89, 99, "sm_89"),
         (90, 227, "sm_90"), (100, 227, "sm_100"), (103, 227, "sm_100"), (110, 227, "sm_100"),
-        (120, 99, "sm_89"), (137, 500, "sm_100"), (137, 200, "sm_80"), (75, 64, None),
+        (120, 99, "sm_120"), (121, 99, "sm_120"), (137, 500, "sm_100"), (137, 200, "sm_80"), (75, 64, None),
     ],
 )  # fmt: skip
 def test_a_gpu_takes_the_table_that_fits_its_shared_memory(capability, shared, table):
