@@ -64,7 +64,8 @@ def test_a_table_holds_each_kernel_once_and_nothing_else(arch):
     [
         (80, 163, "sm_80"), (86, 99, "sm_89"), (87, 163, "sm_80"), (89, 99, "sm_89"),
         (90, 227, "sm_90"), (100, 227, "sm_100"), (103, 227, "sm_100"), (110, 227, "sm_100"),
-        (120, 99, "sm_120"), (121, 99, "sm_120"), (137, 500, "sm_100"), (137, 200, "sm_80"), (75, 64, None),
+        (120, 99, "sm_120"), (121, 99, "sm_120"), (137, 500, "sm_100"), (137, 200, "sm_80"),
+        (75, 64, None),
     ],
 )  # fmt: skip
 def test_a_gpu_takes_the_table_that_fits_its_shared_memory(capability, shared, table):
