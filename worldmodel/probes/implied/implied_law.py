@@ -23,6 +23,7 @@ every extrapolator has them.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -219,7 +220,7 @@ def _keep(
     proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
     at_home = row["law"] == checkpoint.trained_on.law
     told = [value for key, value in row.items() if key != "law" or not at_home]
-    whose = "-".join(told).replace(", ", "-").replace(" ", "-")
+    whose = re.sub(r"[^\w.]+", "-", "-".join(told))  # names have blanks, one an apostrophe
     path = folder / PREDICTIONS.format(whose)
     columns = {"sequence_id": np.arange(len(forces["r"])), **forces}
     artefact.save_arrays(path, columns, proof)
