@@ -25,7 +25,7 @@ ERASED = 0.25
 AREA, LEAST_SHAPE = (0.02, 1 / 3), 0.3
 """Share of the images with a box of noise; range of its share of the image; its flattest shape."""
 Operation = Callable[[Image.Image, float], Image.Image]
-"""Of an image and a strength from -1 to 1."""
+"""Function of an image and a strength from -1 to 1."""
 
 
 def _moved(shape: Callable[[Image.Image, float], tuple[float, ...]]) -> Operation:

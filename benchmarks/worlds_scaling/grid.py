@@ -8,7 +8,7 @@ from itertools import product
 
 from benchmarks.worlds import grid as worlds_grid
 from benchmarks.worlds import worlds
-from benchmarks.worlds.names import MIXTURE, PLACES, UNTRAINED
+from benchmarks.worlds.names import MIXTURE, PLACES, STEPS, UNTRAINED
 from benchmarks.worlds.worlds import Worlds
 from benchmarks.worlds_scaling.points import AXES
 from benchmarks.worlds_scaling.worlds_scaling import WorldsScaling
@@ -46,7 +46,7 @@ def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell
         n_laws=point["laws"],
     )
     for cell in worlds_grid.cells(study, sized):
-        if cell.case.arm != MIXTURE:
+        if cell.case.arm != MIXTURE or cell.case.kind == STEPS:
             continue
         if cell.case.kind == ASKED:
             # The cases of worlds do not say of which point they are.
@@ -57,4 +57,6 @@ def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell
 
 def _is_reference(cell: Cell) -> bool:
     case = cell.case
+    if case.kind == STEPS:
+        return False
     return case.kind == TRUTHS or (case.arm in REFERENCES and case.variant != PLACES)

@@ -127,14 +127,16 @@ def test_words_say_what_the_last_step_brings():
             metrics = {"slope_mass": (0.7, 0.6, 0.8)}
             yield result(who, arm, metrics=metrics, setting=setting, kind=PROBE)
 
-    said, unit = mass_words.answers(list(results(0.2)))
+    overall, said, unit = mass_words.answers(list(results(0.2)))
+    assert overall.startswith("Shown another past of the same state, models follow 0.50 to 0.50 of")
+    assert f"another m1 changes ({FILTER} 0.70)" in overall
     assert "softmax, shown a past with another m1 that ends in the same state, follows 0.50" in said
     assert f"({IN_BINS} 0.70 [0.60, 0.80], {FILTER} 0.70 [0.60, 0.80])" in said
     assert "alone: 0.20 [0.10, 0.30] after block 1 (0.40 with every row)" in said
     assert "residual after block 1 brings some of it (a step of the same length in a" in said
     assert said.endswith("random direction 0.00 [-0.10, 0.10]).")
     assert "straight lines" in unit
-    said, _ = mass_words.answers(list(results(0.05)))
+    _, said, _ = mass_words.answers(list(results(0.05)))
     assert "That the last step's residual brings any of it is not shown." in said
 
 
@@ -162,4 +164,4 @@ def test_results_of_a_run(untrained, tmp_path):
     assert donors == {ANOTHER_MASS, *CONTROLS}
     (picture,) = probes.get(PROBE).draw(results, tmp_path)
     assert picture.images[0].stat().st_size > 10_000
-    assert len(probes.get(PROBE).answers(results)) == 3
+    assert len(probes.get(PROBE).answers(results)) == 4

@@ -23,7 +23,7 @@ GREY = (
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a figure shows.
+    """Contents of a figure.
 
     Attributes:
         name: Name of its file.

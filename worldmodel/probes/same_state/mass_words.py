@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orbits.runs.result import Result, grouped
-from worldmodel.controls.names import FILTER, IN_BINS
+from worldmodel.controls.names import FILTER, IN_BINS, TABLE
 from worldmodel.probes.donors import ANOTHER_MASS, EVERY, LAST_STEP, RANDOM, WHOLE
 from worldmodel.probes.implied.words import are_two, shown, together
 from worldmodel.probes.looks import own_setting, trained_models
@@ -18,14 +18,34 @@ UNIT = (
 
 
 def answers(results: Sequence[Result]) -> list[str]:
-    """Return sentences: each model and mass, and the unit of shares."""
+    """Return sentences: all models together, each with each mass, and the unit of shares."""
     by_model = trained_models(results)
     said = [
         _sentence(name, changed, some, results)
         for name, mine in by_model.items()
         for changed, some in _by_mass(mine).items()
     ]
-    return [*said, UNIT] if said else []
+    return [_overall(by_model, results), *said, UNIT] if said else []
+
+
+def _overall(by_model: Mapping[str, Sequence[Result]], results: Sequence[Result]) -> str:
+    """Say how much of each mass models follow, beside who knows none."""
+    parts = []
+    for changed in dict.fromkeys(x for mine in by_model.values() for x in _by_mass(mine)):
+        shares = [
+            together(_of(_by_mass(mine)[changed], WHOLE, WHOLE), METRIC).value
+            for mine in by_model.values()
+        ]
+        beside = [
+            f"{who} {together(found, METRIC).value:z.2f}"
+            for who in (FILTER, TABLE)
+            if (found := _of([x for x in results if _is(x, who, changed)], WHOLE, WHOLE))
+        ]
+        parts.append(
+            f"{min(shares):z.2f} to {max(shares):z.2f} of what another {changed} changes "
+            f"({', '.join(beside)})"
+        )
+    return f"Shown another past of the same state, models follow {' and '.join(parts)}."
 
 
 def _by_mass(results: Sequence[Result]) -> dict[str, list[Result]]:
