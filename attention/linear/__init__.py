@@ -84,7 +84,10 @@ def explain(name: str, q: Tensor, **args: Any) -> Explanation:
     channels = mixer.channels(q.shape[-1], mixer.checked(args))
     # States are at least float32, whatever the layer's input is.
     one = q.new_empty([1], dtype=torch.promote_types(q.dtype, torch.float32))
-    k, v = (one.expand(*q.shape[:3], count) for count in channels)
+    k, v = (
+        each.expand(*q.shape[:3], count)
+        for each, count in zip((one, q.new_empty([1])), channels, strict=True)
+    )
     step = "one position is a step of the recurrence" if q.shape[2] == 1 else None
     reasons = {kernel: step or refusal(k, v) for kernel, refusal in mixer.kernels.items()}
     reasons |= {"chunks": step, "recurrence": None}

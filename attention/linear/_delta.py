@@ -49,6 +49,28 @@ def delta_rule(
     return corrected_attention(q, rate * k, v, log_decay, k, write, cache, chunk)
 
 
+def vector_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_decay: Tensor,
+    read: Tensor,
+    write: Tensor,
+    cache: RecurrentState,
+    chunk: int | None,
+) -> Tensor:
+    """Return :func:`corrected_attention` of decays and rates that are vectors of K numbers.
+
+    v has the type that the caller computes in: a kernel of half precision may serve then.
+    """
+    if chunk is not None and fla.vector_refusal(k, v) is None:
+        state = cache.tensors.get("state", zero_state(k, v))
+        out, state = fla.vector_rule(q, k, v, log_decay, read, write, state)
+        cache.tensors = {**cache.tensors, "state": state}
+        return out
+    return corrected_attention(q, k, v.to(k.dtype), log_decay, read, write, cache, chunk)
+
+
 def corrected_attention(
     q: Tensor,
     k: Tensor,

@@ -5,10 +5,12 @@ without it. DeltaNet runs in Gated DeltaNet's kernel with no decay, since its ow
 float32, in which states are kept here. Hawk's recurrence is that of HGRN's kernel: its chunked form
 has no gradient of the states, so the recurrent one is taken. The kernel of RWKV-4 is the mixer's.
 
-Of other kernels the mixers that share a name stay with PyTorch. RWKV-7's warns that float32 fails
-on some GPUs. TTT's has one rate for all steps that a position sees, where the published layer has a
-learned rate for each step, and it begins with a whole mini-batch. HGRN's is real, hgrn1 complex.
-Titans has no kernel there, only plain forms.
+RWKV-7's kernel warns that float32 fails on some GPUs, so that it serves where its values are of
+half precision, as they are under autocast; the state stays in float32.
+
+Of other kernels the mixers that share a name stay with PyTorch. TTT's has one rate for all steps
+that a position sees, where the published layer has a learned rate for each step, and it begins with
+a whole mini-batch. HGRN's is real, hgrn1 complex. Titans has no kernel there, only plain forms.
 
 On an H200 with Triton 3.6 the kernels of one decay a head refused their backward pass, see
 :func:`head_refusal`; GLA's of one decay a channel had not ended its first step after 400 s, in
@@ -33,6 +35,7 @@ CHANNELS = 16
 """Smallest tile of the kernels; channels of keys are multiples of it, values are padded to one."""
 MOST_KEYS = 256
 """Channels of keys that the kernel of the delta rule takes."""
+HALF = (torch.float16, torch.bfloat16)
 HOPPER = 9
 """Major compute capability for which older Triton compiles a backward pass wrongly."""
 TUNED_FOR_MINUTES = ("chunk_gla",)
@@ -99,6 +102,20 @@ def delta_refusal(k: Tensor, v: Tensor) -> str | None:
     return head_refusal(k, v)
 
 
+def vector_refusal(k: Tensor, v: Tensor) -> str | None:
+    """Return why fla does not serve a delta rule whose parts are all vectors, or None.
+
+    Arguments are as in :func:`refusal`; the type of v is that which the caller computes in.
+    """
+    if reason := refusal(k, v):
+        return reason
+    if k.shape[-1] > MOST_KEYS:
+        return f"{k.shape[-1]} channels of keys are above {MOST_KEYS}"
+    if v.dtype not in HALF:
+        return f"its kernel takes half precision alone, found {v.dtype}"
+    return None
+
+
 @functools.cache
 def installed() -> bool:
     """Return whether fla-core, and what it needs, can be found (without importing it)."""
@@ -142,6 +159,26 @@ def delta_rule(
     kernel = _kernel("gated_delta_rule", "chunk_gated_delta_rule")
     out, state = kernel(*by_position, scale=1.0, initial_state=state, output_final_state=True)
     return out.transpose(1, 2)[..., :values], state[..., :values]
+
+
+def vector_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_decay: Tensor,
+    read: Tensor,
+    write: Tensor,
+    state: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Compute :func:`attention.linear._delta.recurrent`, in the type of v but for the state."""
+    values = v.shape[-1]
+    parts = (x.to(v.dtype) for x in (q, log_decay, k, padded(v), read, write))
+    by_position = (x.transpose(1, 2).contiguous() for x in parts)
+    kernel = _kernel("rwkv7", "chunk_rwkv7")
+    state = padded(state.to(torch.promote_types(state.dtype, torch.float32)))
+    settings = {"scale": 1.0, "initial_state": state, "output_final_state": True}
+    out, state = kernel(*by_position, **settings)
+    return out.transpose(1, 2)[..., :values].to(q.dtype), state[..., :values]
 
 
 def padded(v: Tensor) -> Tensor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from attention.linear._delta import corrected_attention
+from attention.linear import fla
+from attention.linear._delta import vector_rule
 from attention.linear._norm import smooth_unit
 from attention.linear._rwkv import RWKV, LowRank, change_since_last, channels
 from attention.linear.mixer import RecurrentState
@@ -38,6 +39,7 @@ class RWKV7(RWKV):
         "key is divided by sqrt(x.x + 1e-6), there by its length. No values of the first layer."
     )
     undecayed = ("bonus",)
+    kernels: ClassVar = {"fla": fla.vector_refusal}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -86,7 +88,8 @@ class RWKV7(RWKV):
             log_decay = -math.exp(-0.5) * decay.sigmoid()
             removed, rate = smooth_unit(removed), rate.sigmoid()
             k = k * (1 + (rate - 1) * self.replacement.view(self.n_head, 1, -1))
-            mixed = corrected_attention(r, k, v, log_decay, removed, -rate * removed, cache, chunk)
+            given = v.to(key.dtype), log_decay, removed, -rate * removed
+            mixed = vector_rule(r, k, *given, cache, chunk)
             present = (r * k * self.bonus[:, None]).sum(-1, keepdim=True) * v
             mixed = self._normalised(mixed) + self._merge(present, like=present)
         return self.project((mixed * self.gate(inputs["gate"])).to(x.dtype))

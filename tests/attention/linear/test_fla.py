@@ -205,6 +205,76 @@ def test_flas_own_plain_delta_rule_computes_the_same(monkeypatch):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
+def recorded_vector_kernel(calls):
+    """Return a stand-in with the signature of fla-core 0.6's kernel of RWKV-7."""
+
+    def chunk_rwkv7(r, w, k, v, a, b, scale=1.0, initial_state=None, output_final_state=False):
+        calls.append({"types": {x.dtype for x in (r, w, k, v, a, b)}, "state": initial_state.dtype})
+        assert output_final_state
+        given = (x.transpose(1, 2).to(initial_state.dtype) for x in (r, k, v, w, a, b))
+        out, state = _delta.recurrent(*given, initial_state)
+        return scale * out.transpose(1, 2).to(v.dtype), state
+
+    return chunk_rwkv7
+
+
+def test_rwkv7_hands_the_kernel_what_it_takes(monkeypatch):
+    torch.manual_seed(0)
+    mixer = linear.build("rwkv7", n_head=2, head_dim=16).double()
+    x = torch.randn(2, 9, 32, dtype=torch.float64)
+    expected, calls = mixer(x), []
+    monkeypatch.setattr(fla, "vector_refusal", lambda k, v: None)
+    monkeypatch.setattr(fla, "_kernel", lambda package, name: recorded_vector_kernel(calls))
+    cache = mixer.new_cache()
+    found = torch.cat([mixer(x[:, :5], cache), mixer(x[:, 5:], cache)], dim=1)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert calls == 2 * [{"types": {torch.float64}, "state": torch.float64}]
+
+
+def test_rwkv7_under_autocast_hands_over_half_precision_and_a_float32_state(monkeypatch):
+    torch.manual_seed(0)
+    mixer, x = linear.build("rwkv7", n_head=2, head_dim=16), torch.randn(2, 9, 32)
+    expected, calls, asked = mixer(x), [], []
+    monkeypatch.setattr(fla, "vector_refusal", lambda k, v: asked.append(v.dtype))
+    monkeypatch.setattr(fla, "_kernel", lambda package, name: recorded_vector_kernel(calls))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = mixer(x)
+    assert asked == [torch.bfloat16], "by which the kernel is chosen"
+    assert calls == [{"types": {torch.bfloat16}, "state": torch.float32}]
+    error = (found - expected).norm() / expected.norm()
+    assert error < 0.05
+
+
+def test_rwkv7_in_float32_stays_in_pytorch():
+    k, half = OnGPU(channels=64), OnGPU(torch.bfloat16, channels=64)
+    assert "half precision alone" in fla.vector_refusal(k, k)
+    assert fla.vector_refusal(k, half) is None
+    wide = OnGPU(channels=320)
+    assert fla.vector_refusal(wide, wide) == "320 channels of keys are above 256"
+
+
+@pytest.mark.full
+@needs_fla
+def test_flas_own_plain_vector_rule_computes_the_same():
+    naive = importlib.import_module("fla.ops.generalized_delta_rule.dplr.naive")
+    q, k, v, log_decay, state = inputs(64, channels=64)
+    read = torch.nn.functional.normalize(k, dim=-1)
+    write = -log_decay.exp() * read
+    out, last = naive.dplr_recurrence(8 * q, k, v, read, write, log_decay, state)  # it scales q
+    expected = _delta.recurrent(q, k, v, log_decay, read, write, state)
+    for one, other in zip((out, last), expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@needs_fla
+def test_the_kernel_of_rwkv7_takes_the_arguments_that_are_given():
+    source = importlib.util.find_spec("fla").submodule_search_locations[0]
+    tree = ast.parse((Path(source) / "ops/rwkv7/chunk.py").read_text("utf-8"))
+    (kernel,) = (x for x in tree.body if getattr(x, "name", "") == "chunk_rwkv7")
+    names = [argument.arg for argument in kernel.args.args]
+    assert names[:9] == list(inspect.signature(recorded_vector_kernel([])).parameters)
+
+
 @needs_fla
 def test_the_kernel_takes_the_arguments_that_are_given():
     source = importlib.util.find_spec("fla").submodule_search_locations[0]
