@@ -31,7 +31,8 @@ def test_explain_says_who_serves_and_why_others_do_not():
 
 WITH_FLA = (
     "cosformer", "deltanet", "gated_deltanet", "gla", "hawk", "hedgehog", "hgrn2", "linear",
-    "mamba2", "performer", "retnet", "retnet_published", "rwkv4", "rwkv6", "zeros",
+    "mamba2", "performer", "retnet", "retnet_published", "rwkv4", "rwkv6", "rwkv7",
+    "zeros",
 )  # fmt: skip
 BY_CHANNEL = ("hawk", "rwkv4")
 """Mixers whose recurrence is one of single channels, whatever the number of heads."""
@@ -61,6 +62,7 @@ def test_explain_asks_of_the_channels_that_the_kernels_get(mixer, monkeypatch):
     name = "delta_refusal" if "deltanet" in mixer else "head_refusal"
     name = "refusal" if per_channel else name
     name = "channel_refusal" if mixer in BY_CHANNEL else name
+    name = "vector_refusal" if mixer == "rwkv7" else name
     assert linear.get(mixer).kernels["fla"] is getattr(linear.fla, name)
 
     def refusal(k, v):
