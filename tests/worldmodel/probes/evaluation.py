@@ -38,6 +38,12 @@ def find(results, **wanted):
     return alike[0]
 
 
+def found(outcomes, **wanted):
+    """Return the metrics of the one outcome of a setting."""
+    (one,) = [x for x in outcomes if wanted.items() <= x.setting.items()]
+    return one.metrics
+
+
 def interval(result, metric):
     """Return value, low and high of a metric."""
     return result.metrics[metric].interval

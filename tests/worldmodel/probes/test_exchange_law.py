@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from orbits import laws, protocols
-from tests.worldmodel.probes.evaluation import evaluate, result
+from tests.worldmodel.probes.evaluation import evaluate, found, result
 from worldmodel import probes
 from worldmodel.models.load import load_model
 from worldmodel.models.rollout import rollout_with_places
@@ -47,12 +47,6 @@ def pair():
 def model(untrained):
     """Return a random model of two blocks with a lively head."""
     return load_model(untrained(head_std=0.3, protocol_args=SHORT, n_layer=2)).eval()
-
-
-def found(outcomes, **wanted):
-    """Return the metrics of the one outcome of a setting."""
-    (one,) = [x for x in outcomes if wanted.items() <= x.setting.items()]
-    return one.metrics
 
 
 def test_pairs_meet_where_the_prompt_ends_and_not_before(pair):

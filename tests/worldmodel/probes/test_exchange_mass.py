@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orbits import protocols
-from tests.worldmodel.probes.evaluation import evaluate, result
+from tests.worldmodel.probes.evaluation import evaluate, found, result
 from worldmodel import probes
 from worldmodel.controls.names import FILTER, IN_BINS
 from worldmodel.models.load import load_model
@@ -40,12 +40,6 @@ def pair(request):
 @pytest.fixture(scope="module")
 def change(pair):
     return MassChange(pair)
-
-
-def found(outcomes, **wanted):
-    """Return the metrics of the one outcome of a setting."""
-    (one,) = [x for x in outcomes if wanted.items() <= x.setting.items()]
-    return one.metrics
 
 
 def test_pairs_have_one_other_mass_and_meet_where_the_prompt_ends(pair):
