@@ -13,6 +13,7 @@ from torch import Tensor
 
 import attention
 from attention import metrics as attention_metrics
+from benchmarks.attention_shares import shares_of
 from benchmarks.language import texts
 from benchmarks.language.checkpoints import TextCheckpoint
 from benchmarks.language.models import (
@@ -89,15 +90,7 @@ def measure_attention(
         losses = extrapolate.losses(language_model, windows).mean(dim=1)
         for state in maps.layer_states(language_model, windows[:, :-1]):
             sinks.append(100 * attention_metrics.sink_ratio(state.weights))
-            sink = float(sinks[-1].mean())
-            density = 100 * float(attention_metrics.density(state.weights).mean())
-            values = {
-                "sink": sink,
-                "density": density,
-                "missing": 100 - sink - density,
-                "zeros": 100 * float(attention_metrics.zero_share(state.weights).mean()),
-                "entropy": float(attention_metrics.row_entropy(state.weights).mean()),
-            }
+            values = shares_of(state.weights)
             if mask_at is not None and mask_at + 1 < length:
                 after = state.weights[..., mask_at + 1 :, mask_at]
                 values["received"] = 100 * float(after.double().mean())

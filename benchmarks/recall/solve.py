@@ -17,7 +17,7 @@ from benchmarks.recall.measures import Integers, Reals
 from benchmarks.recall.sweep import Sweep
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job, options
-from orbits.runs.cell import Cell, Outcome, Progress
+from orbits.runs.cell import Cell, Function, Outcome, Progress
 from orbits.runs.result import Case, Metric
 from orbits.runs.study import Study
 from worldmodel.extrapolate import at_length
@@ -26,17 +26,23 @@ from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.training.callbacks import sharpened
 
 
-def cells(study: Study, settings: Sweep) -> list[Cell]:
-    """Return one cell per exercise, model, rate, decay and seed."""
+def cells(study: Study, settings: Sweep, function: Function | None = None) -> list[Cell]:
+    """Return one cell per exercise, model, rate, decay and seed.
+
+    Args:
+        study: The study.
+        settings: Its settings.
+        function: Trains and tests; None for :func:`train_and_test`.
+    """
     cells = []
     for exercise in settings.exercises():
         tests = {at: test.to_json() for at, test in exercise.tests.items()}
-        for trial in settings.trials():
+        for trial in settings.trials(exercise):
             job = settings.job(trial, exercise)
             learners.check(job)
             setting = {**{name: getattr(trial, name) for name in SWEPT}, **exercise.setting}
             case = Case(study.name, MEASUREMENT, trial.label, seed=trial.seed, setting=setting)
-            cells.append(Cell(train_and_test, case, {"job": job, "tests": tests}))
+            cells.append(Cell(function or train_and_test, case, {"job": job, "tests": tests}))
     return cells
 
 
@@ -48,11 +54,21 @@ def train_and_test(
     progress: Progress,
 ) -> Outcome:
     """Train a model on its problem and test it."""
+    model = trained(job, folder, scratch, progress)
+    return Outcome(tested(model, job, tests, folder), device=training.device(job))
+
+
+def trained(job: Job, folder: Path, scratch: Path, progress: Progress) -> GPTModel:
+    """Train a model on its problem and return it, ready for tests."""
     model = training.train(job, folder, scratch, progress)
     assert isinstance(model, GPTModel)
-    steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
-    device = training.device(job)
-    model.to(training.torch_device(options(job))).eval()
+    return model.to(training.torch_device(options(job))).eval()
+
+
+def tested(
+    model: GPTModel, job: Job, tests: Mapping[str, Mapping[str, Any]], folder: Path
+) -> dict[str, Metric]:
+    """Return the metrics of a trained model on its tests, and those of its training."""
     metrics: dict[str, Metric] = {}
     for at, test in tests.items():
         data = ProblemData(**{**job["data"], **test})
@@ -65,10 +81,11 @@ def train_and_test(
             metrics |= data.problem.measure_distributions(shares, *about)
     accuracy = training.validated(model, job, folder, "val_accuracy")
     metrics["val_accuracy"] = Metric(100 * accuracy, n=job["data"]["n_val"])
+    steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
     metrics["steps"] = Metric(steps, n=1)
     if "p" in (job["model"]["attention_args"] or {}):
         metrics["reweighted"] = Metric(sharpened(model), n=1)
-    return Outcome(metrics, device=device)
+    return metrics
 
 
 def answers(model: GPTModel, data: ProblemData, n: int, split: str = "test") -> Integers:

@@ -54,6 +54,7 @@ class Exercise:
         n_train: Number of different training examples; None for new ones at every step.
         tests: Problems to test on, by the end of their metrics' names.
         setting: The names in tables that tell its rows from those of others.
+        attention: Names of the attention rows that take it; None for all.
     """
 
     problem: Problem
@@ -61,6 +62,7 @@ class Exercise:
     n_train: int | None
     tests: Mapping[str, Problem]
     setting: Mapping[str, Any] = field(default_factory=dict)
+    attention: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         check_at_least(self, {"head_dim": 1, "n_train": 1})
@@ -142,10 +144,11 @@ class Sweep:
         """Yield the problems of training with those of the tests."""
         yield from ()
 
-    def trials(self) -> Iterator[Trial]:
-        """Yield every model at every setting of the sweep."""
+    def trials(self, exercise: Exercise) -> Iterator[Trial]:
+        """Yield every model that takes an exercise at every setting of the sweep."""
+        asked = self.attention if exercise.attention is None else exercise.attention
         for seed in self.seeds:
-            for variant in variants(self.attention, self.exponents):
+            for variant in variants(asked, self.exponents):
                 for warm in (False, True) if self.warm_up and variant.p is not None else (False,):
                     for lr in self.lrs:
                         for decay in self.weight_decays:

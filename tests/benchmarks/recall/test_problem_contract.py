@@ -12,6 +12,7 @@ import pytest
 import benchmarks.recall
 from benchmarks.recall import mad_settings
 from benchmarks.recall import problem as problems
+from benchmarks.recall.backcopy import Backcopy
 from benchmarks.recall.measures import IGNORE
 from benchmarks.recall.mqar import MQAR
 from benchmarks.recall.mqar_compositional import Compositional
@@ -42,6 +43,7 @@ PROBLEMS = {
     "memorization": Memorization(),
     "regbench": RegBench(max_strings=12, max_length=12),
     "passkey": Passkey(seq_len=64),
+    "backcopy": Backcopy(seq_len=32),
 }
 
 
@@ -117,7 +119,7 @@ def test_every_problem_is_tested_and_found_by_its_file():
 
 
 def test_an_unknown_problem_or_setting_is_refused_with_the_choices():
-    with pytest.raises(ValueError, match=r"unknown problem 'base'; choose from compression, "):
+    with pytest.raises(ValueError, match=r"unknown problem 'base'; choose from backcopy, "):
         problems.get("base")
     with pytest.raises(ValueError, match=r"unknown problem '\.\./mqar'"):
         problems.get("../mqar")

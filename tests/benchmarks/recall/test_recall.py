@@ -16,6 +16,8 @@ from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 STUDIES = ("mad", "mqar", "mqar_mixture", "passkey_short", "regbench")
+WITH_MATRICES = ("backcopy",)
+"""Studies that look at attention matrices, which linear mixers do not have."""
 
 
 def get(name):
@@ -28,7 +30,11 @@ def kept(out):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[] if x == "mqar" else pytest.mark.full) for x in STUDIES]
+    "name",
+    [
+        pytest.param(x, marks=[] if x == "mqar" else pytest.mark.full)
+        for x in (*STUDIES, *WITH_MATRICES)
+    ],
 )
 def test_the_smallest_run_ends_in_a_report(name, tiny_run):
     made, out = get(name), tiny_run(name)

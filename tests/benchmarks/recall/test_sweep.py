@@ -69,7 +69,7 @@ def test_the_sweep_has_every_combination_once():
         attention=("softmax", "lssar"), exponents=(3.0, 15.0), warm_up=0.5, seeds=(0, 4),
         lrs=(1e-3, 1e-2), weight_decays=(0.0, 0.1),
     )  # fmt: skip
-    found = list(settings.trials())
+    found = list(settings.trials(EXERCISE))
     labels = {trial.label for trial in found}
     p3, p15 = "lssar p=3", "lssar p=15"
     assert labels == {"softmax", p3, p15, f"{p3}, {AFTER}", f"{p15}, {AFTER}"}
@@ -82,13 +82,13 @@ def test_the_sweep_has_every_combination_once():
         p = (job["model"]["attention_args"] or {}).get("p")
         assert trial.label.startswith("softmax" if p is None else f"lssar p={p:g}")
     plain = Sweep(attention=("lssar",), warm_up=0.0)
-    assert {trial.label for trial in plain.trials()} == {p15}
+    assert {trial.label for trial in plain.trials(EXERCISE)} == {p15}
 
 
 def test_learned_positions_replace_rotary_ones_and_reach_the_longest_test():
     def model(positions, attention="softmax"):
         settings = Sweep(positions=positions, attention=(attention,))
-        return settings.job(next(settings.trials()), EXERCISE)["model"]
+        return settings.job(next(settings.trials(EXERCISE)), EXERCISE)["model"]
 
     assert model("learned")["n_positions"] == 64
     assert model("learned")["attention_args"] == {"rope_base": None}
@@ -99,7 +99,7 @@ def test_learned_positions_replace_rotary_ones_and_reach_the_longest_test():
 
 def test_epochs_decide_the_steps():
     settings = Sweep(epochs=3, batch_size=64)
-    trial = next(settings.trials())
+    trial = next(settings.trials(EXERCISE))
     finite = Exercise(MQAR(), 64, 100, {})
     assert settings.job(trial, finite)["steps"] == 3 * 2
     with pytest.raises(ValueError, match="epochs need a number of training examples"):
