@@ -28,6 +28,7 @@ class HGRN2(BoundedBelow):
     Arguments:
         lower_bound: The smallest forget gate, in [0, 1). None for layer / n_layer: the paper
             learns bounds that rise with depth, which start there.
+        causal: False for sums in both directions (BiHgru2_1d of the authors' hgru2-pytorch).
     """
 
     name = "hgrn2"
@@ -39,7 +40,6 @@ class HGRN2(BoundedBelow):
         "D channels; in the code 128."
     )
     kernels: ClassVar = {"fla": fla.refusal}
-    arguments: ClassVar = {"lower_bound": None}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -57,7 +57,11 @@ class HGRN2(BoundedBelow):
                 bound = torch.full_like(log_decay, math.log(self.lower_bound))
                 log_decay = torch.logaddexp(bound, math.log1p(-self.lower_bound) + log_decay)
             k = (1 - self.lower_bound) * torch.sigmoid(-forget)
-            mixed = decayed_attention(functional.silu(q), k, v, log_decay, cache, chunk)
+            parts = (functional.silu(q), k, v, log_decay)
+            mixed = decayed_attention(*parts, cache, chunk)
+            if not self.causal:
+                back = (part.flip(2) for part in parts)
+                mixed = mixed + decayed_attention(*back, RecurrentState(), chunk).flip(2)
             mixed = normalised(self.norm, self._merge(mixed, like=mixed))
         return self.project(mixed.to(x.dtype))
 

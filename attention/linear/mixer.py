@@ -33,8 +33,9 @@ class RecurrentState:
 class Mixer(nn.Module, ABC):
     """A sequence mixer whose time is linear and whose state is constant in the length.
 
-    It is causal; ``zeros`` and ``tnn`` alone can be told not to be. Mixers that are ``quadratic``
-    have a longest sequence, which bounds their state.
+    It is causal; those with an argument ``causal`` can be told not to be, and then read a whole
+    sequence at once. Mixers that are ``quadratic`` have a longest sequence, which bounds their
+    state.
 
     A subclass describes itself by constants, makes its layers in ``__init__`` and writes
     :meth:`_mix`. Its file ends with ``MIXER = ClassName`` and is called like the mixer.
@@ -107,6 +108,8 @@ class Mixer(nn.Module, ABC):
         for argument, default in cls.arguments.items():
             if type(default) is int:
                 check_size(f"{argument} of {cls.name}", values[argument])
+        if not isinstance(causal := values.get("causal", True), bool):
+            raise ValueError(f"causal of {cls.name} must be True or False, got {causal!r}")
         return values
 
     @classmethod
@@ -174,6 +177,10 @@ class Mixer(nn.Module, ABC):
     def _advance(self, x: Tensor, cache: RecurrentState | None, chunk: int | None) -> Tensor:
         check_sequences(x, self.width)
         cache = self.new_cache() if cache is None else cache
+        if cache.length and not self.causal:
+            raise ValueError(
+                f"{self.name} with causal=False reads a whole sequence, not parts of one"
+            )
         for kept in cache.tensors.values():
             if len(kept) != len(x):
                 raise ValueError(

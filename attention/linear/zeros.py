@@ -23,7 +23,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "logits": ("deviation", "averaging", "distance", "linear", "quadratic"),
     "angular": ("rope", "plain", "additive", "none"),
     "zeroth": ("none", "first", "all"),
-    **dict.fromkeys(("gated", "norm", "rescale", "decay", "causal"), (True, False)),
+    **dict.fromkeys(("gated", "norm", "rescale", "decay"), (True, False)),
 }
 """Allowed values of the arguments; ``rope_base`` is a number."""
 
@@ -150,8 +150,6 @@ class ZeroS(Mixer):
 
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
         if not self.args["causal"]:
-            if cache.length:
-                raise ValueError("zeros with causal=False reads a whole sequence, not parts of one")
             if chunk is None:
                 return self.explicit(x)
             parts = self._parts(x, cache)

@@ -44,7 +44,7 @@ def test_distances_count_in_both_directions(name):
     assert weights[0, 0, 0].std() > 0
 
 
-@pytest.mark.parametrize("name", ["softmax", "lssar", "zeros", "tnn"])
+@pytest.mark.parametrize("name", ["softmax", "lssar", "zeros", "tnn", "hgrn1", "hgrn2"])
 def test_an_encoder_reads_ahead_and_a_gpt_does_not(name):
     torch.manual_seed(0)
     x = torch.randn(1, 8, 8)
@@ -57,10 +57,10 @@ def test_an_encoder_reads_ahead_and_a_gpt_does_not(name):
 
 
 def test_what_cannot_be_is_one_line():
-    words = "gla has no causal; every quadratic variant, tnn and zeros take one"
+    words = "gla has no causal; every quadratic variant, hgrn1, hgrn2, tnn and zeros take one"
     with pytest.raises(TypeError, match=words):
         GPT("gla", None, 1, 2, 4, causal=False)
-    for name in ("softmax", "tnn", "zeros"):
+    for name in ("softmax", "hgrn1", "tnn", "zeros"):
         with pytest.raises(ValueError, match=f"^{name} causal=False sees what a GPT predicts"):
             GPT(name, {"causal": False}, 1, 2, 4)
     with pytest.raises(ValueError, match="streaming looks back through a window"):

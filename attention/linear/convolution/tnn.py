@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -57,17 +56,7 @@ class ToeplitzNetwork(Mixer):
         self.coefficients = RelativePositionEncoder(wide)
         self.project = nn.Linear(wide, self.width)
 
-    @classmethod
-    def checked(cls, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments, as in :meth:`Mixer.checked`."""
-        checked = super().checked(args)
-        if not isinstance(checked["causal"], bool):
-            raise ValueError(f"causal of tnn must be True or False, got {checked['causal']!r}")
-        return checked
-
     def _mix(self, x: Tensor, cache: RecurrentState, chunk: int | None) -> Tensor:
-        if not self.causal and cache.length:
-            raise ValueError("tnn with causal=False reads a whole sequence, not parts of one")
         v = functional.silu(self.inputs(x)).to(torch.promote_types(x.dtype, torch.float32))
         with full_precision(x):
             if self.causal:

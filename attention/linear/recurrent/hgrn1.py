@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +24,14 @@ class HGRN1(BoundedBelow):
 
     Arguments:
         lower_bound: Lower bound, see hgrn2.
+        causal: False for sums in both directions, with a turn for each (BiHgru1d of the authors'
+            hgru-pytorch).
     """
 
     name = "hgrn1"
     source = "Qin et al. 2023 (arXiv:2311.04823), Sect. 3"
     about = "A gated linear recurrence of complex numbers that turn; forgets less in later layers."
     kept = "2 H D"
-    arguments: ClassVar = {"lower_bound": None}
     deviations = (
         "the lower bounds of forget gates are fixed at layer / n_layer, where the paper's learned "
         "ones start; the token mixer alone, beside the GPT's MLP in place of the paper's GLU."
@@ -42,7 +43,10 @@ class HGRN1(BoundedBelow):
         self.inputs, self.forget, self.gate = (
             nn.Linear(width, size) for size in (2 * width, width, 2 * width)
         )
-        self.turn = nn.Parameter(10_000.0 ** (-2 * torch.arange(width) / width))
+        turns = 10_000.0 ** (-2 * torch.arange(width) / width)
+        self.turn = nn.Parameter(turns)
+        if not self.causal:
+            self.turn_back = nn.Parameter(turns.clone())
         self.norm = nn.LayerNorm(2 * width)
         self.project = nn.Linear(2 * width, width)
 
@@ -52,12 +56,19 @@ class HGRN1(BoundedBelow):
         with full_precision(x):
             opened = (1 - self.lower_bound) * torch.sigmoid(-forget)  # 1 - f, with all its digits
             kept = self.lower_bound + (1 - self.lower_bound) * torch.sigmoid(forget)
-            factor = torch.polar(kept, self.turn.to(kind).expand_as(kept))
             real, imaginary = inputs.chunk(2, dim=-1)
             added = torch.complex(opened * real, opened * imaginary)
-            h = scanned(factor, added, cache, chunk)
+            h = scanned(_turned(kept, self.turn), added, cache, chunk)
+            if not self.causal:
+                back = _turned(kept, self.turn_back).flip(1), added.flip(1)
+                h = h + scanned(*back, RecurrentState(), chunk).flip(1)
             mixed = normalised(self.norm, torch.cat([h.real, h.imag], dim=-1))
         return self.project(mixed.to(x.dtype) * functional.silu(self.gate(x)))
+
+
+def _turned(kept: Tensor, turn: Tensor) -> Tensor:
+    """Return the complex factors of sizes [B, L, C] and angles [C]."""
+    return torch.polar(kept, turn.to(kept.dtype).expand_as(kept))
 
 
 MIXER = HGRN1

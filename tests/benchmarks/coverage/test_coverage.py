@@ -77,8 +77,8 @@ def test_every_published_table_is_an_answer_to_an_entry():
     assert sorted(named) == sorted(table.table for table in published.tables())
 
 
-NO_ROWS = {"hgrn1", "hgrn2", "softmax_naive"}
-"""Rows that no flag names: no encoders here, and a backend of softmax."""
+NO_ROWS = {"softmax_naive"}
+"""Rows that no flag names: a backend of softmax."""
 BY_ATTENTION = ("ablations", "extrapolation", "forecasting", "images", "mad", "mqar", "regbench")
 
 
