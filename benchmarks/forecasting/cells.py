@@ -11,16 +11,16 @@ import torch
 from sklearn.linear_model import Ridge
 
 from benchmarks import learners, rates, training
-from benchmarks.forecasting import series
+from benchmarks.forecasting import library, series
+from benchmarks.forecasting.errors import errors, errors_of
 from benchmarks.forecasting.forecasting import ENCODER, LAST, LAW, Forecasts
 from benchmarks.forecasting.learner import ForecastData
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job, options
 from benchmarks.variants import variants
 from orbits.runs.cell import Cell, Outcome, Progress, leave_out
-from orbits.runs.result import Case, Metric
+from orbits.runs.result import Case
 from orbits.runs.study import Study
-from worldmodel.data.sequences import Sequences
 
 RIDGE_WINDOWS = 5000
 """Most training windows of the ridge regression."""
@@ -79,6 +79,8 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
             setting = {**task, "lr": job["lr"]}
             case = Case(study.name, MEASUREMENT, label, seed=job["seed"], setting=setting)
             yield Cell(train_and_test, case, {"job": job})
+    if settings.library:
+        yield from library.cells(study, settings, data)
 
 
 def train_and_test(
@@ -121,7 +123,7 @@ def floors(data: dict[str, Any], ridge_windows: int, file: Path | None = None) -
         starts = windows.starts + data["lookback"]
         truth = np.stack([made.series.truth[i : i + horizon] for i in starts])
         future = np.stack([made.series.values[i : i + horizon] for i in starts])
-        outcomes.append(Outcome(_metrics(truth, future), variant=LAW))
+        outcomes.append(Outcome(errors_of(truth, future), variant=LAW))
     return outcomes
 
 
@@ -145,23 +147,3 @@ def linear(data: ForecastData, n: int = RIDGE_WINDOWS) -> Callable[[torch.Tensor
             weight[steps], offset[steps] = fitted.coef_, fitted.intercept_
     of_past, constant = torch.from_numpy(weight).float(), torch.from_numpy(offset).float()
     return lambda seen: (seen.transpose(1, 2) @ of_past.T + constant).transpose(1, 2)
-
-
-def errors(forecast: Any, windows: Sequences, size: int = 250) -> dict[str, Metric]:
-    """Return the mean squared and absolute error of forecasts of windows.
-
-    Args:
-        forecast: Maps a batch to the forecast [B, H, C].
-        windows: The windows.
-        size: Windows at once.
-    """
-    told = [(forecast(batch), batch["future"]) for batch in windows.batches(size)]
-    return _metrics(*(torch.cat(each).double().numpy() for each in zip(*told, strict=True)))
-
-
-def _metrics(forecast: np.ndarray, future: np.ndarray) -> dict[str, Metric]:
-    """Return the errors of the values that were measured; n counts windows, which overlap."""
-    there = np.isfinite(future)
-    measured, n = forecast[there] - future[there], len(future)
-    squared, absolute = np.square(measured).mean(), np.abs(measured).mean()
-    return {"mse": Metric(float(squared), n=n), "mae": Metric(float(absolute), n=n)}

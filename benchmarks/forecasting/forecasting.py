@@ -35,6 +35,8 @@ ENCODER = ", encoder"
 """The end of the name of a row that is no causal model."""
 PEERS = (LINEAR, "patchtst", "itransformer")
 """Models that are no mixers of this suite."""
+LIBRARY, BY_RECIPE = ", neuralforecast", ", its recipe"
+"""Ends of the names of a network of neuralforecast, and of ours trained as that is."""
 HORIZONS = (96, 192, 336, 720)
 """The field's horizons, over which its tables take means."""
 KEYS = ("series", "horizon", "variant", "lr")
@@ -53,6 +55,7 @@ class Forecasts:
             file, whose gaps are known, and refuses in others.
         drop: Columns that are left out.
         models: Models beside mixers: dlinear, patchtst, itransformer.
+        library: Whether neuralforecast trains these, too, and ours are trained by its recipe.
         attention: Attention variants, linear mixers and the papers' ablations of both.
         encoders: Those that are trained as encoders, in which every piece sees all others.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
@@ -78,6 +81,7 @@ class Forecasts:
     gaps: str = "own"
     drop: tuple[str, ...] = ()
     models: tuple[str, ...] = PEERS
+    library: bool = False
     attention: tuple[str, ...] = ("softmax",)
     encoders: tuple[str, ...] = ()
     exponents: tuple[float, ...] = ()
@@ -106,6 +110,8 @@ class Forecasts:
         check_choice("gaps", self.gaps, ("own", "refuse", "carry"))
         for name in self.models:
             check_choice("model", name, PEERS, ", or name it as --attention")
+        if self.library and not self.models:
+            raise ValueError("library trains models of neuralforecast: give --models")
         if not (self.models or self.attention or self.encoders):
             raise ValueError("nothing to train: give --models, --attention or --encoders")
         if self.dropout >= 1:
@@ -153,10 +159,17 @@ class Forecasting(PaperStudy):
         return ours
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Return errors at the best rate of each row, those without training, and the sweep."""
+        """Return errors at the best rate of each row, those without training, and the sweep.
+
+        Where neuralforecast's networks were trained, a table has them beside ours.
+        """
+        beside_it = [result for result in results if _is_of_library(result)]
+        results = [result for result in results if not _is_of_library(result)]
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the lowest validation error"
+        compared = self.seed_table("Beside neuralforecast", beside_it, KEYS, ERRORS)
         return [
+            *([compared] if beside_it else []),
             self.seed_table(title, best(trained), KEYS, ERRORS),
             _without_training(results),
             self.seed_table("The sweep", trained, KEYS, ("val_mse",)),
@@ -175,6 +188,8 @@ class Forecasting(PaperStudy):
             given += f", {LAW} {floors[LAW]:.3f}" if LAW in floors else ""
             compared = beside(against(rows, LINEAR), LINEAR, ".3f")
             task = f"{series}, {horizon} steps ahead, mean squared error"
+            if compared_with_library := _beside_library(results, series, horizon):
+                said.append(f"{task}, in units of neuralforecast's: {compared_with_library}.")
             said += [
                 f"{task}: {LINEAR} {shown(rows[LINEAR], '.3f')}; "
                 f"{compared or 'nothing is compared by three seeds'}.",
@@ -224,7 +239,28 @@ def _without_training(results: Sequence[Result]) -> Table:
 
 
 def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:
-    return grouped(best(results), lambda x: (x.case.get("series"), x.case.get("horizon")))
+    own = [result for result in best(results) if not _is_of_library(result)]
+    return grouped(own, lambda x: (x.case.get("series"), x.case.get("horizon")))
+
+
+def _is_of_library(result: Result) -> bool:
+    return result.case.variant.endswith((LIBRARY, BY_RECIPE))
+
+
+def _beside_library(results: Sequence[Result], series: str, horizon: int) -> str:
+    """Return our networks' errors in units of those of neuralforecast's, in a clause."""
+    task = {"series": series, "horizon": horizon}
+    here = [x for x in results if all(x.case.get(name) == value for name, value in task.items())]
+    errors = by_variant(best(here), "mse")
+    said = []
+    for kind in PEERS:
+        if theirs := errors.get(f"{kind}{LIBRARY}"):
+            alike, own = (
+                fmean(errors[name].values()) / fmean(theirs.values())
+                for name in (f"{kind}{BY_RECIPE}", kind)
+            )
+            said.append(f"{kind} {alike:.3f} by its recipe and {own:.3f} by ours")
+    return "; ".join(said)
 
 
 STUDY = Forecasting()

@@ -8,14 +8,19 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.forecasting import cells, networks
-from benchmarks.forecasting.forecasting import LAW, STUDY
+from benchmarks.forecasting import cells, library, networks
+from benchmarks.forecasting.errors import errors_of
+from benchmarks.forecasting.forecasting import BY_RECIPE, LAW, LIBRARY, STUDY
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
 from benchmarks.rates import best
 from orbits.runs import folder
+from orbits.runs.cell import Skipped
 from orbits.runs.result import Case, Metric, Result
+from orbits.runs.table import by_variant
 
 KINDS = ("dlinear", "patchtst", "itransformer", "mixer")
+EEG = {"name": "eeg", "lookback": 48, "horizon": 12, "n_test": 100}
+SIZES = {"n_layer": 1, "n_head": 2, "width": 8, "dropout": 0.0}
 DATA = {"name": "radial_velocity", "lookback": 48, "horizon": 12, "gaps": "carry"}
 
 
@@ -165,8 +170,8 @@ def test_a_horizon_without_a_whole_window_has_all_its_floors(horizon):
 
 def test_a_forecast_that_is_no_number_is_not_left_out():
     future = np.array([[1.0, np.nan]])
-    assert cells._metrics(np.array([[2.0, np.nan]]), future)["mse"].value == 1.0
-    assert math.isnan(cells._metrics(np.array([[np.nan, 2.0]]), future)["mse"].value)
+    assert errors_of(np.array([[2.0, np.nan]]), future)["mse"].value == 1.0
+    assert math.isnan(errors_of(np.array([[np.nan, 2.0]]), future)["mse"].value)
 
 
 def test_the_loss_leaves_missing_values_out():
@@ -247,89 +252,59 @@ def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
     json.dumps([x.to_json() for x in results])
 
 
-LIBRARY = {
-    "dlinear": ("DLinear", {}),
-    "patchtst": (
-        "PatchTST",
-        {"hidden_size": 64, "linear_hidden_size": 128, "n_heads": 2, "encoder_layers": 2,
-         "dropout": 0.1, "fc_dropout": 0.1, "patch_len": 16, "stride": 8,
-         "revin_subtract_last": False},
-    ),
-    "itransformer": (
-        "iTransformer",
-        {"n_series": 4, "hidden_size": 64, "n_heads": 2, "e_layers": 2, "d_ff": 256},
-    ),
-}  # fmt: skip
-"""The same networks in neuralforecast at the sizes of the study."""
+def test_networks_of_a_library_that_is_not_installed_are_skipped(monkeypatch):
+    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(Skipped, match="pip install neuralforecast"):
+        library.of_library("dlinear", 1, 0, EEG, **SIZES)
 
 
-def errors_of_the_library(kind, data, steps):
-    """Return neuralforecast's mean squared error for each of three seeds on the same windows."""
-    reason = "needs neuralforecast, which is not a dependency: pip install neuralforecast"
-    library = pytest.importorskip("neuralforecast", reason=reason)
-    import pandas
-    from neuralforecast import losses, models
-
-    values = data.series.values
-    frame = pandas.DataFrame(
-        {
-            "unique_id": np.repeat([f"c{i}" for i in range(4)], len(values)),
-            "ds": np.tile(np.arange(len(values)), 4),
-            "y": values.T.reshape(-1),
-        }
+@pytest.mark.parametrize("kind", ["dlinear", "patchtst", "itransformer"])
+def test_the_recipe_of_the_library_trains_our_networks(kind):
+    untrained, trained = (
+        library.by_its_recipe(kind, steps, 0, EEG, **SIZES).metrics["mse"].value
+        for steps in (0, 60)
     )
-    name, sizes = LIBRARY[kind]
-    windows = 32 if "n_series" in sizes else 32 * 4  # of all channels together, or of one each
-    sizes = {**sizes, "h": data.horizon, "input_size": data.lookback, "loss": losses.pytorch.MSE()}
-    sizes |= {"max_steps": steps, "learning_rate": 1e-3, "windows_batch_size": windows}
-    quiet = {"enable_progress_bar": False, "logger": False, "accelerator": "cpu"}
-    first, second, end = data.series.ends
-    found = []
-    for seed in range(3):
-        network = getattr(models, name)(**sizes, random_seed=seed, **quiet)
-        peer = library.NeuralForecast(models=[network], freq=1)
-        parts = {"val_size": second - first, "test_size": end - second}
-        made = peer.cross_validation(frame, **parts, n_windows=None, step_size=1)
-        found.append(float(np.mean((made["y"] - made[name]) ** 2)))
-    return found
+    assert trained < 0.95 * untrained
 
 
-def errors_by_its_recipe(kind, data, steps):
-    """Return the errors of our networks, trained as the library trains its own.
-
-    It has one rate without a schedule and tests the last weights; the study tests those of the
-    best validation, which an iTransformer, overfitted after 300 steps, gains a quarter by.
-    """
-    windows, tested = data.sequences("train", data.n_train), data.sequences("test", 10**6)
-    found = []
-    for seed in range(3):
-        torch.manual_seed(seed)
-        network = ForecastModel(48, 12, kind, dropout=0.1).train()
-        optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-        for _ in range(steps):
-            batch = windows.__getitems__(torch.randint(len(windows), (32,)).tolist())
-            optimizer.zero_grad()
-            network._loss(batch).backward()
-            optimizer.step()
-        with torch.no_grad():
-            found.append(cells.errors(network.eval(), tested)["mse"].value)
-    return found
+def test_rows_of_the_library_are_beside_ours_and_in_no_other_comparison():
+    rows = {"dlinear": 1.1, "softmax": 1.2, "gla": 1.3}
+    rows |= {"dlinear, neuralforecast": 1.0, "dlinear, its recipe": 1.02}
+    setting = {"series": "eeg", "horizon": 12, "lr": 0.001}
+    results = [
+        Result(
+            Case("forecasting", "measurement", row, seed=seed, setting=setting),
+            metrics={"mse": Metric(value + 0.01 * (seed - 1))},
+        )
+        for row, value in rows.items()
+        for seed in range(3)
+    ]
+    said = STUDY.sentences(results)
+    assert said[0] == (
+        "eeg, 12 steps ahead, mean squared error, in units of neuralforecast's: "
+        "dlinear 1.020 by its recipe and 1.100 by ours."
+    )
+    assert not any("recipe" in sentence for sentence in said[1:])
+    first, own, *_ = STUDY.tables(results)
+    assert first.title == "Beside neuralforecast"
+    assert len(first.rows) == 2
+    assert len(own.rows) == 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", LIBRARY)
-def test_peers_have_the_errors_of_neuralforecast(kind, tmp_path):
-    steps, data = 300, ForecastData("eeg", 48, 12)
-    theirs = errors_of_the_library(kind, data, steps)
-    alike = errors_by_its_recipe(kind, data, steps)
+def test_our_networks_have_the_errors_of_neuralforecasts(tmp_path):
+    reason = "needs neuralforecast, which is not a dependency: pip install neuralforecast"
+    pytest.importorskip("neuralforecast", reason=reason)
     main(
-        ["run", "forecasting", "--series", "eeg", "--models", kind, "--attention", "",
-         "--lookback", "48", "--horizons", "12", "--steps", str(steps), "--workers", "1",
-         "--out", str(tmp_path / "o")]
+        ["run", "forecasting", "--series", "eeg", "--attention", "", "--library", "true",
+         "--lookback", "48", "--horizons", "12", "--steps", "300", "--n-test", "100000",
+         "--workers", "1", "--out", str(tmp_path / "o")]
     )  # fmt: skip
     results, _ = folder.load(tmp_path / "o")
-    ours = [x.value("mse") for x in best(results) if x.case.variant == kind]
-    print(f"{kind}: ours {ours}, by the library's recipe {alike}, theirs {theirs}")
-    assert len(ours) == len(alike) == len(theirs) == 3
-    assert np.mean(alike) == pytest.approx(np.mean(theirs), rel=0.05)
-    assert np.mean(ours) <= 1.05 * np.mean(theirs)
+    errors = by_variant(best(results), "mse")
+    for kind in ("dlinear", "patchtst", "itransformer"):
+        own, alike, theirs = (
+            np.mean(list(errors[f"{kind}{end}"].values())) for end in ("", BY_RECIPE, LIBRARY)
+        )
+        assert alike == pytest.approx(theirs, rel=0.05), kind
+        assert own <= 1.05 * theirs, kind
