@@ -111,6 +111,7 @@ def by_its_recipe(
 ) -> Outcome:
     """Train our network of a kind as neuralforecast trains its own, and test it."""
     made = ForecastData(**data, file=None if file is None else str(file))
+    assert made.n_train is not None
     windows = made.sequences("train", made.n_train)
     torch.manual_seed(seed)
     model = ForecastModel(
