@@ -37,7 +37,6 @@ from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
 
-PROTOCOL = "neutral_step"
 _TRIED = 300
 """Systems that each law is tried on before any work."""
 
@@ -52,7 +51,7 @@ class _Grid:
         self.settings = settings
         laws_of_training = spread(settings.low, settings.high, settings.held_out, settings.n_laws)
         self.arguments = {"n_bins": settings.n_bins}
-        self.protocol = protocols.get(PROTOCOL, self.arguments)
+        self.protocol = protocols.get(settings.protocol, self.arguments)
         self.mixture = Mixture(self.protocol, laws_of_training)
         self.tested = [
             {"exponent": x, "held_out": is_held_out(x, settings.held_out)} for x in settings.tested
@@ -215,7 +214,7 @@ class _Grid:
         return {
             "learner": "worlds",
             "model": {
-                "protocol": PROTOCOL,
+                "protocol": settings.protocol,
                 "protocol_args": self.arguments,
                 "attention": variant.attention,
                 "attention_args": variant.arguments(1 + self.protocol.n_points) or None,
@@ -225,7 +224,7 @@ class _Grid:
             },
             "data": {
                 "train_seed": seed,
-                "protocol": PROTOCOL,
+                "protocol": settings.protocol,
                 "protocol_args": self.arguments,
                 "exponents": list(exponents),
                 "told": told,
@@ -240,7 +239,8 @@ class _Grid:
 
     def _case(self, kind: str, variant: str, arm: str = "-", seed: int | None = None) -> Case:
         setting = {"single": self.settings.single} if arm == ALONE else {}
-        return Case("worlds", kind, variant, arm, seed, protocol=PROTOCOL, setting=setting)
+        protocol = self.settings.protocol
+        return Case("worlds", kind, variant, arm, seed, protocol=protocol, setting=setting)
 
     def _check(self) -> None:
         """Refuse laws and test worlds that cannot be, and machines with too few devices."""
@@ -263,7 +263,7 @@ class _Grid:
         # Powers in between bind what the least and the largest exponent bind.
         for exponent in (settings.low, settings.high, settings.single, *settings.tested):
             name = power_name(-exponent)
-            world = protocols.get(PROTOCOL, {**self.arguments, "law": name})
+            world = protocols.get(settings.protocol, {**self.arguments, "law": name})
             world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
         if settings.exchanged:
             exchange.check(self.protocol, settings.exchanged, settings.n_exchanged)

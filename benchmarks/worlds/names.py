@@ -1,5 +1,7 @@
 """Names of arms, controls and settings, as results have them."""
 
+NEUTRAL, TELLING = "neutral_step", "identifiable"
+"""Protocols whose time step tells nothing of the law, and tells it."""
 MIXTURE, TOLD, ALONE, UNTRAINED = "mixture", "told the law", "one world", "untrained"
 """Arms of models: trained on all laws; the same, told each law; trained in one world; untrained."""
 WITH_FAMILIES = "mixture with families"

@@ -16,6 +16,7 @@ from benchmarks.worlds.names import (
     STEPS,
     TABLE,
     TABLE_WITH_FAMILIES,
+    TELLING,
     TOLD,
     TRAINED,
     UNTRAINED,
@@ -56,6 +57,8 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
         return []
     models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
     said = [_verdict(row, found, longest, others=row is models[0]) for row in models]
+    if any(x.case.protocol == TELLING for x in results):
+        said.append("The time step tells the law: S counts what is read from it, too.")
     said += _meaning(models, found, longest)
     lawful = [row for row in models if not has_no_law(row, found, longest)]
     said += [line for row in lawful for line in _growth(row, found)]

@@ -30,9 +30,9 @@ SHOWN = 3
 S = "Law inferred in context: S"
 S_CAPTION = (
     "Share of a change of the prompt's law that continuations follow, after prompts of so many "
-    "steps: 0 imposes one law, 1 infers it. Half: the longest prompt at half the time step, which "
-    "tells no law. Moved: by how much half the step changes the exponent of continuations more "
-    "than that of true orbits; above 0 if the law is read off the rate of sampling."
+    "steps: 0 imposes one law, 1 infers it. Half: the longest prompt at half the time step. Moved: "
+    "by how much that changes the exponent of continuations more than that of true orbits; above 0 "
+    "if the law is read off the rate of sampling."
 )
 WORLDS = "Laws that continuations obey"
 WORLDS_CAPTION = (

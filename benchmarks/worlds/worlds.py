@@ -5,7 +5,7 @@ intervals held out; nobody tells the model which. It is then prompted with orbit
 and what is measured is the exponent that its own continuations obey (:mod:`orbits.implied`): S is
 how much of a change of the prompt's law they follow, 0 for a model that imposes one law on all and
 1 for one that infers it. The time step does not tell the law (protocol ``neutral_step``), which
-half of it checks in every report.
+half of it checks in every report; ``--protocol identifiable`` has one that tells it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import ClassVar
 
 from benchmarks.study import TrainingStudy
 from benchmarks.training_options import Training
+from benchmarks.worlds.names import NEUTRAL, TELLING
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
@@ -28,6 +30,7 @@ class Worlds:
     """Laws of the training and of the test, models and sizes. Exponents are those of the distance.
 
     Attributes:
+        protocol: ``neutral_step``, or ``identifiable``, whose time step tells the law.
         attention: Attention variants or linear mixers, each trained on the mixture. Controls that
             are trained have the first.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
@@ -62,6 +65,7 @@ class Worlds:
         training: How and on what models are trained.
     """
 
+    protocol: str = NEUTRAL
     attention: tuple[str, ...] = ("softmax", "lssar", "lazy")
     exponents: tuple[float, ...] = (15.0,)
     seeds: tuple[int, ...] = (0, 1, 2)
@@ -92,6 +96,7 @@ class Worlds:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
+        check_choice("protocol", self.protocol, (NEUTRAL, TELLING))
         check_not_empty(self, "attention", "seeds", "tested", "prompts")
         least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
         least |= {"n_laws": 1, "n_family_laws": 1, "n_exchanged": 1}

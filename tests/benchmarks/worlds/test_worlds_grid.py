@@ -99,3 +99,14 @@ def test_each_value_counts_once_and_in_order():
 @pytest.mark.usefixtures("without_a_gpu")
 def test_bad_input_is_one_line_and_changes_nothing(refused_run, flag, message):
     assert message in refused_run("worlds", "--executor=here", *flag.split(" "))
+
+
+def test_a_step_that_tells_the_law_is_trained_and_asked_in_its_own_protocol():
+    grid = cells("tiny", protocol="identifiable")
+    assert {x.case.protocol for x in grid} == {"identifiable"}
+    (job,) = trained(grid, names.MIXTURE)
+    assert job["model"]["protocol"] == job["data"]["protocol"] == "identifiable"
+    asked = {x.arguments["world"]["name"] for x in grid if "world" in x.arguments}
+    assert asked == {"identifiable"}
+    with pytest.raises(ValueError, match="unknown protocol 'paper'; choose from neutral_step"):
+        cells("tiny", protocol="paper")
