@@ -4,6 +4,9 @@ Guo et al., "Active-Dormant Attention Heads" (arXiv:2410.13835): a model of one 
 trained on it grows an attention sink, which language models of the sizes that a CPU trains do not.
 So it asks what Lazy Attention, Table 2, asks of language models: which forms of the offset prevent
 the sink, and what it costs.
+
+An offset takes weight from all keys, at the start of training too, and rows then sum to less than
+1. What is compared is therefore the share of a row's own mass that is on the first key.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,23 +24,30 @@ from benchmarks.recall.base import BASELINE, METRICS, Headline, RecallStudy, sha
 from benchmarks.recall.measures import IGNORE, Integers, Reals
 from benchmarks.recall.problem import Problem
 from benchmarks.recall.sweep import Exercise, Sweep
-from orbits.runs.choices import check_choice
+from orbits.runs.at_once import Compared
 from orbits.runs.deferred import deferred
+from orbits.runs.page import Picture
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_at_least
-from orbits.runs.statistics import Seeds
-from orbits.runs.table import Table, by_variant, seed_table
+from orbits.runs.statistics import paired
+from orbits.runs.table import Table, by_variant
 from orbits.runs.verdict import against, beside, shown
 
 CONCENTRATION = 0.3
 """Of the Dirichlet distribution of the chain's rows: some five likely successors of 32 symbols."""
+UNMARKED = "unmarked"
+"""The test on rows without the marker."""
+UNTRAINED, CUT = "untrained", "cut afterwards"
+"""Arms: a model before its training, and a trained softmax with the elastic offset put in."""
 
 
 @functools.cache
-def transitions(n_symbols: int) -> Reals:
-    """Return the chain's probabilities, [from, to]: one chain for each number of symbols."""
-    rng = np.random.default_rng(n_symbols)
-    return rng.dirichlet(np.full(n_symbols, CONCENTRATION), size=n_symbols)
+def transitions(n_symbols: int, chain: int) -> Reals:
+    """Return the probabilities of a chain, [from, to], read-only."""
+    rng = np.random.default_rng([n_symbols, chain])
+    made = rng.dirichlet(np.full(n_symbols, CONCENTRATION), size=n_symbols)
+    made.flags.writeable = False
+    return made
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,10 @@ class Backcopy(Problem):
 
     After an ordinary symbol the next one is drawn from its row of :func:`transitions`, for which
     nothing but that symbol need be known. After a trigger, one of the first ``n_triggers``
-    symbols, the symbol before it comes again. A marker that says nothing, the last token, stands
-    at one place of every row; behind it the chain starts anew. What comes first and the marker are
-    not asked for; a trigger with no symbol before it is an ordinary symbol.
+    symbols, the symbol before it comes again. A chain starts with an ordinary symbol, so that no
+    trigger ever follows another. A marker that says nothing, the last token, stands at one place
+    of every row; behind it the chain starts anew. What starts a chain and the marker are not asked
+    for.
 
     Measures: the loss above the least one that can be had, in nats, over all that is asked and
     after triggers alone, and the share of right answers after triggers.
@@ -63,6 +75,7 @@ class Backcopy(Problem):
         n_triggers: Triggers among them; 0 for none.
         seq_len: Tokens of a row, L.
         marker_at: Place of the marker, from 0; None for no marker.
+        chain: Number of the chain: of its transitions, and so of how common triggers are.
 
     Raises:
         ValueError: Too few symbols, or a marker that is not in the row.
@@ -74,9 +87,11 @@ class Backcopy(Problem):
     n_triggers: int = 4
     seq_len: int = 64
     marker_at: int | None = 0
+    chain: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(self, {"n_triggers": 0, "n_symbols": self.n_triggers + 2, "seq_len": 4})
+        least = {"n_triggers": 0, "n_symbols": self.n_triggers + 2, "seq_len": 4, "chain": 0}
+        check_at_least(self, least)
         if self.marker_at is not None and not 0 <= self.marker_at < self.seq_len:
             raise ValueError(f"marker_at must be in [0, {self.seq_len}), got {self.marker_at}")
 
@@ -87,47 +102,41 @@ class Backcopy(Problem):
 
     def row(self, rng: np.random.Generator, split: str) -> tuple[Integers, Integers]:
         """Draw a chain."""
-        cumulative, draws = transitions(self.n_symbols).cumsum(axis=1), rng.random(self.seq_len + 1)
+        cumulative = transitions(self.n_symbols, self.chain).cumsum(axis=1)
         text = np.full(self.seq_len + 1, self.n_symbols)
         asked = np.zeros(self.seq_len + 1, bool)
         start = 0
-        for place, draw in enumerate(draws):
+        for place, draw in enumerate(rng.random(self.seq_len + 1)):
             if place == self.marker_at:
                 start = place + 1
                 continue
             asked[place] = place > start
             if place == start:
-                text[place] = int(draw * self.n_symbols)
-            elif place > start + 1 and text[place - 1] < self.n_triggers:
+                text[place] = self.n_triggers + int(draw * (self.n_symbols - self.n_triggers))
+            elif text[place - 1] < self.n_triggers:
                 text[place] = text[place - 2]
             else:
                 row = cumulative[text[place - 1]]
                 text[place] = np.searchsorted(row, draw * row[-1], side="right")
         return text[:-1], np.where(asked, text, IGNORE)[1:]
 
-    def triggered(self, tokens: Integers) -> np.ndarray:
-        """Return where the symbol before is what comes next, bool [N, L]."""
-        before = np.roll(tokens, 1, axis=1)
-        there = (tokens < self.n_triggers) & (before < self.n_symbols)
-        there[:, 0] = False
-        return there
-
     def measure(self, answers: Integers, split: str, seed: int, at: str) -> dict[str, Metric]:
         """Return the share of right answers after triggers; nothing without any."""
         rows = self.examples(split, seed, np.arange(len(answers)))
-        copies = self.triggered(rows.tokens) & (rows.targets != IGNORE)
+        copies = (rows.tokens < self.n_triggers) & (rows.targets != IGNORE)
         if not copies.any():
             return {}
         right = (answers == rows.targets)[copies].mean()
-        return {"copied": Metric(100 * float(right), n=len(answers))}
+        return {_at("copied", at): Metric(100 * float(right), n=len(answers))}
 
     def measure_distributions(
         self, shares: Reals, split: str, seed: int, at: str
     ) -> dict[str, Metric]:
         """Return the loss above the least, of exact distributions: free of the noise of draws."""
         rows = self.examples(split, seed, np.arange(len(shares)))
-        asked, copies = rows.targets != IGNORE, self.triggered(rows.tokens)
-        true = transitions(self.n_symbols)[np.minimum(rows.tokens, self.n_symbols - 1)]
+        asked, copies = rows.targets != IGNORE, rows.tokens < self.n_triggers
+        known = transitions(self.n_symbols, self.chain)
+        true = known[np.minimum(rows.tokens, self.n_symbols - 1)]
         true = np.pad(true, ((0, 0), (0, 0), (0, 1)))  # the marker is never drawn
         copied = np.eye(self.vocab_size)[np.where(asked, rows.targets, 0)]
         true = np.where(copies[..., None], copied, true)
@@ -136,13 +145,17 @@ class Backcopy(Problem):
         excess = (true * logs).sum(axis=2)
         measured = {"excess": asked, "excess_copy": asked & copies}
         return {
-            name: Metric(float(excess[where].mean()), n=len(shares))
+            _at(name, at): Metric(float(excess[where].mean()), n=len(shares))
             for name, where in measured.items()
             if where.any()
         }
 
 
 PROBLEM = Backcopy
+
+
+def _at(name: str, at: str) -> str:
+    return f"{name}@{at}" if at else name
 
 
 @dataclass(frozen=True)
@@ -155,9 +168,10 @@ class BackcopySweep(Sweep):
         n_symbols: Symbols of the chain.
         n_triggers: Symbols that ask for a copy.
         seq_len: Tokens of a row.
-        controls: Variants that are trained without triggers, without the marker, and with the
-            marker at each of ``markers``, too.
-        markers: Places of the marker in controls.
+        controls: Names among ``attention`` that are also trained on another chain, without
+            triggers, without the marker, and with the marker at each of ``markers``; empty for no
+            controls.
+        markers: Places of the marker in controls, from 1.
     """
 
     head_dim: int = 64
@@ -166,36 +180,51 @@ class BackcopySweep(Sweep):
     n_triggers: int = 4
     seq_len: int = 64
     controls: tuple[str, ...] = (BASELINE,)
-    markers: tuple[int, ...] = (4, 16, 48)
+    markers: tuple[int, ...] = (16,)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_at_least(self, {"n_triggers": 1, "markers": 1})
-        for name in self.controls:
-            check_choice("controls", name, self.attention)
+        if self.n_symbols < self.n_triggers + 2:
+            raise ValueError(
+                f"n_symbols must be at least n_triggers + 2, {self.n_triggers + 2}, got "
+                f"{self.n_symbols}"
+            )
+        if beyond := [place for place in self.markers if place >= self.seq_len]:
+            raise ValueError(f"markers must be below seq_len {self.seq_len}, got {beyond[0]}")
+        if untrained := [name for name in self.controls if name not in self.attention]:
+            raise ValueError(
+                f"controls must be among attention, which lacks {untrained[0]}: add it there or "
+                "leave it out of --controls"
+            )
+        super().__post_init__()
 
     def exercises(self) -> Iterator[Exercise]:
         """Yield the exercise of all variants, and those of the controls."""
-        places = (0, None, *self.markers)
-        asked = [(self.n_triggers, place) for place in places] + [(0, 0)]
-        if not self.controls:
-            asked = asked[:1]
-        for number, (n_triggers, place) in enumerate(asked):
-            problem = Backcopy(self.n_symbols, n_triggers, self.seq_len, place)
-            yield Exercise(
-                problem,
-                self.head_dim,
-                self.n_train,
-                {"": problem},
-                {"triggers": n_triggers, "marker": "none" if place is None else place},
-                attention=self.controls if number else None,
-            )
+        yield self._exercise(self.n_triggers, 0, 0)
+        if self.controls:
+            yield self._exercise(self.n_triggers, 0, 1)
+            yield self._exercise(0, 0, 0)
+            for place in (None, *self.markers):
+                yield self._exercise(self.n_triggers, place, 0)
+
+    def _exercise(self, n_triggers: int, place: int | None, chain: int) -> Exercise:
+        asked = self.n_triggers, 0, 0
+        problem, unmarked = (
+            Backcopy(self.n_symbols, n_triggers, self.seq_len, x, chain) for x in (place, None)
+        )
+        marker = "none" if place is None else place
+        return Exercise(
+            problem,
+            self.head_dim,
+            self.n_train,
+            {"": problem, **({UNMARKED: unmarked} if place == 0 else {})},
+            {"triggers": n_triggers, "marker": marker, "chain": chain},
+            attention=None if (n_triggers, place, chain) == asked else self.controls,
+        )
 
 
 SHARE = (0, 100)
-"""Bounds of a share of weights, in %."""
-PARTS = {"sink_idle": "where nothing is copied", "sink_copying": "at copies"}
-"""The weight on the first key in rows of two kinds, in words."""
+"""Bounds of a share, in %."""
 
 
 class BackcopyStudy(RecallStudy):
@@ -208,86 +237,144 @@ class BackcopyStudy(RecallStudy):
         "excess": Quantity("lower", "nats per token", "loss above the least that can be had"),
         "excess_copy": Quantity("lower", "nats per token", "the same after triggers"),
         "copied": share("right answers after triggers"),
-        "sink": Quantity("lower", "%", "mean weight on the first key", bounds=SHARE),
+        "share": Quantity(
+            "lower", "%", "share of a row's mass on the first key, rows after the first", SHARE
+        ),
+        "uniform_share": Quantity("none", "%", "the same of uniform attention"),
+        "share_idle": Quantity(
+            "none", "%", "the same in rows of ordinary symbols, which need no other key", SHARE
+        ),
+        "share_copying": Quantity("none", "%", "the same in rows of triggers", SHARE),
+        "sink": Quantity("lower", "%", "mean weight on the first key, all rows"),
         "uniform": Quantity("none", "%", "the same of uniform attention"),
-        "sink_idle": Quantity(
-            "none", "%", "the same in rows of ordinary symbols, which need no other", bounds=SHARE
-        ),
-        "sink_copying": Quantity("none", "%", "the same in rows of triggers", bounds=SHARE),
-        "density": Quantity("lower", "%", "mean mass on the other keys", bounds=SHARE),
-        "missing": Quantity(
-            "none", "%", "mass that rows lack: 100 less sink and density", bounds=SHARE
-        ),
+        "density": Quantity("none", "%", "mean mass on the other keys"),
+        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density"),
+        "missing_idle": Quantity("none", "%", "the same in rows of ordinary symbols"),
+        "missing_copying": Quantity("none", "%", "the same in rows of triggers"),
         "zeros": Quantity(
             "none", "%", "share of visible keys whose weight is exactly 0", bounds=SHARE
         ),
         "entropy": Quantity("none", "nats", "mean entropy of a row"),
-        "received": Quantity("none", "%", "mean weight on the marker, of the rows after it"),
+        "received": Quantity(
+            "none", "%", "share of a row's mass on the marker, of the rows after it", SHARE
+        ),
         "uniform_received": Quantity("none", "%", "the same of uniform attention"),
         "norm_v": Quantity("none", "", "norm of the first value by the mean of the others"),
+        "tau": Quantity("none", "", "learned offset, mean over heads; 1 at the start"),
         **METRICS,
     }
     keys = ("variant",)
     cells = deferred("benchmarks.recall.backcopy_cells:cells")
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
-        """Return the sink of all variants beside uniform attention's; none of controls."""
+        """Return the share on the first key of all variants; none of controls."""
         mine = _asked(results)
         if not mine:
             return None
-        caption = "Mean weight on the first key, beside that of uniform attention."
-        axis = "weight on the first key, %"
-        return Headline("sink", "sink", caption, axis, mine[0].value("uniform"), "uniform")
+        caption = "Share of a row's mass on the first key."
+        axis = "mass on the first key, %"
+        level = mine[0].value("uniform_share")
+        return Headline("share", "share", caption, axis, level, "uniform attention")
+
+    def all_at_once(self, results: Sequence[Result]) -> Compared:
+        """Compare the variants that were trained, at once."""
+        return super().all_at_once(_asked(results))
+
+    def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
+        """Draw the share on the first key of all variants."""
+        return super().figures(_asked(results), out)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Return tables of the losses, of the attention, and of the controls."""
+        """Return tables of the losses, of the attention, of both arms beside, and of controls."""
         results = best(results)
-        mine, controls = _asked(results), [x for x in results if not _asked([x])]
-        loss = ("excess", "excess_copy", "copied", "reweighted")
-        weights = ("sink", "sink_idle", "sink_copying", "density", "missing", "norm_v")
-        beside_it = ("sink", "uniform", "received", "uniform_received")
-        tables = [
+        mine, arms = _asked(results), [x for x in results if _is_asked(x) and x.case.arm != "-"]
+        controls = [x for x in results if not _is_asked(x) and x.case.arm == "-"]
+        loss = ("excess", "excess_copy", "copied", f"excess@{UNMARKED}", "reweighted")
+        weights = ("share", "share_idle", "share_copying", "missing_idle", "norm_v", "tau")
+        rows = ("sink", "uniform", "density", "missing", "zeros", "entropy")
+        of_arms = ("share", "sink", "missing", "norm_v", "excess")
+        beside_it = ("excess", "share", "received", "uniform_received")
+        title = "The chains of the controls, and the share on the first key there"
+        return [
             self.seed_table("What is learned", mine, self.keys, loss),
-            self.seed_table("Where the weight goes", mine, self.keys, weights),
-            self.seed_table("The shape of rows", mine, self.keys, ("uniform", "zeros", "entropy")),
+            self.seed_table("Where the mass of rows goes", mine, self.keys, weights),
+            self.seed_table("Weights as they are", mine, self.keys, rows),
+            self.seed_table(
+                "Without training, and cut after it", arms, ("arm", "variant"), of_arms
+            ),
+            self.seed_table(title, controls, ("variant", "triggers", "marker", "chain"), beside_it),
         ]
-        if controls:
-            keys = ("variant", "triggers", "marker")
-            tables.append(seed_table("Controls", controls, keys, beside_it))
-        return tables
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whether softmax has a sink, who has less, what it costs, and what it hangs on."""
         results = best(results)
         mine = _asked(results)
-        sinks = by_variant(mine, "sink")
-        if BASELINE not in sinks:
+        shares = by_variant(mine, "share")
+        if BASELINE not in shares:
             return []
-        uniform, parts = mine[0].value("uniform"), []
-        for name, words in PARTS.items():
-            seeds = by_variant(mine, name).get(BASELINE)
-            parts += [f"{self._said(seeds)} {words}"] if seeds else []
-        said = f"{BASELINE} puts {self._said(sinks[BASELINE])} of its weight on the first token"
-        sentences = ["; ".join([f"{said}, uniform attention {uniform:.1f}%", *parts]) + "."]
+        uniform = mine[0].value("uniform_share")
+        assert uniform is not None
+        gathers = paired(shares[BASELINE], dict.fromkeys(shares[BASELINE], uniform))
+        forms = gathers is not None and gathers.differs and gathers.difference.value > 0
+        said = [
+            f"{BASELINE} puts {self._said(mine, BASELINE, 'share')} of a row's mass on the first "
+            f"token, uniform attention {uniform:.1f}%: {'a sink' if forms else 'no sink is shown'}"
+        ]
+        for name, words in (
+            ("share_idle", "where nothing is copied"),
+            ("share_copying", "at copies"),
+        ):
+            if part := self._said(mine, BASELINE, name):
+                said.append(f"{part} {words}")
+        sentences = ["; ".join(said) + "."]
         for what, name, form, unit in (
-            ("Weight on the first token", "sink", ".1f", " points"),
+            ("Share on the first token", "share", ".1f", " points"),
             ("Loss above the least", "excess", ".4f", " nats"),
             ("Loss after triggers", "excess_copy", ".4f", " nats"),
         ):
-            if compared := beside(against(by_variant(mine, name), BASELINE), BASELINE, form, unit):
-                sentences.append(f"{what}: {compared}.")
-        without = [x for x in results if x.case.get("triggers") == 0]
-        for name, seeds in by_variant(without, "sink").items():
-            sentences.append(f"Without triggers {name} puts {self._said(seeds)} there.")
+            rows = by_variant(mine, name)
+            compared = beside(against(rows, BASELINE), BASELINE, form, unit)
+            if len(rows) > 1:
+                sentences.append(f"{what}: {compared or 'nothing is compared by three seeds'}.")
+        cut = [x for x in results if _is_asked(x) and x.case.arm == CUT]
+        if cut:
+            sentences.append(
+                f"{BASELINE} whose weights are cut after its training has "
+                f"{self._said(cut, BASELINE, 'share')} there, and a loss above the least of "
+                f"{shown(by_variant(cut, 'excess')[BASELINE])} nats, for "
+                f"{shown(by_variant(mine, 'excess')[BASELINE])} uncut."
+            )
+        for setting, words in (
+            ({"triggers": 0}, "Without triggers"),
+            ({"marker": "none"}, "Without a marker"),
+            ({"chain": 1}, "On another chain"),
+        ):
+            where = [x for x in results if x.case.arm == "-" and _fits(x, setting)]
+            parts = [
+                f"{name} {self._said(where, name, 'share')}" for name in by_variant(where, "share")
+            ]
+            if parts:
+                sentences.append(f"{words} the share on the first token is {', '.join(parts)}.")
         return sentences
 
-    def _said(self, seeds: Seeds) -> str:
-        return shown(seeds, ".1f", "%", SHARE)
+    def _said(self, results: Sequence[Result], variant: str, metric: str) -> str:
+        """Return a share of one variant in words; empty without one."""
+        seeds = by_variant(results, metric).get(variant)
+        return shown(seeds, ".1f", "%", SHARE) if seeds else ""
+
+
+def _fits(result: Result, setting: Mapping[str, object]) -> bool:
+    return all(result.case.get(name) == value for name, value in setting.items())
+
+
+def _is_asked(result: Result) -> bool:
+    """Return whether a result is of the chain that all variants are trained on."""
+    return _fits(result, {"marker": 0, "chain": 0}) and result.case.get("triggers") != 0
 
 
 def _asked(results: Sequence[Result]) -> list[Result]:
-    """Return the results of what all variants are trained on: triggers, and the marker first."""
-    return [x for x in results if x.case.get("triggers") and x.case.get("marker") == 0]
+    """Return the results of all variants that were trained on the same chain."""
+    return [x for x in results if _is_asked(x) and x.case.arm == "-"]
 
 
 STUDY = BackcopyStudy()

@@ -12,17 +12,23 @@ import torch
 
 import attention
 from attention import metrics as attention_metrics
+from attention.layer import with_weights
 from benchmarks import training
 from benchmarks.attention_shares import shares_of
 from benchmarks.recall import solve
-from benchmarks.recall.backcopy import Backcopy, BackcopyStudy, BackcopySweep
+from benchmarks.recall.backcopy import CUT, UNTRAINED, Backcopy, BackcopyStudy, BackcopySweep
+from benchmarks.recall.base import BASELINE
 from benchmarks.recall.data import ProblemData
 from benchmarks.training_options import Job
 from benchmarks.variants import Variant
 from orbits.runs.cell import Cell, Outcome, Progress
 from orbits.runs.result import Metric
 from worldmodel import maps
+from worldmodel.models.backbone import Block
 from worldmodel.models.text import TokenModel
+
+CUTS = "elastic"
+"""The variant whose offset is put into a trained softmax."""
 
 
 def cells(study: BackcopyStudy, settings: BackcopySweep) -> list[Cell]:
@@ -38,14 +44,27 @@ def train_and_look(
     folder: Path,
     scratch: Path,
     progress: Progress,
-) -> Outcome:
-    """Train a model on its problem, test it, and measure its attention on the same rows."""
+) -> list[Outcome]:
+    """Train a model, test it, and look at its attention, before the training too.
+
+    Of a softmax, also with the offset of an elastic one put in after the training: what an offset
+    does to weights that were learned without it.
+    """
     model = solve.trained(job, folder, scratch, progress)
-    metrics = solve.tested(model, job, tests, folder)
     assert isinstance(model, TokenModel)
-    for test in tests.values():
-        metrics |= look(model, ProblemData(**{**job["data"], **test}))
-    return Outcome(metrics, device=training.device(job))
+    metrics = {**solve.tested(model, job, tests), **solve.of_training(model, job, folder)}
+    data, device = ProblemData(**job["data"]), training.device(job)
+    found = [
+        Outcome({**metrics, **look(model, data)}, device=device),
+        Outcome(look(training.untrained(job, TokenModel), data), arm=UNTRAINED, device=device),
+    ]
+    if job["model"]["attention"] == BASELINE:
+        changed: Job = {**job, "model": {**job["model"], "attention": CUTS}}
+        cut = training.untrained(changed, TokenModel).to(model.device)
+        cut.load_state_dict(model.state_dict(), strict=False)  # all but the offset, which is 1
+        metrics = {**solve.tested(cut, job, tests), **look(cut, data)}
+        found.append(Outcome(metrics, arm=CUT, device=device))
+    return found
 
 
 def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:
@@ -54,30 +73,53 @@ def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:
     Args:
         model: The model, in evaluation mode.
         data: The data whose test rows it reads.
+
+    Returns:
+        Metrics of :class:`benchmarks.recall.backcopy.BackcopyStudy`: shares and masses in %.
     """
     problem, n = data.problem, data.hparams["n_test"]
     assert isinstance(problem, Backcopy)
     tokens = problem.examples("test", data.hparams["seed"], np.arange(n)).tokens
-    copies = torch.from_numpy(problem.triggered(tokens))
-    ordinary = ~copies
-    ordinary[:, 0] = False  # its only key is the first one
-    place, found = problem.marker_at, dict[str, list[float]]()
+    copies = torch.from_numpy(tokens < problem.n_triggers)
+    later = torch.ones_like(copies)
+    later[:, 0] = False  # its only key is the first one
+    kinds = {"": later, "_idle": later & ~copies, "_copying": later & copies}
+    place, length, found = problem.marker_at, problem.seq_len, dict[str, list[float]]()
     for state in maps.layer_states(model, torch.from_numpy(tokens)):
-        weights = state.weights.cpu()
+        weights = state.weights.cpu().double()
         values = shares_of(weights)
-        first = 100 * weights[..., 0].mean(dim=1).double()  # over heads, [N, L]
-        values["sink_idle"] = float(first[ordinary].mean())
-        if copies.any():
-            values["sink_copying"] = float(first[copies].mean())
-        if place is not None and place + 1 < problem.seq_len:
-            values["received"] = 100 * float(weights[..., place + 1 :, place].double().mean())
+        for kind, rows in kinds.items():
+            if rows.any():
+                chosen = weights.transpose(1, 2)[rows]  # [rows, H, L]
+                values[f"share{kind}"] = _share(chosen, 0)
+                values[f"missing{kind}"] = 100 * float(1 - chosen.sum(dim=-1).mean())
+        if place is not None and place + 1 < length:
+            values["received"] = _share(weights[..., place + 1 :, :], place)
         norms = maps.by_position(state.value)["norm"]
         values["norm_v"] = float(norms[0] / norms[1:].mean())
         for name, value in values.items():
             found.setdefault(name, []).append(value)
     means = {name: fmean(values) for name, values in found.items()}
-    means["uniform"] = 100 * attention_metrics.uniform_sink_ratio(problem.seq_len)
+    means["uniform"] = 100 * attention_metrics.uniform_sink_ratio(length)
+    means["uniform_share"] = 100 * fmean(1 / seen for seen in range(2, length + 1))
     if place is not None and "received" in means:
-        rows = range(place + 2, problem.seq_len + 1)  # keys that each row after the marker sees
-        means["uniform_received"] = 100 * fmean(1 / seen for seen in rows)
+        means["uniform_received"] = 100 * fmean(1 / seen for seen in range(place + 2, length + 1))
+    if offsets := _offsets(model):
+        means["tau"] = fmean(offsets)
     return {name: Metric(value, n=n) for name, value in means.items()}
+
+
+def _share(weights: torch.Tensor, key: int) -> float:
+    """Return the mean share of a key in the mass of rows [..., L] that have any, in %."""
+    size = weights.abs()
+    mass = size.sum(dim=-1)
+    return 100 * float((size[..., key] / mass)[mass > 0].mean())
+
+
+def _offsets(model: TokenModel) -> list[float]:
+    """Return the mean offset of each layer that has learned one."""
+    layers = []
+    for block in model.gpt.blocks:
+        assert isinstance(block, Block)
+        layers.append(with_weights(block.attention))
+    return [float(x.learned["tau"].detach().mean()) for x in layers if "tau" in x.learned]

@@ -55,7 +55,8 @@ def train_and_test(
 ) -> Outcome:
     """Train a model on its problem and test it."""
     model = trained(job, folder, scratch, progress)
-    return Outcome(tested(model, job, tests, folder), device=training.device(job))
+    metrics = {**tested(model, job, tests), **of_training(model, job, folder)}
+    return Outcome(metrics, device=training.device(job))
 
 
 def trained(job: Job, folder: Path, scratch: Path, progress: Progress) -> GPTModel:
@@ -65,10 +66,8 @@ def trained(job: Job, folder: Path, scratch: Path, progress: Progress) -> GPTMod
     return model.to(training.torch_device(options(job))).eval()
 
 
-def tested(
-    model: GPTModel, job: Job, tests: Mapping[str, Mapping[str, Any]], folder: Path
-) -> dict[str, Metric]:
-    """Return the metrics of a trained model on its tests, and those of its training."""
+def tested(model: GPTModel, job: Job, tests: Mapping[str, Mapping[str, Any]]) -> dict[str, Metric]:
+    """Return the metrics of a model on its tests, whose names end in those of the tests."""
     metrics: dict[str, Metric] = {}
     for at, test in tests.items():
         data = ProblemData(**{**job["data"], **test})
@@ -79,10 +78,17 @@ def tested(
         metrics |= data.problem.measure(given, *about)
         if shares is not None:
             metrics |= data.problem.measure_distributions(shares, *about)
+    return metrics
+
+
+def of_training(model: GPTModel, job: Job, folder: Path) -> dict[str, Metric]:
+    """Return the metrics of a training: of its validation, its steps and its schedule."""
     accuracy = training.validated(model, job, folder, "val_accuracy")
-    metrics["val_accuracy"] = Metric(100 * accuracy, n=job["data"]["n_val"])
     steps = read_checkpoint(folder / training.CHECKPOINT)["global_step"]
-    metrics["steps"] = Metric(steps, n=1)
+    metrics = {
+        "val_accuracy": Metric(100 * accuracy, n=job["data"]["n_val"]),
+        "steps": Metric(steps, n=1),
+    }
     if "p" in (job["model"]["attention_args"] or {}):
         metrics["reweighted"] = Metric(sharpened(model), n=1)
     return metrics
