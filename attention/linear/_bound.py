@@ -12,11 +12,9 @@ class BoundedBelow(Mixer):
     """A mixer whose forget gates are at least ``lower_bound``, or layer / n_layer with None.
 
     The papers learn bounds that rise with depth, which start there. As an encoder,
-    ``causal=False``, it adds the sums of both directions, with the same gates, as the authors'
-    models of images do; each has the position itself.
+    ``causal=False``, it adds the sums of both directions, with the same gates; each has the
+    position itself.
     """
-
-    arguments: ClassVar[Mapping[str, Any]] = {"lower_bound": None, "causal": True}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

@@ -40,6 +40,7 @@ class HGRN2(BoundedBelow):
         "D channels; in the code 128."
     )
     kernels: ClassVar = {"fla": fla.refusal}
+    arguments: ClassVar = {"lower_bound": None, "causal": True}
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)

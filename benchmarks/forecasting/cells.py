@@ -50,7 +50,9 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
         for horizon in settings.horizons:
             of_task = {**data, "lookback": settings.lookback, "horizon": horizon}
             # Refuses what cannot be read or cut, before anything is trained.
-            ForecastData(**of_task, file=None if file is None else str(file))
+            made_of_task = ForecastData(**of_task, file=None if file is None else str(file))
+            if settings.library:
+                library.check(made_of_task, name)
             for cell in _of_task(study, settings, of_task):
                 made.append(Cell(cell.function, cell.case, cell.arguments, inputs=inputs))
     return made

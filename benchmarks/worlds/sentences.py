@@ -58,7 +58,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
     said = [_verdict(row, found, longest, others=row is models[0]) for row in models]
     if any(x.case.protocol == TELLING for x in results):
-        said.append("The time step tells the law: S counts what is read from it, too.")
+        said.append("The time step tells the law: S may count what is read from it, too.")
     said += _meaning(models, found, longest)
     lawful = [row for row in models if not has_no_law(row, found, longest)]
     said += [line for row in lawful for line in _growth(row, found)]

@@ -32,6 +32,7 @@ class HGRN1(BoundedBelow):
     source = "Qin et al. 2023 (arXiv:2311.04823), Sect. 3"
     about = "A gated linear recurrence of complex numbers that turn; forgets less in later layers."
     kept = "2 H D"
+    arguments: ClassVar = {"lower_bound": None, "causal": True}
     deviations = (
         "the lower bounds of forget gates are fixed at layer / n_layer, where the paper's learned "
         "ones start; the token mixer alone, beside the GPT's MLP in place of the paper's GLU."

@@ -12,6 +12,7 @@ import torch
 import attention
 from attention import linear
 from attention.__main__ import main as listing
+from attention.listing import takes
 from benchmarks.variants import variants
 from tests.attention.linear.by_name import arguments_of, inputs, mixer_of
 from worldmodel.models.backbone import GPT
@@ -24,6 +25,8 @@ def test_what_it_is_called_and_what_it_takes(name):
     assert importlib.import_module(mixer.__module__).MIXER is mixer
     assert mixer.source
     assert mixer.about.endswith(".")
+    # The listing reads the file, without importing it: arguments of a base class it would not see.
+    assert set(takes(name)) == {*mixer.arguments, "chunk"}
     assert json.loads(json.dumps(dict(mixer.arguments))) == dict(mixer.arguments)
     assert attention.arguments(name) == tuple(mixer.arguments)
     assert attention.label(name) == attention.label(name, chunk=8) == name

@@ -2,15 +2,17 @@
 
 import json
 import math
+import types
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
 from benchmarks.__main__ import main
 from benchmarks.forecasting import cells, library, networks
 from benchmarks.forecasting.errors import errors_of
-from benchmarks.forecasting.forecasting import BY_RECIPE, LAW, LIBRARY, STUDY
+from benchmarks.forecasting.forecasting import ALIKE, LAW, LIBRARY, STUDY
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
 from benchmarks.rates import best
 from orbits.runs import folder
@@ -256,20 +258,62 @@ def test_networks_of_a_library_that_is_not_installed_are_skipped(monkeypatch):
     monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(Skipped, match="pip install neuralforecast"):
         library.of_library("dlinear", 1, 0, EEG, **SIZES)
+    with pytest.raises(ValueError, match="pip install neuralforecast"):
+        STUDY.check(STUDY.settings("small", library=True))
+
+
+def test_a_series_with_gaps_is_refused_beside_the_library():
+    settings = STUDY.settings("tiny", library=True)
+    with pytest.raises(ValueError, match="no series with gaps, which radial_velocity has"):
+        STUDY.cells(STUDY.resolve(settings))
+
+
+class OffByOne:
+    """Stands for neuralforecast: forecasts one more than what comes, windows in any order."""
+
+    def __init__(self, models, freq):
+        self.network = models[0]
+
+    def cross_validation(self, frame, val_size, test_size, n_windows, step_size):
+        horizon, lookback = self.network["h"], self.network["input_size"]
+        last = frame["ds"].max()
+        rows = []
+        for _, part in frame.groupby("unique_id"):
+            for cutoff in range(last - test_size, last - horizon + 1):
+                ahead = part[(part["ds"] > cutoff) & (part["ds"] <= cutoff + horizon)]
+                assert len(ahead) == horizon
+                rows.append(ahead.assign(cutoff=cutoff, DLinear=ahead["y"] + 1))
+        assert lookback < last - test_size
+        return pandas.concat(rows).sample(frac=1.0, random_state=0)
+
+
+@pytest.mark.parametrize("n_test", [7, 10**6])
+def test_the_library_is_asked_the_windows_of_the_study(n_test, monkeypatch):
+    network = types.SimpleNamespace(DLinear=lambda **given: given)
+    stood_in = {
+        "neuralforecast": types.SimpleNamespace(NeuralForecast=OffByOne),
+        "neuralforecast.losses.pytorch": types.SimpleNamespace(MSE=lambda: None),
+        "neuralforecast.models": network,
+    }
+    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(library.importlib, "import_module", stood_in.get)
+    found = library.of_library("dlinear", 1, 0, {**EEG, "n_test": n_test}, **SIZES).metrics
+    windows = ForecastData(**EEG).sequences("test", n_test)
+    assert found["mse"].value == pytest.approx(1)
+    assert found["mse"].n == len(windows)
 
 
 @pytest.mark.parametrize("kind", ["dlinear", "patchtst", "itransformer"])
 def test_the_recipe_of_the_library_trains_our_networks(kind):
     untrained, trained = (
-        library.by_its_recipe(kind, steps, 0, EEG, **SIZES).metrics["mse"].value
-        for steps in (0, 60)
+        library.of_ours(kind, steps, 0, EEG, **SIZES).metrics["mse"].value for steps in (0, 60)
     )
     assert trained < 0.95 * untrained
 
 
 def test_rows_of_the_library_are_beside_ours_and_in_no_other_comparison():
     rows = {"dlinear": 1.1, "softmax": 1.2, "gla": 1.3}
-    rows |= {"dlinear, neuralforecast": 1.0, "dlinear, its recipe": 1.02}
+    rows |= {"dlinear, neuralforecast": 1.0, "dlinear, trained alike": 1.02}
     setting = {"series": "eeg", "horizon": 12, "lr": 0.001}
     results = [
         Result(
@@ -281,10 +325,14 @@ def test_rows_of_the_library_are_beside_ours_and_in_no_other_comparison():
     ]
     said = STUDY.sentences(results)
     assert said[0] == (
-        "eeg, 12 steps ahead, mean squared error, in units of neuralforecast's: "
-        "dlinear 1.020 by its recipe and 1.100 by ours."
+        "eeg, 12 steps ahead, mean squared error, means in units of neuralforecast's: "
+        "dlinear 1.020 trained alike; dlinear 1.100 by our recipe."
     )
-    assert not any("recipe" in sentence for sentence in said[1:])
+    assert not any("alike" in sentence for sentence in said[1:])
+    alone = [x for x in results if x.case.variant == "dlinear, neuralforecast"]
+    assert STUDY.sentences(alone) == []
+    without = [x for x in results if x.case.variant != "dlinear"]
+    assert STUDY.sentences(without)[0].endswith(": dlinear 1.020 trained alike.")
     first, own, *_ = STUDY.tables(results)
     assert first.title == "Beside neuralforecast"
     assert len(first.rows) == 2
@@ -304,7 +352,7 @@ def test_our_networks_have_the_errors_of_neuralforecasts(tmp_path):
     errors = by_variant(best(results), "mse")
     for kind in ("dlinear", "patchtst", "itransformer"):
         own, alike, theirs = (
-            np.mean(list(errors[f"{kind}{end}"].values())) for end in ("", BY_RECIPE, LIBRARY)
+            np.mean(list(errors[f"{kind}{end}"].values())) for end in ("", ALIKE, LIBRARY)
         )
         assert alike == pytest.approx(theirs, rel=0.05), kind
         assert own <= 1.05 * theirs, kind
