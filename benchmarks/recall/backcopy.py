@@ -5,8 +5,9 @@ trained on it grows an attention sink, which language models of the sizes that a
 So it asks what Lazy Attention, Table 2, asks of language models: which forms of the offset prevent
 the sink, and what it costs.
 
-An offset takes weight from all keys, at the start of training too, and rows then sum to less than
-1. What is compared is therefore the share of a row's own mass that is on the first key.
+An offset takes weight from all keys, at the start of training too, so that less on the first key
+is no prevention by itself. Beside it stand the share of a row's own mass that is there, what models
+have before their training, and a softmax that is trained as one and has the offset put in after.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import ClassVar
 import numpy as np
 
 from benchmarks.rates import best
+from benchmarks.recall import backcopy_report
+from benchmarks.recall.backcopy_report import SHARE, UNMARKED, asked
 from benchmarks.recall.base import BASELINE, METRICS, Headline, RecallStudy, share
 from benchmarks.recall.measures import IGNORE, Integers, Reals
 from benchmarks.recall.problem import Problem
@@ -29,16 +32,10 @@ from orbits.runs.deferred import deferred
 from orbits.runs.page import Picture
 from orbits.runs.result import Metric, Quantity, Result
 from orbits.runs.settings import check_at_least
-from orbits.runs.statistics import paired
-from orbits.runs.table import Table, by_variant
-from orbits.runs.verdict import against, beside, shown
+from orbits.runs.table import Table
 
 CONCENTRATION = 0.3
 """Of the Dirichlet distribution of the chain's rows: some five likely successors of 32 symbols."""
-UNMARKED = "unmarked"
-"""The test on rows without the marker."""
-UNTRAINED, CUT = "untrained", "cut afterwards"
-"""Arms: a model before its training, and a trained softmax with the elastic offset put in."""
 
 
 @functools.cache
@@ -223,10 +220,6 @@ class BackcopySweep(Sweep):
         )
 
 
-SHARE = (0, 100)
-"""Bounds of a share, in %."""
-
-
 class BackcopyStudy(RecallStudy):
     """Attention sinks where they form."""
 
@@ -267,114 +260,28 @@ class BackcopyStudy(RecallStudy):
     cells = deferred("benchmarks.recall.backcopy_cells:cells")
 
     def headline(self, results: Sequence[Result]) -> Headline | None:
-        """Return the share on the first key of all variants; none of controls."""
-        mine = _asked(results)
+        """Return the weight on the first key of all variants; none of controls."""
+        mine = asked(results)
         if not mine:
             return None
-        caption = "Share of a row's mass on the first key."
-        axis = "mass on the first key, %"
-        level = mine[0].value("uniform_share")
-        return Headline("share", "share", caption, axis, level, "uniform attention")
+        caption, axis = "Mean weight on the first key.", "weight on the first key, %"
+        return Headline("sink", "sink", caption, axis, mine[0].value("uniform"), "uniform")
 
     def all_at_once(self, results: Sequence[Result]) -> Compared:
         """Compare the variants that were trained, at once."""
-        return super().all_at_once(_asked(results))
+        return super().all_at_once(asked(results))
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw the share on the first key of all variants."""
-        return super().figures(_asked(results), out)
+        return super().figures(asked(results), out)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
-        """Return tables of the losses, of the attention, of both arms beside, and of controls."""
-        results = best(results)
-        mine, arms = _asked(results), [x for x in results if _is_asked(x) and x.case.arm != "-"]
-        controls = [x for x in results if not _is_asked(x) and x.case.arm == "-"]
-        loss = ("excess", "excess_copy", "copied", f"excess@{UNMARKED}", "reweighted")
-        weights = ("share", "share_idle", "share_copying", "missing_idle", "norm_v", "tau")
-        rows = ("sink", "uniform", "density", "missing", "zeros", "entropy")
-        of_arms = ("share", "sink", "missing", "norm_v", "excess")
-        beside_it = ("excess", "share", "received", "uniform_received")
-        title = "The chains of the controls, and the share on the first key there"
-        return [
-            self.seed_table("What is learned", mine, self.keys, loss),
-            self.seed_table("Where the mass of rows goes", mine, self.keys, weights),
-            self.seed_table("Weights as they are", mine, self.keys, rows),
-            self.seed_table(
-                "Without training, and cut after it", arms, ("arm", "variant"), of_arms
-            ),
-            self.seed_table(title, controls, ("variant", "triggers", "marker", "chain"), beside_it),
-        ]
+        """Return tables of the losses, of the attention, of other arms, and of controls."""
+        return backcopy_report.tables(self, best(results))
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
         """Say whether softmax has a sink, who has less, what it costs, and what it hangs on."""
-        results = best(results)
-        mine = _asked(results)
-        shares = by_variant(mine, "share")
-        if BASELINE not in shares:
-            return []
-        uniform = mine[0].value("uniform_share")
-        assert uniform is not None
-        gathers = paired(shares[BASELINE], dict.fromkeys(shares[BASELINE], uniform))
-        forms = gathers is not None and gathers.differs and gathers.difference.value > 0
-        said = [
-            f"{BASELINE} puts {self._said(mine, BASELINE, 'share')} of a row's mass on the first "
-            f"token, uniform attention {uniform:.1f}%: {'a sink' if forms else 'no sink is shown'}"
-        ]
-        for name, words in (
-            ("share_idle", "where nothing is copied"),
-            ("share_copying", "at copies"),
-        ):
-            if part := self._said(mine, BASELINE, name):
-                said.append(f"{part} {words}")
-        sentences = ["; ".join(said) + "."]
-        for what, name, form, unit in (
-            ("Share on the first token", "share", ".1f", " points"),
-            ("Loss above the least", "excess", ".4f", " nats"),
-            ("Loss after triggers", "excess_copy", ".4f", " nats"),
-        ):
-            rows = by_variant(mine, name)
-            compared = beside(against(rows, BASELINE), BASELINE, form, unit)
-            if len(rows) > 1:
-                sentences.append(f"{what}: {compared or 'nothing is compared by three seeds'}.")
-        cut = [x for x in results if _is_asked(x) and x.case.arm == CUT]
-        if cut:
-            sentences.append(
-                f"{BASELINE} whose weights are cut after its training has "
-                f"{self._said(cut, BASELINE, 'share')} there, and a loss above the least of "
-                f"{shown(by_variant(cut, 'excess')[BASELINE])} nats, for "
-                f"{shown(by_variant(mine, 'excess')[BASELINE])} uncut."
-            )
-        for setting, words in (
-            ({"triggers": 0}, "Without triggers"),
-            ({"marker": "none"}, "Without a marker"),
-            ({"chain": 1}, "On another chain"),
-        ):
-            where = [x for x in results if x.case.arm == "-" and _fits(x, setting)]
-            parts = [
-                f"{name} {self._said(where, name, 'share')}" for name in by_variant(where, "share")
-            ]
-            if parts:
-                sentences.append(f"{words} the share on the first token is {', '.join(parts)}.")
-        return sentences
-
-    def _said(self, results: Sequence[Result], variant: str, metric: str) -> str:
-        """Return a share of one variant in words; empty without one."""
-        seeds = by_variant(results, metric).get(variant)
-        return shown(seeds, ".1f", "%", SHARE) if seeds else ""
-
-
-def _fits(result: Result, setting: Mapping[str, object]) -> bool:
-    return all(result.case.get(name) == value for name, value in setting.items())
-
-
-def _is_asked(result: Result) -> bool:
-    """Return whether a result is of the chain that all variants are trained on."""
-    return _fits(result, {"marker": 0, "chain": 0}) and result.case.get("triggers") != 0
-
-
-def _asked(results: Sequence[Result]) -> list[Result]:
-    """Return the results of all variants that were trained on the same chain."""
-    return [x for x in results if _is_asked(x) and x.case.arm == "-"]
+        return backcopy_report.sentences(best(results))
 
 
 STUDY = BackcopyStudy()

@@ -16,7 +16,8 @@ from attention.layer import with_weights
 from benchmarks import training
 from benchmarks.attention_shares import shares_of
 from benchmarks.recall import solve
-from benchmarks.recall.backcopy import CUT, UNTRAINED, Backcopy, BackcopyStudy, BackcopySweep
+from benchmarks.recall.backcopy import Backcopy, BackcopyStudy, BackcopySweep
+from benchmarks.recall.backcopy_report import CUT, UNTRAINED
 from benchmarks.recall.base import BASELINE
 from benchmarks.recall.data import ProblemData
 from benchmarks.training_options import Job

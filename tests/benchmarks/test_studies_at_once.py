@@ -15,7 +15,7 @@ STUDIES = {
     "recall.mqar": ("mqar", {"load": "32/4", "width": 64, "lr": 0.1}, "accuracy@32/4"),
     "recall.mad": ("mad", {"problem": "compression", "changed": "baseline"}, "acc@compression"),
     "recall.regbench": ("regbench", {"lr": 0.1}, "dfa_accuracy"),
-    "recall.backcopy": ("backcopy", {"triggers": 4, "marker": 0, "chain": 0}, "share"),
+    "recall.backcopy": ("backcopy", {"triggers": 4, "marker": 0, "chain": 0}, "sink"),
     "language.sink": ("sink", {"text": "natural", "mask_at": None}, "sink"),
     "language.ablations": ("ablations", {"ntk": False}, "loss@1x"),
 }

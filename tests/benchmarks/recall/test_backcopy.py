@@ -162,9 +162,9 @@ def test_a_linear_mixer_has_no_attention_to_look_at():
         STUDY.cells(settings)
 
 
-def results(softmax=40.0, n_seeds=3, **more):
+def results(softmax=40.0, n_seeds=3):
     """Return results of a run of softmax and elastic, with a control and a softmax that is cut."""
-    rows = {("softmax", "-", 4): softmax, ("elastic", "-", 4): 10.0, **more}
+    rows = {("softmax", "-", 4): softmax, ("elastic", "-", 4): 10.0}
     rows |= {("softmax", "-", 0): 8.0, ("softmax", "cut afterwards", 4): 30.0}
     return [
         Result(
@@ -173,9 +173,10 @@ def results(softmax=40.0, n_seeds=3, **more):
                 setting={"triggers": triggers, "marker": 0, "chain": 0, "lr": 0.003},
             ),
             metrics={
-                "share": Metric(value + (seed - 1) * (1 + 0.1 * (variant == "elastic"))),
+                "sink": Metric(value + (seed - 1) * (1 + 0.1 * (variant == "elastic"))),
                 "share_idle": Metric(value + 5 + (seed - 1)),
-                "uniform_share": Metric(6.0),
+                "missing_idle": Metric(91.0 if variant == "elastic" else 0.0),
+                "uniform": Metric(6.0),
                 "excess": Metric(0.01 + 0.001 * (variant == "elastic") * seed),
             },
         )
@@ -185,13 +186,14 @@ def results(softmax=40.0, n_seeds=3, **more):
 
 
 def test_a_sink_is_said_to_form_where_softmax_is_above_uniform_attention():
-    first, shares, loss, cut, without = STUDY.sentences(results())
+    first, weight, loss, empty, cut, without = STUDY.sentences(results())
     assert first.startswith("softmax puts 40.0% ")
     assert "uniform attention 6.0%: a sink; 45.0%" in first
-    assert shares.startswith("Share on the first token: lower than softmax: elastic (-30.0")
+    assert weight.startswith("Weight on the first token: lower than softmax: elastic (-30.0")
     assert loss == "Loss above the least: no difference from softmax is shown for elastic."
-    assert cut.startswith("softmax whose weights are cut after its training has 30.0%")
-    assert without.startswith("Without triggers the share on the first token is softmax 8.0%")
+    assert empty == "Where nothing is copied, rows lack 90% of their mass or more in: elastic."
+    assert cut.startswith("softmax with the elastic offset put in after its training keeps 30.0%")
+    assert without.startswith("Without triggers the weight on the first token is softmax 8.0%")
 
 
 def test_no_sink_is_said_where_none_is_shown():
@@ -202,8 +204,8 @@ def test_no_sink_is_said_where_none_is_shown():
 
 
 def test_tables_keep_arms_and_controls_apart():
-    learned, mass, weights, arms, controls = STUDY.tables(results())
+    learned, mass, shape, arms, controls = STUDY.tables(results())
     assert [len(table.rows) for table in (learned, mass, arms, controls)] == [2, 2, 1, 1]
-    assert weights.title == "Weights as they are"
+    assert shape.title == "The shape of rows"
     assert controls.rows[0][0].text == "softmax"
-    assert mass.rows[0][1].text == "40.0"  # a share has one decimal place
+    assert mass.rows[0][2].text == "45.0"  # a share has one decimal place
