@@ -92,10 +92,10 @@ def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:
         for kind, rows in kinds.items():
             if rows.any():
                 chosen = weights.transpose(1, 2)[rows]  # [rows, H, L]
-                values[f"share{kind}"] = _share(chosen, 0)
+                values |= _share(f"share{kind}", chosen, 0)
                 values[f"missing{kind}"] = 100 * float(1 - chosen.sum(dim=-1).mean())
         if place is not None and place + 1 < length:
-            values["received"] = _share(weights[..., place + 1 :, :], place)
+            values |= _share("received", weights[..., place + 1 :, :], place)
         norms = maps.by_position(state.value)["norm"]
         values["norm_v"] = float(norms[0] / norms[1:].mean())
         for name, value in values.items():
@@ -110,11 +110,15 @@ def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:
     return {name: Metric(value, n=n) for name, value in means.items()}
 
 
-def _share(weights: torch.Tensor, key: int) -> float:
-    """Return the mean share of a key in the mass of rows [..., L] that have any, in %."""
+def _share(name: str, weights: torch.Tensor, key: int) -> dict[str, float]:
+    """Return the mean share of a key in the mass of rows [..., L] that have any, in %.
+
+    Nothing where no row has any.
+    """
     size = weights.abs()
     mass = size.sum(dim=-1)
-    return 100 * float((size[..., key] / mass)[mass > 0].mean())
+    there = mass > 0
+    return {name: 100 * float((size[..., key] / mass)[there].mean())} if there.any() else {}
 
 
 def _offsets(model: TokenModel) -> list[float]:
