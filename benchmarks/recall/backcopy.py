@@ -241,7 +241,7 @@ class BackcopyStudy(RecallStudy):
         "sink": Quantity("lower", "%", "mean weight on the first key, all rows"),
         "uniform": Quantity("none", "%", "the same of uniform attention"),
         "density": Quantity("none", "%", "mean mass on the other keys"),
-        "missing": Quantity("none", "%", "mass that rows lack: 100 less sink and density"),
+        "missing": Quantity("none", "%", "mass that rows after the first lack to 100"),
         "missing_idle": Quantity("none", "%", "the same in rows of ordinary symbols"),
         "missing_copying": Quantity("none", "%", "the same in rows of triggers"),
         "zeros": Quantity(
