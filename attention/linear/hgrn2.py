@@ -58,11 +58,12 @@ class HGRN2(BoundedBelow):
                 bound = torch.full_like(log_decay, math.log(self.lower_bound))
                 log_decay = torch.logaddexp(bound, math.log1p(-self.lower_bound) + log_decay)
             k = (1 - self.lower_bound) * torch.sigmoid(-forget)
-            parts = (functional.silu(q), k, v, log_decay)
-            mixed = decayed_attention(*parts, cache, chunk)
+            q = functional.silu(q)
+            mixed = decayed_attention(q, k, v, log_decay, cache, chunk)
             if not self.causal:
-                back = (part.flip(2) for part in parts)
-                mixed = mixed + decayed_attention(*back, RecurrentState(), chunk).flip(2)
+                q, k, v, log_decay = (part.flip(2) for part in (q, k, v, log_decay))
+                back = decayed_attention(q, k, v, log_decay, RecurrentState(), chunk)
+                mixed = mixed + back.flip(2)
             mixed = normalised(self.norm, self._merge(mixed, like=mixed))
         return self.project(mixed.to(x.dtype))
 
