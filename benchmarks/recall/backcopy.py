@@ -205,7 +205,6 @@ class BackcopySweep(Sweep):
                 yield self._exercise(self.n_triggers, place, 0)
 
     def _exercise(self, n_triggers: int, place: int | None, chain: int) -> Exercise:
-        asked = self.n_triggers, 0, 0
         problem, unmarked = (
             Backcopy(self.n_symbols, n_triggers, self.seq_len, x, chain) for x in (place, None)
         )
@@ -216,7 +215,9 @@ class BackcopySweep(Sweep):
             self.n_train,
             {"": problem, **({UNMARKED: unmarked} if place == 0 else {})},
             {"triggers": n_triggers, "marker": marker, "chain": chain},
-            attention=None if (n_triggers, place, chain) == asked else self.controls,
+            attention=None
+            if (n_triggers, place, chain) == (self.n_triggers, 0, 0)
+            else self.controls,
         )
 
 
@@ -253,7 +254,7 @@ class BackcopyStudy(RecallStudy):
         ),
         "uniform_received": Quantity("none", "%", "the same of uniform attention"),
         "norm_v": Quantity("none", "", "norm of the first value by the mean of the others"),
-        "tau": Quantity("none", "", "learned offset, mean over heads; 1 at the start"),
+        "tau": Quantity("none", "", "learned offset, mean over heads"),
         **METRICS,
     }
     keys = ("variant",)
@@ -272,7 +273,7 @@ class BackcopyStudy(RecallStudy):
         return super().all_at_once(asked(results))
 
     def figures(self, results: Sequence[Result], out: Path) -> list[Picture]:
-        """Draw the share on the first key of all variants."""
+        """Draw the weight on the first key of all variants."""
         return super().figures(asked(results), out)
 
     def tables(self, results: Sequence[Result]) -> list[Table]:
@@ -280,7 +281,7 @@ class BackcopyStudy(RecallStudy):
         return backcopy_report.tables(self, best(results))
 
     def sentences(self, results: Sequence[Result]) -> list[str]:
-        """Say whether softmax has a sink, who has less, what it costs, and what it hangs on."""
+        """Say whether softmax has a sink, who has less, what it costs, and what it takes."""
         return backcopy_report.sentences(best(results))
 
 
