@@ -77,6 +77,27 @@ def row_entropy(weights: Tensor) -> Tensor:
     return _over_heads(torch.special.entr(share).sum(dim=-1))
 
 
+def masses(weights: Tensor) -> dict[str, float]:
+    """Return the places of the mass of rows, means over heads and rows.
+
+    Args:
+        weights: [..., H, L, L].
+
+    Returns:
+        In %: ``sink``, the weight on the first key; ``density``, that on the others; ``missing``,
+        the rest to 100; ``zeros``, the share of visible keys whose weight is exactly 0. In nats:
+        ``entropy``.
+    """
+    sink, others = (100 * float(of(weights).mean()) for of in (sink_ratio, density))
+    return {
+        "sink": sink,
+        "density": others,
+        "missing": 100 - sink - others,
+        "zeros": 100 * float(zero_share(weights).mean()),
+        "entropy": float(row_entropy(weights).mean()),
+    }
+
+
 def _over_heads(rows: Tensor) -> Tensor:
     """Average [..., H, L] over all dimensions but H."""
     return rows.double().mean(dim=-1).reshape(-1, rows.shape[-2]).mean(dim=0)

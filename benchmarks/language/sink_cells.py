@@ -13,7 +13,6 @@ from torch import Tensor
 
 import attention
 from attention import metrics as attention_metrics
-from benchmarks.attention_shares import shares_of
 from benchmarks.language import texts
 from benchmarks.language.checkpoints import TextCheckpoint
 from benchmarks.language.models import (
@@ -90,7 +89,7 @@ def measure_attention(
         losses = extrapolate.losses(language_model, windows).mean(dim=1)
         for state in maps.layer_states(language_model, windows[:, :-1]):
             sinks.append(100 * attention_metrics.sink_ratio(state.weights))
-            values = shares_of(state.weights)
+            values = attention_metrics.masses(state.weights)
             if mask_at is not None and mask_at + 1 < length:
                 after = state.weights[..., mask_at + 1 :, mask_at]
                 values["received"] = 100 * float(after.double().mean())

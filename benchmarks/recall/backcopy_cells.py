@@ -14,7 +14,6 @@ import attention
 from attention import metrics as attention_metrics
 from attention.layer import with_weights
 from benchmarks import training
-from benchmarks.attention_shares import shares_of
 from benchmarks.recall import solve
 from benchmarks.recall.backcopy import Backcopy, BackcopyStudy, BackcopySweep
 from benchmarks.recall.backcopy_report import CUT, UNTRAINED
@@ -88,7 +87,7 @@ def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:
     place, length, found = problem.marker_at, problem.seq_len, dict[str, list[float]]()
     for state in maps.layer_states(model, torch.from_numpy(tokens)):
         weights = state.weights.cpu().double()
-        values = shares_of(weights)
+        values = attention_metrics.masses(weights)
         for kind, rows in kinds.items():
             if rows.any():
                 chosen = weights.transpose(1, 2)[rows]  # [rows, H, L]

@@ -1,4 +1,4 @@
-"""What a run of bigram-backcopy shows: its tables and its sentences."""
+"""Tables and sentences of bigram-backcopy."""
 
 from __future__ import annotations
 

@@ -54,3 +54,14 @@ def test_entropy_counts_keys():
     assert metrics.row_entropy(torch.zeros(1, 1, 4, 4)).item() == 0, "dead rows"
     signed = -uniform()
     torch.testing.assert_close(metrics.row_entropy(signed), entropy)
+
+
+def test_masses_are_the_means_over_heads_in_percent():
+    rows = torch.eye(4).expand(2, 3, 4, 4).clone()  # every row has its own key alone
+    rows[:, 1] = 0  # a head whose rows are empty
+    found = metrics.masses(rows)
+    assert found["sink"] == pytest.approx(100 / 4 * 2 / 3)
+    assert found["density"] == pytest.approx(75 * 2 / 3)
+    assert found["missing"] == pytest.approx(100 / 3)
+    assert found["zeros"] == pytest.approx(100 * (6 / 10 * 2 + 1) / 3)
+    assert found["entropy"] == 0
