@@ -35,7 +35,7 @@ from orbits.runs.settings import check_at_least
 from orbits.runs.table import Table
 
 CONCENTRATION = 0.3
-"""Concentration of the Dirichlet distribution of a row: some five likely successors of 32 symbols."""
+"""Concentration of a row's Dirichlet distribution: some five likely successors of 32 symbols."""
 
 
 @functools.cache
