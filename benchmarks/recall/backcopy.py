@@ -165,9 +165,9 @@ class BackcopySweep(Sweep):
         n_symbols: Symbols of the chain.
         n_triggers: Symbols that ask for a copy.
         seq_len: Tokens of a row.
-        controls: Names among ``attention`` that are also trained on another chain, without
-            triggers, without the marker, and with the marker at each of ``markers``; empty for no
-            controls.
+        controls: Names that, where they are among ``attention``, are also trained on another
+            chain, without triggers, without the marker, and with the marker at each of
+            ``markers``; empty for no controls.
         markers: Places of the marker in controls, from 1.
     """
 
@@ -188,21 +188,20 @@ class BackcopySweep(Sweep):
             )
         if beyond := [place for place in self.markers if place >= self.seq_len]:
             raise ValueError(f"markers must be below seq_len {self.seq_len}, got {beyond[0]}")
-        if untrained := [name for name in self.controls if name not in self.attention]:
-            raise ValueError(
-                f"controls must be among attention, which lacks {untrained[0]}: add it there or "
-                "leave it out of --controls"
-            )
         super().__post_init__()
 
     def exercises(self) -> Iterator[Exercise]:
         """Yield the exercise of all variants, and those of the controls."""
         yield self._exercise(self.n_triggers, 0, 0)
-        if self.controls:
+        if self._controls:
             yield self._exercise(self.n_triggers, 0, 1)
             yield self._exercise(0, 0, 0)
             for place in (None, *self.markers):
                 yield self._exercise(self.n_triggers, place, 0)
+
+    @property
+    def _controls(self) -> tuple[str, ...]:
+        return tuple(name for name in self.controls if name in self.attention)
 
     def _exercise(self, n_triggers: int, place: int | None, chain: int) -> Exercise:
         problem, unmarked = (
@@ -217,7 +216,7 @@ class BackcopySweep(Sweep):
             {"triggers": n_triggers, "marker": marker, "chain": chain},
             attention=None
             if (n_triggers, place, chain) == (self.n_triggers, 0, 0)
-            else self.controls,
+            else self._controls,
         )
 
 

@@ -33,7 +33,7 @@ CUTS = "elastic"
 
 def cells(study: BackcopyStudy, settings: BackcopySweep) -> list[Cell]:
     """Return one cell per exercise, model, rate, decay and seed."""
-    for name in settings.attention:
+    for name in (*settings.attention, *settings.controls):
         attention.get(Variant(name).attention)  # refuses a linear mixer
     return solve.cells(study, settings, train_and_look)
 

@@ -148,7 +148,6 @@ def test_controls_are_trained_on_every_chain_and_others_on_one():
         ({"n_triggers": 0}, "n_triggers must be at least 1, got 0"),
         ({"seq_len": 16}, "markers must be below seq_len 16, got 16"),
         ({"markers": (0,)}, "markers must be at least 1, got 0"),
-        ({"attention": ("elastic",)}, "controls must be among attention, which lacks softmax"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(given, message):
@@ -156,9 +155,17 @@ def test_settings_that_cannot_be_are_refused(given, message):
         BackcopySweep(**given)
 
 
+def test_controls_that_are_not_trained_are_left_out_and_unknown_ones_refused():
+    settings = STUDY.settings("small", attention=["lazy"], seeds=[0])
+    assert [cell.case.variant for cell in STUDY.cells(settings)] == ["lazy"]
+    settings = BackcopySweep(attention=("softmax",), controls=("sofmax",))
+    with pytest.raises(ValueError, match="unknown attention 'sofmax'"):
+        STUDY.cells(settings)
+
+
 def test_a_linear_mixer_has_no_attention_to_look_at():
     settings = BackcopySweep(attention=("softmax", "gla"))
-    with pytest.raises(ValueError, match="gla"):
+    with pytest.raises(ValueError, match="gla is a linear mixer"):
         STUDY.cells(settings)
 
 
