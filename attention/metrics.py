@@ -78,15 +78,15 @@ def row_entropy(weights: Tensor) -> Tensor:
 
 
 def masses(weights: Tensor) -> dict[str, float]:
-    """Return the places of the mass of rows, means over heads and rows.
+    """Return the mass of rows on the first key, on the others and on none, and its spread.
 
     Args:
         weights: [..., H, L, L].
 
     Returns:
-        In %: ``sink``, the weight on the first key; ``density``, that on the others; ``missing``,
-        the rest to 100; ``zeros``, the share of visible keys whose weight is exactly 0. In nats:
-        ``entropy``.
+        Means over heads and rows. In %: ``sink``, the weight on the first key; ``density``, that
+        on the others; ``missing``, the rest to 100; ``zeros``, the share of visible keys whose
+        weight is exactly 0. In nats: ``entropy``.
     """
     sink, others = (100 * float(of(weights).mean()) for of in (sink_ratio, density))
     return {

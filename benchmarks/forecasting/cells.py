@@ -11,7 +11,7 @@ import torch
 from sklearn.linear_model import Ridge
 
 from benchmarks import learners, rates, training
-from benchmarks.forecasting import library, series
+from benchmarks.forecasting import neuralforecast, series
 from benchmarks.forecasting.errors import errors, errors_of
 from benchmarks.forecasting.forecasting import ENCODER, LAST, LAW, Forecasts
 from benchmarks.forecasting.learner import ForecastData
@@ -50,9 +50,9 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
         for horizon in settings.horizons:
             of_task = {**data, "lookback": settings.lookback, "horizon": horizon}
             # Refuses what cannot be read or cut, before anything is trained.
-            made_of_task = ForecastData(**of_task, file=None if file is None else str(file))
-            if settings.library:
-                library.check(made_of_task, name)
+            windows = ForecastData(**of_task, file=None if file is None else str(file))
+            if settings.neuralforecast:
+                neuralforecast.check(windows, name)
             for cell in _of_task(study, settings, of_task):
                 made.append(Cell(cell.function, cell.case, cell.arguments, inputs=inputs))
     return made
@@ -81,8 +81,8 @@ def _of_task(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterato
             setting = {**task, "lr": job["lr"]}
             case = Case(study.name, MEASUREMENT, label, seed=job["seed"], setting=setting)
             yield Cell(train_and_test, case, {"job": job})
-    if settings.library:
-        yield from library.cells(study, settings, data)
+    if settings.neuralforecast:
+        yield from neuralforecast.cells(study, settings, data)
 
 
 def train_and_test(

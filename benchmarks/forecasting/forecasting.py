@@ -30,13 +30,13 @@ from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.table import Column, Table, Value, by_variant, number
 from orbits.runs.verdict import against, beside, shown, span
 
-check_library = deferred("benchmarks.forecasting.library:check_installed")
+check_installed = deferred("benchmarks.forecasting.neuralforecast:check_installed")
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
 ENCODER = ", encoder"
 """The end of the name of a row that is no causal model."""
 PEERS = (LINEAR, "patchtst", "itransformer")
 """Models that are no mixers of this suite."""
-LIBRARY, ALIKE = ", neuralforecast", ", trained alike"
+THEIRS, ALIKE = ", neuralforecast", ", trained alike"
 """Ends of the names of a network of neuralforecast, and of ours trained as that is."""
 HORIZONS = (96, 192, 336, 720)
 """The field's horizons, over which its tables take means."""
@@ -56,8 +56,8 @@ class Forecasts:
             file, whose gaps are known, and refuses in others.
         drop: Columns that are left out.
         models: Models beside mixers: dlinear, patchtst, itransformer.
-        library: Whether neuralforecast trains these, too, on the CPU, and ours are trained as it
-            trains those, at a rate of 0.001; of series without gaps.
+        neuralforecast: Whether that package trains these, too, on the CPU, and ours are trained as
+            it trains those, at a rate of 0.001; of series without gaps.
         attention: Attention variants, linear mixers and the papers' ablations of both.
         encoders: Those that are trained as encoders, in which every piece sees all others.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
@@ -83,7 +83,7 @@ class Forecasts:
     gaps: str = "own"
     drop: tuple[str, ...] = ()
     models: tuple[str, ...] = PEERS
-    library: bool = False
+    neuralforecast: bool = False
     attention: tuple[str, ...] = ("softmax",)
     encoders: tuple[str, ...] = ()
     exponents: tuple[float, ...] = ()
@@ -112,8 +112,8 @@ class Forecasts:
         check_choice("gaps", self.gaps, ("own", "refuse", "carry"))
         for name in self.models:
             check_choice("model", name, PEERS, ", or name it as --attention")
-        if self.library and not self.models:
-            raise ValueError("library trains models of neuralforecast: give --models")
+        if self.neuralforecast and not self.models:
+            raise ValueError("--neuralforecast trains models: give --models")
         if not (self.models or self.attention or self.encoders):
             raise ValueError("nothing to train: give --models, --attention or --encoders")
         if self.dropout >= 1:
@@ -142,8 +142,8 @@ class Forecasting(PaperStudy):
         """Refuse missing devices, and a folder of series that is not there."""
         if settings.data is not None and not Path(settings.data).is_dir():
             raise ValueError(f"--data {settings.data}: no such folder")
-        if settings.library:
-            check_library()
+        if settings.neuralforecast:
+            check_installed()
         super().check(settings)
 
     def ours(self, results: Sequence[Result], table: str) -> Ours:
@@ -167,8 +167,8 @@ class Forecasting(PaperStudy):
 
         Where neuralforecast's networks were trained, a table has them beside ours.
         """
-        beside_it = [result for result in results if _is_of_library(result)]
-        results = [result for result in results if not _is_of_library(result)]
+        beside_it = [result for result in results if _is_of_package(result)]
+        results = [result for result in results if not _is_of_package(result)]
         trained = [result for result in results if result.case.seed is not None]
         title = "At the learning rate with the lowest validation error"
         compared = self.seed_table("Beside neuralforecast", beside_it, KEYS, ERRORS)
@@ -185,8 +185,8 @@ class Forecasting(PaperStudy):
         for (series, horizon), found in _by_task(results).items():
             values = by_variant(found, "mse")
             task = f"{series}, {horizon} steps ahead, mean squared error"
-            if beside_library := _beside_library(results, series, horizon):
-                said.append(f"{task}, means in units of neuralforecast's: {beside_library}.")
+            if beside_package := _beside_package(results, series, horizon):
+                said.append(f"{task}, means in units of neuralforecast's: {beside_package}.")
             rows = {variant: seeds for variant, seeds in values.items() if None not in seeds}
             floors = {name: seeds[None] for name, seeds in values.items() if None in seeds}
             if LINEAR not in rows:
@@ -243,22 +243,22 @@ def _without_training(results: Sequence[Result]) -> Table:
 
 
 def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:
-    own = [result for result in best(results) if not _is_of_library(result)]
+    own = [result for result in best(results) if not _is_of_package(result)]
     return grouped(own, lambda x: (x.case.get("series"), x.case.get("horizon")))
 
 
-def _is_of_library(result: Result) -> bool:
-    return result.case.variant.endswith((LIBRARY, ALIKE))
+def _is_of_package(result: Result) -> bool:
+    return result.case.variant.endswith((THEIRS, ALIKE))
 
 
-def _beside_library(results: Sequence[Result], series: str, horizon: int) -> str:
+def _beside_package(results: Sequence[Result], series: str, horizon: int) -> str:
     """Return our networks' errors in units of those of neuralforecast's, in a clause."""
     task = {"series": series, "horizon": horizon}
     here = [x for x in results if all(x.case.get(name) == value for name, value in task.items())]
     errors = by_variant(best(here), "mse")
     said = []
     for kind in PEERS:
-        theirs = errors.get(f"{kind}{LIBRARY}")
+        theirs = errors.get(f"{kind}{THEIRS}")
         for name, words in ((f"{kind}{ALIKE}", "trained alike"), (kind, "by our recipe")):
             if theirs and name in errors:
                 ratio = fmean(errors[name].values()) / fmean(theirs.values())

@@ -25,7 +25,7 @@ from benchmarks.recall import backcopy_report
 from benchmarks.recall.backcopy_report import SHARE, UNMARKED, asked
 from benchmarks.recall.base import BASELINE, METRICS, Headline, RecallStudy, share
 from benchmarks.recall.measures import IGNORE, Integers, Reals
-from benchmarks.recall.problem import Problem
+from benchmarks.recall.problem import Problem, at_test
 from benchmarks.recall.sweep import Exercise, Sweep
 from orbits.runs.at_once import Compared
 from orbits.runs.deferred import deferred
@@ -124,7 +124,7 @@ class Backcopy(Problem):
         if not copies.any():
             return {}
         right = (answers == rows.targets)[copies].mean()
-        return {_at("copied", at): Metric(100 * float(right), n=len(answers))}
+        return {at_test("copied", at): Metric(100 * float(right), n=len(answers))}
 
     def measure_distributions(
         self, shares: Reals, split: str, seed: int, at: str
@@ -142,17 +142,13 @@ class Backcopy(Problem):
         excess = (true * logs).sum(axis=2)
         measured = {"excess": asked, "excess_copy": asked & copies}
         return {
-            _at(name, at): Metric(float(excess[where].mean()), n=len(shares))
+            at_test(name, at): Metric(float(excess[where].mean()), n=len(shares))
             for name, where in measured.items()
             if where.any()
         }
 
 
 PROBLEM = Backcopy
-
-
-def _at(name: str, at: str) -> str:
-    return f"{name}@{at}" if at else name
 
 
 @dataclass(frozen=True)

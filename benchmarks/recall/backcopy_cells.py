@@ -59,12 +59,23 @@ def train_and_look(
         Outcome(look(training.untrained(job, TokenModel), data), arm=UNTRAINED, device=device),
     ]
     if job["model"]["attention"] == BASELINE:
-        changed: Job = {**job, "model": {**job["model"], "attention": CUTS}}
-        cut = training.untrained(changed, TokenModel).to(model.device)
-        cut.load_state_dict(model.state_dict(), strict=False)  # all but the offset, which is 1
-        metrics = {**solve.tested(cut, job, tests), **look(cut, data)}
+        elastic = cut(model, job)
+        metrics = {**solve.tested(elastic, job, tests), **look(elastic, data)}
         found.append(Outcome(metrics, arm=CUT, device=device))
     return found
+
+
+def cut(model: TokenModel, job: Job) -> TokenModel:
+    """Return a trained softmax as a model whose weights are ReLU(softmax - 1/i) in row i.
+
+    Args:
+        model: The model.
+        job: The job of its training.
+    """
+    changed: Job = {**job, "model": {**job["model"], "attention": CUTS}}
+    elastic = training.untrained(changed, TokenModel).to(model.device)
+    elastic.load_state_dict(model.state_dict(), strict=False)  # all but the offset, which is 1
+    return elastic
 
 
 def look(model: TokenModel, data: ProblemData) -> dict[str, Metric]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from benchmarks.recall.base import BASELINE
 from orbits.runs.result import Result
@@ -67,7 +67,7 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
 
 
 def sentences(results: Sequence[Result]) -> list[str]:
-    """Say whether softmax has a sink, who has less, what it costs, and what it hangs on.
+    """Say whether softmax has a sink, who has less, what it costs, and what it takes.
 
     Args:
         results: Results, each row's at its best rate.
@@ -131,6 +131,5 @@ def _said(results: Sequence[Result], variant: str, metric: str) -> str:
 
 def _is_asked(result: Result) -> bool:
     """Return whether a result is of the chain that all variants are trained on."""
-    wanted: Mapping[str, object] = {"marker": 0, "chain": 0}
     case = result.case
-    return all(case.get(name) == x for name, x in wanted.items()) and case.get("triggers") != 0
+    return case.get("marker") == case.get("chain") == 0 != case.get("triggers")

@@ -127,8 +127,7 @@ class Problem(ABC):
             at: The names of metrics end in it; may be empty.
         """
         targets = self.examples(split, seed, np.arange(len(answers))).targets
-        name = f"accuracy@{at}" if at else "accuracy"
-        return {name: Metric.mean(100 * right_by_row(answers, targets))}
+        return {at_test("accuracy", at): Metric.mean(100 * right_by_row(answers, targets))}
 
     def measure_distributions(
         self, shares: Reals, split: str, seed: int, at: str
@@ -142,6 +141,11 @@ class Problem(ABC):
             at: The names of metrics end in it; may be empty.
         """
         return {}
+
+
+def at_test(metric: str, at: str) -> str:
+    """Return the name of a metric on a test, whose name may be empty."""
+    return f"{metric}@{at}" if at else metric
 
 
 def get(name: str, **settings: Any) -> Problem:

@@ -10,19 +10,18 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.forecasting import cells, library, networks
+from benchmarks.forecasting import cells, networks, neuralforecast
 from benchmarks.forecasting.errors import errors_of
-from benchmarks.forecasting.forecasting import ALIKE, LAW, LIBRARY, STUDY
+from benchmarks.forecasting.forecasting import ALIKE, LAW, STUDY, THEIRS
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
 from benchmarks.rates import best
 from orbits.runs import folder
-from orbits.runs.cell import Skipped
 from orbits.runs.result import Case, Metric, Result
 from orbits.runs.table import by_variant
 
 KINDS = ("dlinear", "patchtst", "itransformer", "mixer")
 EEG = {"name": "eeg", "lookback": 48, "horizon": 12, "n_test": 100}
-SIZES = {"n_layer": 1, "n_head": 2, "width": 8, "dropout": 0.0}
+SIZES = {"n_layer": 1, "n_head": 2, "head_dim": 4, "dropout": 0.0}
 DATA = {"name": "radial_velocity", "lookback": 48, "horizon": 12, "gaps": "carry"}
 
 
@@ -254,16 +253,14 @@ def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
     json.dumps([x.to_json() for x in results])
 
 
-def test_networks_of_a_library_that_is_not_installed_are_skipped(monkeypatch):
-    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(Skipped, match="pip install neuralforecast"):
-        library.of_library("dlinear", 1, 0, EEG, **SIZES)
+def test_a_package_that_is_not_installed_is_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr(neuralforecast.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="pip install neuralforecast"):
-        STUDY.check(STUDY.settings("small", library=True))
+        STUDY.check(STUDY.settings("small", neuralforecast=True))
 
 
 def test_a_series_with_gaps_is_refused_beside_the_library():
-    settings = STUDY.settings("tiny", library=True)
+    settings = STUDY.settings("tiny", neuralforecast=True)
     with pytest.raises(ValueError, match="no series with gaps, which radial_velocity has"):
         STUDY.cells(STUDY.resolve(settings))
 
@@ -295,9 +292,9 @@ def test_the_library_is_asked_the_windows_of_the_study(n_test, monkeypatch):
         "neuralforecast.losses.pytorch": types.SimpleNamespace(MSE=lambda: None),
         "neuralforecast.models": network,
     }
-    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr(library.importlib, "import_module", stood_in.get)
-    found = library.of_library("dlinear", 1, 0, {**EEG, "n_test": n_test}, **SIZES).metrics
+    monkeypatch.setattr(neuralforecast.importlib.util, "find_spec", lambda name: True)
+    monkeypatch.setattr(neuralforecast.importlib, "import_module", stood_in.get)
+    found = neuralforecast.of_theirs("dlinear", 1, 0, {**EEG, "n_test": n_test}, SIZES).metrics
     windows = ForecastData(**EEG).sequences("test", n_test)
     assert found["mse"].value == pytest.approx(1)
     assert found["mse"].n == len(windows)
@@ -306,7 +303,7 @@ def test_the_library_is_asked_the_windows_of_the_study(n_test, monkeypatch):
 @pytest.mark.parametrize("kind", ["dlinear", "patchtst", "itransformer"])
 def test_the_recipe_of_the_library_trains_our_networks(kind):
     untrained, trained = (
-        library.of_ours(kind, steps, 0, EEG, **SIZES).metrics["mse"].value for steps in (0, 60)
+        neuralforecast.of_ours(kind, steps, 0, EEG, SIZES).metrics["mse"].value for steps in (0, 60)
     )
     assert trained < 0.95 * untrained
 
@@ -344,7 +341,7 @@ def test_our_networks_have_the_errors_of_neuralforecasts(tmp_path):
     reason = "needs neuralforecast, which is not a dependency: pip install neuralforecast"
     pytest.importorskip("neuralforecast", reason=reason)
     main(
-        ["run", "forecasting", "--series", "eeg", "--attention", "", "--library", "true",
+        ["run", "forecasting", "--series", "eeg", "--attention", "", "--neuralforecast", "true",
          "--lookback", "48", "--horizons", "12", "--steps", "300", "--n-test", "100000",
          "--workers", "1", "--out", str(tmp_path / "o")]
     )  # fmt: skip
@@ -352,7 +349,7 @@ def test_our_networks_have_the_errors_of_neuralforecasts(tmp_path):
     errors = by_variant(best(results), "mse")
     for kind in ("dlinear", "patchtst", "itransformer"):
         own, alike, theirs = (
-            np.mean(list(errors[f"{kind}{end}"].values())) for end in ("", ALIKE, LIBRARY)
+            np.mean(list(errors[f"{kind}{end}"].values())) for end in ("", ALIKE, THEIRS)
         )
         assert alike == pytest.approx(theirs, rel=0.05), kind
         assert own <= 1.05 * theirs, kind

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks import training
 from benchmarks.recall.backcopy import STUDY, Backcopy, BackcopySweep, transitions
-from benchmarks.recall.backcopy_cells import look
+from benchmarks.recall.backcopy_cells import cut, look
 from benchmarks.recall.data import ProblemData
 from benchmarks.recall.measures import IGNORE
 from orbits.runs.result import Case, Metric, Result
+from worldmodel.maps import layer_states
 from worldmodel.models.text import TokenModel
 
 SMALL = Backcopy(n_symbols=12, n_triggers=3, seq_len=40)
@@ -122,6 +124,21 @@ def test_rows_that_lack_mass_are_not_less_of_a_sink():
     assert found["share"] == pytest.approx(shares, rel=0.02)
     found, _ = seen_by("elastic")
     assert found["tau"] == 1
+
+
+def test_a_cut_softmax_has_the_weights_of_softmax_less_those_of_uniform_attention():
+    settings = BackcopySweep(attention=("softmax",), seeds=(0,), head_dim=8, n_layer=2)
+    exercise = next(settings.exercises())
+    job = settings.job(next(settings.trials(exercise)), exercise)
+    model = training.untrained(job, TokenModel)
+    with torch.no_grad():
+        for block in model.gpt.blocks:
+            block.attention.query.weight.mul_(10)  # weights that are far from uniform
+    tokens = torch.from_numpy(exercise.problem.examples("test", 0, np.arange(4)).tokens)
+    own, cut_off = (next(layer_states(x, tokens)).weights for x in (model, cut(model, job)))
+    rows = torch.arange(1, 65).reshape(-1, 1)
+    torch.testing.assert_close(cut_off, (own - 1 / rows).relu(), atol=1e-5, rtol=1e-4)
+    assert 0.05 < cut_off.sum(-1).mean() < 0.95
 
 
 def test_controls_are_trained_on_every_chain_and_others_on_one():

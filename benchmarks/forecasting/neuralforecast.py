@@ -17,48 +17,38 @@ import numpy as np
 import torch
 
 from benchmarks.forecasting.errors import errors, errors_of
-from benchmarks.forecasting.forecasting import ALIKE, LIBRARY, Forecasts
+from benchmarks.forecasting.forecasting import ALIKE, THEIRS, Forecasts
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
 from benchmarks.study import MEASUREMENT
-from orbits.runs.cell import Cell, Outcome, Skipped
+from orbits.runs.cell import Cell, Outcome
 from orbits.runs.result import Case
 from orbits.runs.study import Study
 
-NEEDED = "library needs neuralforecast: pip install neuralforecast"
 RATE, WINDOWS = 1e-3, 32
 """Learning rate and windows of a batch, of all channels each."""
 
 
 def cells(study: Study, settings: Forecasts, data: dict[str, Any]) -> Iterator[Cell]:
-    """Yield two cells for each model and seed: of its network there, and of ours by its recipe."""
+    """Yield two cells for each model and seed: of its network there, and of ours."""
     task = {"series": data["name"], "horizon": data["horizon"], "lr": RATE}
-    width = settings.n_head * settings.head_dim
+    sizes = {name: getattr(settings, name) for name in ("n_layer", "n_head", "head_dim", "dropout")}
     for seed in settings.seeds:
         for kind in settings.models:
-            of_network = {"kind": kind, "steps": settings.steps, "seed": seed, "data": data}
-            sizes = {
-                "n_layer": settings.n_layer, "n_head": settings.n_head, "width": width,
-                "dropout": settings.dropout,
-            }  # fmt: skip
-            for function, row in ((of_library, LIBRARY), (of_ours, ALIKE)):
+            arguments = {"kind": kind, "steps": settings.steps, "seed": seed, "data": data}
+            for function, row in ((of_theirs, THEIRS), (of_ours, ALIKE)):
                 case = Case(study.name, MEASUREMENT, f"{kind}{row}", seed=seed, setting=task)
-                yield Cell(function, case, {**of_network, **sizes})
+                yield Cell(function, case, {**arguments, "sizes": sizes})
 
 
-def of_library(
+def of_theirs(
     kind: str,
     steps: int,
     seed: int,
     data: Mapping[str, Any],
-    n_layer: int,
-    n_head: int,
-    width: int,
-    dropout: float,
+    sizes: Mapping[str, Any],
     file: Path | None = None,
 ) -> Outcome:
     """Train neuralforecast's network of a kind and test it on the windows of the study."""
-    if not installed():
-        raise Skipped(NEEDED)
     import pandas
 
     library = importlib.import_module("neuralforecast")
@@ -67,7 +57,7 @@ def of_library(
     made = ForecastData(**data, file=None if file is None else str(file))
     values = made.series.values
     (length, channels), (first, second, end) = values.shape, made.series.ends
-    name, own = networks(n_layer, n_head, width, dropout, channels, made.lookback)[kind]
+    name, own = networks(channels, made.lookback, **sizes)[kind]
     windows = WINDOWS if "n_series" in own else WINDOWS * channels  # of all channels, or of one
     network = getattr(models, name)(
         **own, h=made.horizon, input_size=made.lookback, loss=losses.MSE(), max_steps=steps,
@@ -103,10 +93,7 @@ def of_ours(
     steps: int,
     seed: int,
     data: Mapping[str, Any],
-    n_layer: int,
-    n_head: int,
-    width: int,
-    dropout: float,
+    sizes: Mapping[str, Any],
     file: Path | None = None,
 ) -> Outcome:
     """Train our network of a kind as neuralforecast trains its own, and test it."""
@@ -114,10 +101,7 @@ def of_ours(
     assert made.n_train is not None
     windows = made.sequences("train", made.n_train)
     torch.manual_seed(seed)
-    model = ForecastModel(
-        made.lookback, made.horizon, kind, n_layer=n_layer, n_head=n_head,
-        head_dim=width // n_head, dropout=dropout,
-    ).train()  # fmt: skip
+    model = ForecastModel(made.lookback, made.horizon, kind, **sizes).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     for _ in range(steps):
         batch = windows.__getitems__(torch.randint(len(windows), (WINDOWS,)).tolist())
@@ -129,27 +113,25 @@ def of_ours(
         return Outcome(errors(model, made.sequences("test", data["n_test"])))
 
 
-def installed() -> bool:
-    """Return whether neuralforecast can be found (without importing it)."""
-    return importlib.util.find_spec("neuralforecast") is not None
-
-
 def check_installed() -> None:
-    """Refuse to go on without neuralforecast."""
-    if not installed():
-        raise ValueError(NEEDED)
+    """Refuse to go on without neuralforecast, which is looked for and not imported."""
+    if importlib.util.find_spec("neuralforecast") is None:
+        raise ValueError("--neuralforecast needs that package: pip install neuralforecast")
 
 
 def check(data: ForecastData, name: str) -> None:
     """Refuse a series with gaps, whose filled values neuralforecast would take for measured."""
     if not np.isfinite(data.series.values).all():
-        raise ValueError(f"library takes no series with gaps, which {name} has: give --series")
+        raise ValueError(
+            f"--neuralforecast takes no series with gaps, which {name} has: give --series"
+        )
 
 
 def networks(
-    n_layer: int, n_head: int, width: int, dropout: float, channels: int, lookback: int
+    channels: int, lookback: int, n_layer: int, n_head: int, head_dim: int, dropout: float
 ) -> Mapping[str, tuple[str, dict[str, Any]]]:
     """Return neuralforecast's names and arguments of the study's networks, by kind."""
+    width = n_head * head_dim
     patch = min(16, lookback)
     return {
         "dlinear": ("DLinear", {}),
