@@ -74,6 +74,7 @@ class Probe(ABC):
         uses: The settings that its results depend on.
         options: Further ones, which are part of an address only where they differ from their
             default, so that what was computed before they came is found.
+        files: Settings that name a file, whose content is part of an address where there is one.
         trains: Whether it trains anything, which a GPU does where there is one.
         asks: Methods of which a model from outside needs one, written out; none for a probe that
             needs the weights of a model of this package.
@@ -85,6 +86,7 @@ class Probe(ABC):
     about: ClassVar[str]
     uses: ClassVar[Sequence[str]]
     options: ClassVar[Sequence[str]] = ()
+    files: ClassVar[Sequence[str]] = ()
     trains: ClassVar[bool] = False
     asks: ClassVar[Sequence[str]] = ()
     of: ClassVar[Sequence[str]] = ()

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from orbits import laws
+from orbits import laws, shifts
 from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome, Progress, digest
 from orbits.runs.result import Quantity, Result
@@ -96,6 +96,8 @@ class Probing(Study):
             probes.check_name(name)
         if settings.law is not None:
             laws.get(settings.law)
+        if settings.shift_file is not None:
+            shifts.load(settings.shift_file)
         asked = () if settings.probes == ALL else settings.probes
         named, worlds = {name: probes.takes(name) for name in asked}, []
         for found in map(subject, settings.checkpoints):
@@ -191,6 +193,7 @@ def measure(
     from worldmodel.probes.outside import load
 
     method, loaded = probes.get(probe), load(checkpoint, law, named, model)
+    files = {name: str(needs.pop(name)) for name in method.files if name in needs}
     pieces = Pieces(folder, scratch, progress, needs)
     return [
         dataclasses.replace(
@@ -198,13 +201,15 @@ def measure(
             details={"curves": {}, **outcome.details, "checkpoint": loaded.row},
             device=device(method.trains and model is None),
         )
-        for outcome in method.measure(loaded, ProbeSettings(**settings), pieces)
+        for outcome in method.measure(loaded, ProbeSettings(**settings, **files), pieces)
     ]
 
 
 def _cell(checkpoint: Checkpoint, probe: Probe, settings: ProbeSettings) -> Cell:
     default = ProbeSettings()
     changed = [x for x in probe.options if getattr(settings, x) != getattr(default, x)]
+    named = {name: getattr(settings, name) for name in probe.files}
+    files = {name: Path(path) for name, path in named.items() if path is not None}
     return Cell(
         measure,
         checkpoint.case(probe.name),
@@ -214,7 +219,7 @@ def _cell(checkpoint: Checkpoint, probe: Probe, settings: ProbeSettings) -> Cell
             "settings": {name: getattr(settings, name) for name in (*probe.uses, *changed)},
         },
         needs=probe.needs(checkpoint, settings),
-        inputs=checkpoint.inputs,
+        inputs={**checkpoint.inputs, **files},
         version=probe.version(checkpoint),
     )
 

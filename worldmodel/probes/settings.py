@@ -44,6 +44,8 @@ class Settings:
             the checkpoint's pre-training and fine-tuning together.
         stop_heads: Stop force heads, the control from scratch too, where they predict best a fifth
             of the labelled sequences, which training does not see.
+        shift_file: A YAML file of further shifts (:mod:`orbits.shifts`), in which next_point asks
+            too.
     """
 
     checkpoints: tuple[str, ...] = ()
@@ -60,6 +62,7 @@ class Settings:
     draws: int = 0
     scratch: bool = True
     stop_heads: bool = False
+    shift_file: str | None = None
 
     def __post_init__(self) -> None:
         check_at_least(

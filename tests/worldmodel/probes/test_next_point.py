@@ -1,5 +1,7 @@
 """The next-point probe: shifts, controls in their known order, the sentence, refusals."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from worldmodel.probes.implied.names import SHIFT
 from worldmodel.probes.motion import dots
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.motion.next_point import BOX, PROBE, _worlds
+from worldmodel.probes.probe import STUDY
 from worldmodel.probes.settings import Settings
 
 KIND = PROBE.name
@@ -31,12 +34,49 @@ def test_a_world_that_cannot_make_a_shift_leaves_it_out():
     assert set(dict(_worlds(protocols.get("drag"), 0, 12))) == {BOX}
 
 
+@pytest.fixture
+def corner(tmp_path):
+    """A file with a shift of one's own."""
+    path = tmp_path / "corner.yaml"
+    path.write_text("[{name: corner, redraw: {eccentricity: [0.4, 0.6], planet_mass: [0.4, 2]}}]")
+    return path
+
+
+def test_a_shift_of_ones_own_is_asked_and_in_the_address_by_its_content(
+    corner, untrained, tmp_path
+):
+    worlds = dict(_worlds(protocols.get("without_corner"), 0, 12, str(corner)))
+    assert list(worlds) == [BOX, *shifts.names(), "corner"]
+    asked = worlds["corner"].world
+    assert asked.eccentricity.min() >= 0.4
+    assert asked.planet_mass.min() >= 0.4
+    moved = tmp_path / "moved.yaml"
+    moved.write_bytes(corner.read_bytes())
+    path = str(untrained(protocol_args={"n_points": 24, "n_bins": 512}))
+    keys = []
+    for file in (None, corner, moved):
+        shift_file = None if file is None else str(file)
+        given = Settings(checkpoints=(path,), probes=(KIND,), shift_file=shift_file)
+        (cell,) = STUDY.cells(given)
+        keys.append(cell.key)
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_a_shift_of_ones_own_that_cannot_be_made_is_an_error(corner):
+    with pytest.raises(ValueError, match="cannot be shifted|shift"):
+        dict(_worlds(protocols.get("drag"), 0, 12, str(corner)))
+    missing = Settings(checkpoints=("x",), probes=(KIND,), shift_file="none.yaml")
+    with pytest.raises(FileNotFoundError, match=r"none\.yaml"):
+        STUDY.check(missing)
+
+
 @pytest.mark.full
-def test_controls_stand_in_their_known_order_and_a_model_has_nats(untrained, tmp_path):
+def test_controls_stand_in_their_known_order_and_a_model_has_nats(untrained, corner, tmp_path):
     args = {"n_points": 24, "n_bins": 512}
-    results = evaluate(KIND, untrained(protocol_args=args), SETTINGS, tmp_path)
-    assert {x.case.setting[SHIFT] for x in results} == {BOX, *shifts.names()}
-    for shift in (BOX, "star_heavier"):
+    given = dataclasses.replace(SETTINGS, shift_file=str(corner))
+    results = evaluate(KIND, untrained(protocol_args=args), given, tmp_path)
+    assert {x.case.setting[SHIFT] for x in results} == {BOX, *shifts.names(), "corner"}
+    for shift in (BOX, "star_heavier", "corner"):
         there = [x for x in results if x.case.setting[SHIFT] == shift]
         missed = {x.case.variant: x.metrics["missed"].value for x in there}
         assert missed[TRUE] == pytest.approx(0, abs=1e-9)

@@ -70,6 +70,7 @@ class NextPoint(Probe):
         "share of the kick that is missed and its exponent along orbits. No label, no head."
     )
     uses = ("n_sequences", "seeds", "data_seed")
+    files = ("shift_file",)
     asks = ("predict_next",)
     of = ("NextTokenModel",)
 
@@ -79,7 +80,8 @@ class NextPoint(Probe):
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures in the box and in each shift, and those of the controls."""
-        world, asked_of = checkpoint.protocol, (settings.data_seed, settings.n_sequences)
+        world = checkpoint.protocol
+        asked_of = settings.data_seed, settings.n_sequences, settings.shift_file
         twins = checkpoint.twins(settings.seeds[0])
         models: list[tuple[str | None, Any]] = [(None, checkpoint.model), *twins.items()]
         outcomes: list[Outcome] = []
@@ -109,6 +111,10 @@ def _in_words(shift: str) -> str:
     return "in the training box" if shift == BOX else shift.replace("_", " ")
 
 
+def _about(shift: str) -> str:
+    return shifts.get(shift).about if shift in shifts.names() else _in_words(shift)
+
+
 def _missed_in(shift: str) -> dots.Value:
     """Return the share of the kick that results of one shift miss."""
 
@@ -119,24 +125,32 @@ def _missed_in(shift: str) -> dots.Value:
     return missed
 
 
-def _worlds(protocol: Protocol, seed: int, n: int) -> Iterator[tuple[str, HeldOutSystems]]:
-    """Yield the box and the shifts that a protocol can make, with their held-out systems."""
+def _worlds(
+    protocol: Protocol, seed: int, n: int, file: str | None = None
+) -> Iterator[tuple[str, HeldOutSystems]]:
+    """Yield the box and the shifts that a protocol can make, with their held-out systems.
+
+    A shift of a file of one's own is written to be used: one that cannot be made is an error.
+    """
     rows = np.arange(n)
     yield BOX, HeldOutSystems(protocol, protocol.systems(seed, "test", rows))
-    for name in shifts.names():
+    for name, shift in shifts.catalogue(file).items():
         # A law need not bind closer orbits, nor a protocol have other time steps.
-        with contextlib.suppress(ValueError):
-            shifted = dataclasses.replace(protocol, shift=shifts.get(name))
+        unmade = ValueError if name in shifts.names() else ()
+        with contextlib.suppress(unmade):
+            shifted = dataclasses.replace(protocol, shift=shift)
             systems = shifted.systems(seed, "test", rows, "force")
             yield name, HeldOutSystems(shifted, systems)
 
 
 # The same for all checkpoints of a world, and slow: orbits are fitted.
 @functools.lru_cache(maxsize=1)
-def _controls(protocol: Protocol, trained_on: Protocol, seed: int, n: int) -> tuple[Outcome, ...]:
+def _controls(
+    protocol: Protocol, trained_on: Protocol, seed: int, n: int, file: str | None
+) -> tuple[Outcome, ...]:
     """Return the measures of the references in the box and in each shift."""
     outcomes = []
-    for name, test in _worlds(protocol, seed, n):
+    for name, test in _worlds(protocol, seed, n, file):
         some = HeldOutSystems(test.protocol, test.world.rows(np.arange(min(FITTED, n))))
         asked = [(test, *each) for each in references.truths(test)]
         asked += [
@@ -181,7 +195,7 @@ def _sentences(name: str, mine: Sequence[Result], results: Sequence[Result]) -> 
         return [f"{words} ({_beside(results, BOX)}); its world makes no shift."]
     order = sorted(missed, key=lambda shift: trainings.together(missed[shift]).value)
     least, most = (trainings.words(missed[shift]) for shift in (order[0], order[-1]))
-    beside = (f"{shifts.get(x).about} ({_beside(results, x)})" for x in (order[0], order[-1]))
+    beside = (f"{_about(x)} ({_beside(results, x)})" for x in (order[0], order[-1]))
     return [
         f"{words}, outside it {least} to {most} ({_beside(results, BOX)} in the box).",
         f"{name} misses least with {', and most with '.join(beside)}.",
