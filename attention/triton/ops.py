@@ -21,6 +21,9 @@ from attention.triton.plan import Plan
 from attention.triton.turns import Angles
 from attention.validation import check_no_tangents
 
+GRADIENTS = ("split", "atomic", "exact")
+"""Ways of the backward pass, see :func:`attend`."""
+
 
 def attend(
     q: Tensor,
@@ -50,10 +53,13 @@ def attend(
             queries; None for none.
 
     Raises:
-        ValueError: A tensor has a tangent of forward-mode differentiation.
+        ValueError: ``gradients`` is unknown, or a tensor has a tangent of forward-mode
+            differentiation.
         RuntimeError: In the backward pass, if ``torch.use_deterministic_algorithms(True)`` and
             the bias is learned; with ``warn_only=True`` that is a warning.
     """
+    if gradients not in GRADIENTS:
+        raise ValueError(f"gradients must be {', '.join(GRADIENTS)}, got {gradients!r}")
     check_no_tangents("the Triton kernels", "use backend='reference'", q, k, v, tau, bias)
     # The kernels read the numbers of a head one after the other.
     tau, bias = (x if x is None else x.contiguous() for x in (tau, bias))

@@ -92,3 +92,8 @@ def test_deterministic_algorithms_have_two_passes(monkeypatch):
         torch.use_deterministic_algorithms(False)
     assert "dq_kernel" in launched
     assert "finish_kernel" not in launched
+
+
+def test_an_unknown_way_of_the_backward_pass_is_refused():
+    with pytest.raises(ValueError, match="must be split, atomic, exact, got 'atomics'"):
+        backend.attend(*tensors(8)[:3], specification("lssa"), None, gradients="atomics")
