@@ -66,8 +66,11 @@ class Mixer(nn.Module, ABC):
     """Arguments that a user may set, with their defaults, as plain data."""
     deviations: ClassVar[str] = ""
     """Differences from the publication, in words."""
-    undecayed: ClassVar[tuple[str, ...]] = ()
-    """Parameters that weight decay leaves alone although they are tables: a vector a head, say."""
+    undecayed: tuple[str, ...] = ()
+    """Parameters that weight decay leaves alone although they are tables: a vector a head, say.
+
+    A mixer has all of them.
+    """
     quadratic: ClassVar[bool] = False
     """Whether the time of a sequence grows with the square of its length."""
     kernels: ClassVar[Mapping[str, Refusal]] = {}

@@ -99,7 +99,6 @@ class ZeroS(Mixer):
         "causal": True,
         "rope_base": 10_000.0,
     }
-    undecayed = ("mu",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -118,6 +117,7 @@ class ZeroS(Mixer):
             if a["logits"] == "deviation":
                 self.mu = nn.Parameter(torch.zeros(n_head, head_dim))
                 self.tau = nn.Parameter(torch.zeros(n_head))
+                self.undecayed = ("mu",)
         if a["radial"] == "zero_sum" and a["gated"]:
             self.gates = nn.Linear(self.width, (2 + self.restores) * n_head, bias=False)
 

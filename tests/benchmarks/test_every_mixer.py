@@ -1,4 +1,4 @@
-"""Every mixer and layer trains in a study of recall and in the flagship, at small presets."""
+"""Every mixer, ablation and layer trains in a study of recall, mixers in the flagship too."""
 
 import math
 
@@ -6,6 +6,7 @@ import pytest
 
 from attention import linear
 from benchmarks.__main__ import packages
+from benchmarks.attention_names import NAMED
 from benchmarks.variants import variants
 from benchmarks.worker import prepare
 from orbits.runs import cell as runner
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.full
 NAMES = (*linear.names(), "softmax_tpa", "lssar_tpa", "softmax_dsa8", "lssar_dsa8")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", dict.fromkeys((*NAMES, *NAMED)))
 def test_mqar_trains_it(name, tmp_path):
     mqar = studies.get(packages(), "mqar")
     few = {"steps": 10, "val_steps": 5, "lrs": [0.003], "warm_up": 0.0}
