@@ -37,17 +37,23 @@ def parts(text):
 
 SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 
+PAIRED = "a difference paired by seed, of PAIRS"
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"175 of 180": "sum of the column within 0.05 over the twelve rows of models"},
     "The five findings in detail": {"175 of 180": "as in Results"},
     FOUND: {"175 of 180": "as in Results"},
     "A law inferred from the prompt": {"-2.75": "the setting low"},
-    "Softmax taken apart": {"0.068 [0.022, 0.115]": "exp less l1, paired by seed"},
+    "Softmax taken apart": {"0.068 [0.022, 0.115]": PAIRED},
+    "Looking up in the row": dict.fromkeys(
+        ("4.4 [3.3, 5.6]", "5.6 [1.0, 10.2]", "3.7 [2.3, 5.0]"), PAIRED
+    ),
+    "Length extrapolation": {"0.100 [0.058, 0.142]": PAIRED},
     "What the pilot found, and what came": {
         "0.234": "the pilot's, four times the steps",
         "17.8": "the pilot's constant of the planet for a linear filter",
         "36.8": "the pilot's constant of the planet",
         "2 of 2": "the pilot's searches",
+        "0.179 [0.057, 0.301]": PAIRED,
     },
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
@@ -55,6 +61,36 @@ DERIVED: dict[str, dict[str, str]] = {
     },
 }
 """Numbers that no report has, by section, with what they are."""
+
+_FAR = {"context": 64, "ntk": False}
+_VELOCITY = {"horizon": 24, "series": "radial_velocity"}
+PAIRS = {
+    "0.068 [0.022, 0.115]": (
+        "ablations-small", "loss@1x", {"variant": "exp"}, {"variant": "l1"}, 3
+    ),
+    "0.179 [0.057, 0.301]": (
+        "scaling-equal-time", "nll", {"variant": "lssa", "steps": 1100},
+        {"variant": "softmax", "steps": 1430}, 3,
+    ),
+    "4.4 [3.3, 5.6]": (
+        "regbench-mixers", "dfa_accuracy", {"variant": "zeros"}, {"variant": "retnet"}, 1
+    ),
+    "5.6 [1.0, 10.2]": (
+        "regbench-mixers", "dfa_accuracy", {"variant": "zeros"}, {"variant": "gla"}, 1
+    ),
+    "3.7 [2.3, 5.0]": (
+        "regbench-mixers", "dfa_accuracy", {"variant": "rwkv4"}, {"variant": "zeros"}, 1
+    ),
+    "0.100 [0.058, 0.142]": (
+        "extrapolation-exponents", "loss@16x", {"variant": "softmax", **_FAR},
+        {"variant": "softmax_reweighted p=5", **_FAR}, 3,
+    ),
+    "0.052 [0.047, 0.057]": (
+        "forecasting-small", "mse", {"variant": "gla", "lr": 0.003, **_VELOCITY},
+        {"variant": "softmax", "lr": 0.003, **_VELOCITY}, 3,
+    ),
+}  # fmt: skip
+"""Differences of the text: run, metric, cases of minuend and subtrahend, decimal places."""
 
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 BRACKET = re.compile(rf"({NUMBER})%? \\?\[({NUMBER}), ({NUMBER})\\?\]")
@@ -199,15 +235,25 @@ def test_attentions_vary_more_than_seeds_where_it_says_so():
     assert len(shifts_in_which_attentions_vary_more("scratch")) == 0
 
 
-def test_the_exponential_alone_is_worse_than_the_normalisation_alone():
-    losses = {}
-    for line in (KEPT / "ablations-small" / "results.jsonl").read_text().splitlines():
+def values(run, metric, case):
+    """Return a metric by seed of the results of a kept run with this case and setting."""
+    found = {}
+    for line in (KEPT / run / "results.jsonl").read_text(encoding="utf-8").splitlines():
         result = json.loads(line)
-        if result["kind"] == "measurement":
-            value = result["metrics"]["loss@1x"]["value"]
-            losses.setdefault(result["variant"], {})[result["seed"]] = value
-    found = paired(losses["exp"], losses["l1"]).difference
-    assert [round(x, 3) for x in found] == [0.068, 0.022, 0.115]
+        known = {**result["setting"], "variant": result["variant"]}
+        if metric in result["metrics"] and case.items() <= known.items():
+            assert result["seed"] not in found, (run, case)
+            found[result["seed"]] = result["metrics"][metric]["value"]
+    return found
+
+
+@pytest.mark.parametrize(("text", "pair"), PAIRS.items(), ids=PAIRS)
+def test_a_difference_that_no_report_has_is_that_of_the_lines(text, pair):
+    run, metric, *cases, places = pair
+    more, less = (values(run, metric, case) for case in cases)
+    assert len(more) > 2
+    found = paired(more, less).difference
+    assert "{:.{n}f} [{:.{n}f}, {:.{n}f}]".format(*found, n=places) == text
 
 
 def test_each_section_with_numbers_names_its_runs():

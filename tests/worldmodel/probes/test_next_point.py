@@ -63,7 +63,7 @@ def test_a_shift_of_ones_own_is_asked_and_in_the_address_by_its_content(
 
 
 def test_a_shift_of_ones_own_that_cannot_be_made_is_an_error(corner):
-    with pytest.raises(ValueError, match="cannot be shifted|shift"):
+    with pytest.raises(ValueError, match="shift"):
         dict(_worlds(protocols.get("drag"), 0, 12, str(corner)))
     missing = Settings(checkpoints=("x",), probes=(KIND,), shift_file="none.yaml")
     with pytest.raises(FileNotFoundError, match=r"none\.yaml"):
