@@ -237,9 +237,13 @@ def _types(kind: type, prefix: str = "") -> dict[str, Any]:
 
 
 def _plain(arguments: Sequence[str], types: Mapping[str, Any]) -> list[str]:
-    """Write lists without brackets, ``--flag`` and ``--no-flag``, and ``none`` as YAML has them."""
+    """Write lists without brackets, ``--flag`` and ``--no-flag``, and ``none`` as YAML has them.
+
+    Raises:
+        ValueError: A list is given twice, of which only the last would count.
+    """
     found: list[str] = []
-    waiting = list(arguments)
+    waiting, lists = list(arguments), set[str]()
     while waiting:
         word = waiting.pop(0)
         flag, equals, value = word.partition("=")
@@ -249,6 +253,10 @@ def _plain(arguments: Sequence[str], types: Mapping[str, Any]) -> list[str]:
             given = waiting and waiting[0] in ("true", "false")
             found.append(f"--{negated}={waiting.pop(0) if given else str(negated == name).lower()}")
         elif word.startswith("--") and name in types:
+            if name in lists:
+                raise ValueError(f"{flag} is given twice; write {flag} A,B")
+            if _is_list(types[name]):
+                lists.add(name)
             if not equals and waiting and not waiting[0].startswith("--"):
                 value, equals = waiting.pop(0), "="
             found.append(f"{flag}{equals}{_yaml(value, types[name])}" if equals else flag)
@@ -258,8 +266,11 @@ def _plain(arguments: Sequence[str], types: Mapping[str, Any]) -> list[str]:
 
 
 def _yaml(value: str, hint: Any) -> str:
-    options = typing.get_args(hint) if type(None) in typing.get_args(hint) else ()
-    if options and value == "none":
+    if value == "none" and type(None) in typing.get_args(hint):
         return "null"
-    is_list = any(typing.get_origin(each) in (tuple, list) for each in (hint, *options))
-    return f"[{value}]" if is_list and not value.startswith("[") else value
+    return f"[{value}]" if _is_list(hint) and not value.startswith("[") else value
+
+
+def _is_list(hint: Any) -> bool:
+    options = typing.get_args(hint) if type(None) in typing.get_args(hint) else ()
+    return any(typing.get_origin(each) in (tuple, list) for each in (hint, *options))

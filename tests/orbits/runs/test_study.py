@@ -74,6 +74,12 @@ def test_a_wrong_flag_is_one_line(arguments, message, refusal):
     assert message in refusal(parse, *arguments)
 
 
+def test_a_list_that_is_given_twice_is_refused_and_another_value_is_not():
+    with pytest.raises(ValueError, match="^--coins is given twice; write --coins A,B$"):
+        parse("--coins", "euro", "--coins=yen")
+    assert parse("--tosses", "3", "--tosses", "4").settings.tosses == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
