@@ -51,9 +51,9 @@ DERIVED: dict[str, dict[str, str]] = {
     "What the pilot found, and what came": {
         "0.234": "the pilot's, four times the steps",
         "17.8": "the pilot's constant of the planet for a linear filter",
-        "36.8": "the pilot's constant of the planet",
         "2 of 2": "the pilot's searches",
         "0.179 [0.057, 0.301]": PAIRED,
+        "0.09 [-0.05, 0.23]": PAIRED,
     },
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
@@ -89,8 +89,12 @@ PAIRS = {
         "forecasting-small", "mse", {"variant": "gla", "lr": 0.003, **_VELOCITY},
         {"variant": "softmax", "lr": 0.003, **_VELOCITY}, 3,
     ),
+    "0.09 [-0.05, 0.23]": (
+        ("probe-next-point-without-corner", "probe-next-point-corner"), "nll",
+        *[{"variant": "softmax", "arm": "pretrained", "shift": "corner"}] * 2, 2,
+    ),
 }  # fmt: skip
-"""Differences of the text: run, metric, cases of minuend and subtrahend, decimal places."""
+"""Differences of the text: run or runs, metric, the two cases, decimal places."""
 
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 BRACKET = re.compile(rf"({NUMBER})%? \\?\[({NUMBER}), ({NUMBER})\\?\]")
@@ -240,7 +244,7 @@ def values(run, metric, case):
     found = {}
     for line in (KEPT / run / "results.jsonl").read_text(encoding="utf-8").splitlines():
         result = json.loads(line)
-        known = {**result["setting"], "variant": result["variant"]}
+        known = {**result["setting"], "variant": result["variant"], "arm": result["arm"]}
         if metric in result["metrics"] and case.items() <= known.items():
             assert result["seed"] not in found, (run, case)
             found[result["seed"]] = result["metrics"][metric]["value"]
@@ -250,7 +254,8 @@ def values(run, metric, case):
 @pytest.mark.parametrize(("text", "pair"), PAIRS.items(), ids=PAIRS)
 def test_a_difference_that_no_report_has_is_that_of_the_lines(text, pair):
     run, metric, *cases, places = pair
-    more, less = (values(run, metric, case) for case in cases)
+    runs = (run, run) if isinstance(run, str) else run
+    more, less = (values(run, metric, case) for run, case in zip(runs, cases, strict=True))
     assert len(more) > 2
     found = paired(more, less).difference
     assert "{:.{n}f} [{:.{n}f}, {:.{n}f}]".format(*found, n=places) == text
