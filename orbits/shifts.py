@@ -26,6 +26,7 @@ ELEMENTS = ("planet_mass", "star_mass", "semi_major_axis", "eccentricity")
 EXPONENTS = ("m1", "m2", "r")
 UNSHIFTED = "none"
 """The name of no shift in a row of results; no shift has it."""
+LONGEST_NAME = 60
 MOST_OCTAVES = 32
 """The largest shift of the time step; longer ones have no place in any protocol."""
 
@@ -56,6 +57,11 @@ class Shift:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name == UNSHIFTED:
             raise ValueError(f"a shift needs a name other than {UNSHIFTED!r}, got {self.name!r}")
+        if not self.name.isprintable() or len(self.name) > LONGEST_NAME:
+            raise ValueError(
+                f"a shift's name is printed: take at most {LONGEST_NAME} letters of which none is "
+                f"a control character, got {self.name!r:.80}"
+            )
         if not isinstance(self.redraw, Mapping):
             raise self._bad(f"redraw must map elements to [low, high], got {self.redraw!r}")
         ranges = {element: self._range(element, ends) for element, ends in self.redraw.items()}
@@ -69,8 +75,8 @@ class Shift:
             raise self._bad(
                 f"unknown exponent {self.exponent!r}; choose from {', '.join(EXPONENTS)} or null"
             )
-        if not isinstance(self.about, str):
-            raise self._bad(f"about must be text, got {self.about!r}")
+        if not isinstance(self.about, str) or not self.about.isprintable():
+            raise self._bad(f"about must be one line of text, got {self.about!r:.80}")
         if not self.redraw and not self.dt_octaves:
             raise self._bad("it shifts nothing; give redraw or dt_octaves")
 

@@ -66,6 +66,7 @@ class ExamStudy(TrainingStudy):
     name = "exam"
     about = "What does a model of your own know of the force outside its training box?"
     Settings = ExamSettings
+    files: ClassVar = ("shift_file",)
     metrics: ClassVar[Mapping[str, Quantity]] = {
         **EXAM,
         "rms_log_error": Quantity("lower", "", "root mean square error of ln F"),

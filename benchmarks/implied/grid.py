@@ -14,7 +14,8 @@ from orbits.protocols import Protocol
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
-from worldmodel.probes.implied.asked import TRIED, refusal, shifted_prompts
+from orbits.visible import TRIED
+from worldmodel.probes.implied.asked import refusal, shifted_prompts
 
 NAME, KIND = "implied", "continuations"
 
@@ -79,5 +80,5 @@ def _check(protocols: dict[str, Protocol], settings: Implied) -> None:
             raise ValueError(f"{law}: {reason}")
     for law in settings.worlds:
         for shift in settings.shifts:
-            # Refuses an unknown shift, and a law that does not bind the orbits of a known one.
+            # Refuses an unknown shift, and a known one that this world cannot make.
             shifted_prompts(protocols[law], shift, 0, min(settings.n_sequences, TRIED))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from benchmarks.newton.settings import NewtonSettings
-from benchmarks.newton.worlds import TRIED, UNLIMITED, shifts, world
+from benchmarks.newton.worlds import UNLIMITED, shifts, world
 from benchmarks.variants import check_re_weighted, variants
 from orbits.runs.choices import check_choice
 from orbits.runs.settings import check_at_least, check_not_empty
 from orbits.runs.statistics import MINIMUM_SEEDS
+from orbits.visible import TRIED
 from symreg import engines
 from worldmodel.controls.baselines import BASELINES
 

@@ -60,6 +60,7 @@ class NewtonStudy(TrainingStudy):
     )
     metrics = QUANTITIES
     undeciding: ClassVar = ("tflops",)
+    files: ClassVar = ("shift_file",)
 
     restore = staticmethod(deferred("benchmarks.newton.restore:restore"))
     report = deferred("benchmarks.newton.report:report")

@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from benchmarks.newton.settings import NewtonSettings
-from orbits import motion, protocols, systems
+from orbits import protocols
 from orbits import shifts as catalogue
 from orbits.motion import NEWTON
 from orbits.runs.choices import check_choice
 from orbits.shifts import Shift
+from orbits.visible import TRIED, check_sampled
 
 UNLIMITED = "unlimited"
 """The label budget without a bound."""
-TRIED = 300
-"""Test systems of the trial of a world or a shift, before any work."""
-ALIASED = 0.05
-"""Largest share of these systems that may be sampled too rarely."""
 
 
 def as_number(budget: int | str | None) -> float:
@@ -58,12 +53,7 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
         there = protocols.get(settings.protocol, {**arguments, "shift": shift.as_plain()})
         # Refuses a law that does not bind these orbits, and steps that cannot be moved.
         world = there.systems(0, "test", range(min(settings.n_test, TRIED)), "force")
-        if (share := _aliased(there, world)) > ALIASED:
-            raise ValueError(
-                f"shift {shift.name!r}: under law {there.law!r} its orbits are so fast that the "
-                f"time steps of protocol {there.name!r} sample {share:.0%} of them fewer than "
-                f"{systems.SAMPLES_PER_ORBIT} times a turn"
-            )
+        check_sampled(there, world)
 
     def can_make(shift: Shift) -> bool:
         try:
@@ -82,14 +72,3 @@ def shifts(settings: NewtonSettings) -> dict[str, dict[str, Any]]:
         check_choice("shift", name, known, also=", or all")
         check(known[name])
     return {name: known[name].as_plain() for name in settings.shifts}
-
-
-def _aliased(protocol: protocols.Protocol, world: systems.Systems) -> float:
-    """Return the share of systems of one planet whose time step is too long for their orbit."""
-    orbit = world.orbits(0)
-    periods = motion.period(
-        protocol.law,
-        *(np.asarray(x) for x in (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)),
-    )
-    dt = np.asarray(protocol.dts)[world.dt_index]
-    return float(np.mean(systems.is_aliased(dt, periods)))

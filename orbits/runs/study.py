@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbits.runs import folder, locks, presets, reuse
-from orbits.runs.cell import CELLS, Adopted, Cell
+from orbits.runs.cell import CELLS, Adopted, Cell, digest
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.manifest import flat
@@ -42,6 +42,7 @@ class Study(ABC):
         Settings: A dataclass, whose fields are the flags; its docstring is their help.
         metrics: Meaning of each metric; ``loss`` stands for ``loss@4x`` too.
         undeciding: Fields of the settings that determine no result.
+        files: Fields that name a file, whose content determines results and whose place does not.
         words: The field whose values are given without a flag; empty for none.
         once: Fields of the settings that are lists in which a value counts once.
         prepare: Called once in each worker before its first cell.
@@ -55,6 +56,7 @@ class Study(ABC):
     Settings: ClassVar[type]
     metrics: ClassVar[Mapping[str, Quantity]] = {}
     undeciding: ClassVar[tuple[str, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = ()
     words: ClassVar[str] = ""
     once: ClassVar[tuple[str, ...]] = ()
     prepare: ClassVar[Callable[[], None] | None] = None
@@ -111,6 +113,9 @@ class Study(ABC):
     def config(self, settings: Any, preset: str) -> dict[str, Any]:
         """Return the data that determine the results, as plain data."""
         plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
+        for name in self.files:
+            if plain[name] is not None:
+                plain[name] = f"{Path(plain[name]).name} {digest(plain[name])[:16]}"
         return {"study": self.name, "version": self.version, "preset": preset, **plain}
 
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:

@@ -80,6 +80,9 @@ def test_a_file_may_repeat_a_shift_of_the_exam_but_not_change_it(tmp_path):
     [
         ({"dt_octaves": 1}, "needs a name"),
         ({"name": "none", "dt_octaves": 1}, "name other than 'none'"),
+        ({"name": "a\x1b[31m", "dt_octaves": 1}, r"none is a control character, got 'a\\x1b\[31m'"),
+        ({"name": 61 * "a", "dt_octaves": 1}, "take at most 60 letters"),
+        ({"name": "a", "dt_octaves": 1, "about": "b\nc"}, "about must be one line"),
         ({"name": "a"}, "shift 'a': it shifts nothing"),
         ({"name": "a", "steps": 1}, "shift 'a': unknown key 'steps'; choose from name, redraw"),
         ({"name": "a", "redraw": {"mass": [1, 2]}}, "unknown element 'mass'; choose from planet_m"),
@@ -95,7 +98,7 @@ def test_a_file_may_repeat_a_shift_of_the_exam_but_not_change_it(tmp_path):
         ({"name": "a", "dt_octaves": 0.5}, "dt_octaves must be a whole number from -32 to 32, got"),
         ({"name": "a", "dt_octaves": 2000}, "from -32 to 32, got 2000"),
         ({"name": "a", "dt_octaves": 1, "exponent": "m3"}, "unknown exponent 'm3'; choose from m1"),
-        ({"name": "a", "dt_octaves": 1, "about": 3}, "about must be text"),
+        ({"name": "a", "dt_octaves": 1, "about": 3}, "about must be one line"),
         ("a", "must be a mapping"),
     ],
 )  # fmt: skip

@@ -31,6 +31,7 @@ from worldmodel.probes.force.head import (
     at,
     head_cell,
     own_predictions,
+    stopped,
 )
 from worldmodel.probes.force.measures import measured
 from worldmodel.probes.settings import Settings
@@ -48,6 +49,7 @@ class Predictions(Probe):
     name = "predictions"
     about = "a file for `python -m symreg leaderboard`, in the folder of its cell"
     uses = (*HEAD_SETTINGS, "seeds")
+    options = ("stop_heads",)
     trains = True
     asks = ("force",)
 
@@ -70,10 +72,16 @@ class Predictions(Probe):
             setting = {"labels": checkpoint.labels or ("unknown" if outside else UNLIMITED)}
         else:
             columns = pieces.needed(HEAD, PREDICTIONS)
-            setting = {"labels": settings.labels, "steps": settings.steps or STEPS}
+            setting = {
+                "labels": settings.labels,
+                "steps": settings.steps or STEPS,
+                **stopped(settings),
+            }
         points = at(columns, "fresh sequences" if checkpoint.leaks else "unlabelled")
         row = {**checkpoint.row, "labels": setting["labels"]}
-        used = {name: getattr(settings, name) for name in self.uses}
+        if "heads" in setting:
+            row["arm"] = f"{row['arm']}, stopped"
+        used = {name: getattr(settings, name) for name in (*self.uses, *self.options)}
         proof = manifest(
             {"probe": self.name, "row": row, **checkpoint.arguments, "settings": used, **setting},
             seed=settings.seeds[0],

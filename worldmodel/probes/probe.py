@@ -77,6 +77,7 @@ class Probing(Study):
     about = "What does a trained world model know?"
     Settings = ProbeSettings
     words = "checkpoints"
+    files = ("shift_file",)
     prepare = staticmethod(prepare)
     metrics = QUANTITIES
 
@@ -116,6 +117,19 @@ class Probing(Study):
         if all(subject(text).model is None for text in settings.checkpoints):
             return told
         return f"{told}\nA model from outside may take longer than is reckoned for it."
+
+    def check_changes(self, settings: ProbeSettings, changes: Mapping[str, Any]) -> None:
+        """Refuse a change that none of the named probes reads."""
+        if settings.probes == ALL:
+            return
+        asked = [probes.get(name) for name in settings.probes]
+        read = {x for probe in asked for x in (*probe.uses, *probe.options, *probe.files)}
+        for name in changes:
+            if name not in (*read, "probes", "law"):
+                raise ValueError(
+                    f"--{name.replace('_', '-')} changes nothing of {', '.join(settings.probes)}; "
+                    "leave it, or name a probe that reads it"
+                )
 
     def config(self, settings: ProbeSettings, preset: str) -> dict[str, Any]:
         """Return the data that determine the results; checkpoints count by bytes, not paths."""

@@ -75,7 +75,7 @@ def test_a_wrong_flag_is_one_line(arguments, message, refusal):
 
 
 def test_a_list_that_is_given_twice_is_refused_and_another_value_is_not():
-    with pytest.raises(ValueError, match="^--coins is given twice; write --coins A,B$"):
+    with pytest.raises(ValueError, match=r"--coins is given twice; write --coins A,B"):
         parse("--coins", "euro", "--coins=yen")
     assert parse("--tosses", "3", "--tosses", "4").settings.tosses == 4
 

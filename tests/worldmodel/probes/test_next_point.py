@@ -62,9 +62,12 @@ def test_a_shift_of_ones_own_is_asked_and_in_the_address_by_its_content(
     assert keys[0] != keys[1] == keys[2]
 
 
-def test_a_shift_of_ones_own_that_cannot_be_made_is_an_error(corner):
-    with pytest.raises(ValueError, match="shift"):
-        dict(_worlds(protocols.get("drag"), 0, 12, str(corner)))
+def test_a_shift_of_ones_own_that_cannot_be_made_is_refused_before_work(untrained, tmp_path):
+    far = tmp_path / "far.yaml"
+    far.write_text("[{name: far, redraw: {semi_major_axis: [10, 20]}}]")
+    given = Settings(probes=(KIND,), shift_file=str(far))
+    loaded = Checkpoint.load(untrained(protocol_args={"n_points": 24, "n_bins": 512}))
+    assert "leave the bins" in PROBE.refusal(loaded, given)
     missing = Settings(checkpoints=("x",), probes=(KIND,), shift_file="none.yaml")
     with pytest.raises(FileNotFoundError, match=r"none\.yaml"):
         STUDY.check(missing)
@@ -113,6 +116,17 @@ def test_the_sentence_names_the_box_and_the_shifts_of_least_and_of_most():
     assert f"outside it 0.41 [0.31, 0.51] to 0.80 [0.70, 0.90] ({FILTER} 0.40 in" in first
     assert f"least with star of 4 to 8 solar masses, trained up to 4 ({FILTER} 0.41)" in second
     assert second.endswith(f"({FILTER} 0.80).")
+
+
+def test_a_shift_of_ones_own_has_its_own_sentence_and_a_foreign_world_its_name():
+    results = [
+        measured((value, value - 0.1, value + 0.1), shift, law="power_1_5", trained_on="newton")
+        for shift, value in ((BOX, 0.4), ("closer", 0.8), ("my_corner", 0.1))
+    ]
+    first, second, own = PROBE.answers(results)
+    assert "in the box of its training, in the world of r^-1.5, outside it 0.80" in first
+    assert "my corner" not in first + second
+    assert own.startswith("softmax misses 0.10 [0.00, 0.20] of it in the shift my corner")
 
 
 def test_the_figure_has_a_panel_for_each_shift_and_a_line_at_the_filter(tmp_path):

@@ -50,6 +50,7 @@ from worldmodel.probes.force.head import (
     predictions,
     scratch_steps,
     shape,
+    stopped,
 )
 from worldmodel.probes.force.measures import Columns, measured
 from worldmodel.probes.settings import Settings
@@ -143,13 +144,13 @@ def _predictors(checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> I
     else:
         leaks, steps = LEAKS, settings.steps or STEPS
         for leak in leaks:
-            setting = {"leak": leak, "labels": labels, "steps": steps, **_stopped(settings)}
+            setting = {"leak": leak, "labels": labels, "steps": steps, **stopped(settings)}
             roles = [f"head_{leak}_{seed}" for seed in seeds]
             heads: list[Any] = [partial(pieces.needed, role, PREDICTIONS) for role in roles]
             yield _Predictor(None, None, setting, heads)
         if settings.scratch:
             total = scratch_steps(checkpoint, steps)
-            setting = {"leak": 0, "labels": labels, "steps": total, **_stopped(settings)}
+            setting = {"leak": 0, "labels": labels, "steps": total, **stopped(settings)}
             heads = [partial(pieces.needed, f"scratch_{seed}", PREDICTIONS) for seed in seeds]
             yield _Predictor(None, "scratch", setting, heads)
     control = partial(_control, checkpoint, settings, pieces)
@@ -184,10 +185,6 @@ def _control(
         return predictions(HeldOut(data, settings.n_sequences), partial(predict, data))
 
     return pieces.arrays({"control": name, "leak": leak, "seed": seed}, compute)
-
-
-def _stopped(settings: Settings) -> dict[str, str]:
-    return {"heads": "stopped on held-out labels"} if settings.stop_heads else {}
 
 
 def _own_ridge(checkpoint: Checkpoint, data: OrbitData, test: DataLoader) -> dict[str, Tensor]:

@@ -193,6 +193,11 @@ def trained_head(
     return predictions(HeldOut(data, settings.n_sequences), partial(predicted, model))
 
 
+def stopped(settings: Settings) -> dict[str, str]:
+    """Return what the setting of a row says of heads that stop before their last step."""
+    return {"heads": "stopped on held-out labels"} if settings.stop_heads else {}
+
+
 def scratch_steps(checkpoint: Checkpoint, steps: int) -> int:
     """Return the steps from scratch that see the sequences of pre-training and of fine-tuning.
 

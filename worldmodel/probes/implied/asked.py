@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from orbits import motion, shifts
+from orbits import shifts
 from orbits.arithmetic import Array
 from orbits.implied.family_free import family_free
 from orbits.implied.overall import overall
@@ -28,7 +28,7 @@ from orbits.implied.within import within, within_resampled
 from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
 from orbits.runs.statistics.bootstrap import percentiles
-from orbits.systems import is_aliased
+from orbits.visible import TRIED, aliased, check_shifted, periods, reach
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.implied.names import ROLLOUT, SHIFT, STEPS_OF, TOKEN_OF, WORLDS
 from worldmodel.probes.motion.held_out import (
@@ -42,8 +42,6 @@ from worldmodel.world_model import predicted
 
 SHOWN = 6
 """Sequences that are drawn: the first ones, whatever they look like."""
-TRIED = 300
-"""Systems on which a world is tried before any work."""
 SHIFTS = tuple(name for name in shifts.names() if shifts.get(name).exponent == "r")
 """Shifts of the exam that move orbits out of the training box and test the distance."""
 
@@ -180,8 +178,13 @@ def own_prompts(protocol: Protocol, law: str, seed: int, n: int) -> Prompts:
 
 
 def shifted_prompts(protocol: Protocol, shift: str, seed: int, n: int) -> Prompts:
-    """Return prompts of a protocol's own law outside the training box."""
+    """Return prompts of a protocol's own law outside the training box.
+
+    Raises:
+        ValueError: The protocol cannot make the shift (:func:`orbits.visible.check_shifted`).
+    """
     shifted = dataclasses.replace(protocol, shift=shifts.get(shift))
+    check_shifted(shifted)
     systems = shifted.systems(seed, "test", np.arange(n), "force")
     law, test = protocol.law, HeldOutSystems(shifted, systems)
     return Prompts(law, law, law, test, systems.dt_index, shift)
@@ -222,16 +225,14 @@ def refusal(protocol: Protocol) -> str | None:
         world = protocol.systems(0, "test", np.arange(TRIED))
     except ValueError as error:  # it does not bind an orbit
         return str(error)
-    orbit, dts = world.orbits(0), np.asarray(protocol.dts)
-    shapes = (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)
-    period = motion.period(protocol.law, *map(np.asarray, shapes))
-    if (is_aliased(dts[world.dt_index], period)).any():
+    if aliased(protocol, world).any():
+        shortest = periods(protocol, world).min()
         return (
-            f"orbits of law {protocol.law!r} turn in {period.min():.2g} years; the shortest time "
-            f"step that a token tells, {dts[0]:g} years, aliases them: take prompts of another law"
+            f"orbits of law {protocol.law!r} turn in {shortest:.2g} years; the shortest time step "
+            f"that a token tells, {protocol.dts[0]:g} years, aliases them: take prompts of another "
+            "law"
         )
-    places = protocol.observe(world)["coordinates"]
-    if (far := float(np.abs(places).max())) > protocol.high:
+    if (far := float(reach(protocol, world).max())) > protocol.high:
         return (
             f"orbits of law {protocol.law!r} reach {far:.1f} AU, beyond the bins of protocol "
             f"{protocol.name!r}, which end at {protocol.high:g} AU; take prompts of another law"

@@ -66,6 +66,7 @@ class Causal(Probe):
     name = "causal"
     about = "Whether predicted motion and force change as they should when a mass is changed."
     uses = ("n_sequences", "seeds", "data_seed")
+    options = ("labels",)
     asks = ("predict_next", "force")
     of = ("NextTokenModel", "ForceModel")
 

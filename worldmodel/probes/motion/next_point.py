@@ -30,11 +30,13 @@ from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
 from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.statistics import Interval
+from orbits.visible import check_shifted
 from worldmodel.controls.names import FILTER, FIT, TABLE
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, references
 from worldmodel.probes.implied.names import SHIFT
+from worldmodel.probes.implied.names import in_words as _law
 from worldmodel.probes.looks import own_setting, trained_models, trained_on
 from worldmodel.probes.motion import dots
 from worldmodel.probes.motion.held_out import (
@@ -75,8 +77,16 @@ class NextPoint(Probe):
     of = ("NextTokenModel",)
 
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
-        """Return why a checkpoint cannot be asked, or None."""
-        return asked.refusal(dataclasses.replace(checkpoint.protocol, label_leak=0))
+        """Return why a checkpoint cannot be asked, or not in a shift of one's own; or None."""
+        world = dataclasses.replace(checkpoint.protocol, label_leak=0)
+        if (reason := asked.refusal(world)) is not None or settings.shift_file is None:
+            return reason
+        try:
+            for shift in shifts.load(settings.shift_file):
+                check_shifted(dataclasses.replace(world, shift=shift))
+        except ValueError as error:
+            return str(error)
+        return None
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures in the box and in each shift, and those of the controls."""
@@ -111,10 +121,6 @@ def _in_words(shift: str) -> str:
     return "in the training box" if shift == BOX else shift.replace("_", " ")
 
 
-def _about(shift: str) -> str:
-    return shifts.get(shift).about if shift in shifts.names() else _in_words(shift)
-
-
 def _missed_in(shift: str) -> dots.Value:
     """Return the share of the kick that results of one shift miss."""
 
@@ -130,17 +136,16 @@ def _worlds(
 ) -> Iterator[tuple[str, HeldOutSystems]]:
     """Yield the box and the shifts that a protocol can make, with their held-out systems.
 
-    A shift of a file of one's own is written to be used: one that cannot be made is an error.
+    Those of a file of one's own were tried before.
     """
     rows = np.arange(n)
     yield BOX, HeldOutSystems(protocol, protocol.systems(seed, "test", rows))
     for name, shift in shifts.catalogue(file).items():
         # A law need not bind closer orbits, nor a protocol have other time steps.
-        unmade = ValueError if name in shifts.names() else ()
-        with contextlib.suppress(unmade):
+        with contextlib.suppress(ValueError):
             shifted = dataclasses.replace(protocol, shift=shift)
-            systems = shifted.systems(seed, "test", rows, "force")
-            yield name, HeldOutSystems(shifted, systems)
+            check_shifted(shifted)
+            yield name, HeldOutSystems(shifted, shifted.systems(seed, "test", rows, "force"))
 
 
 # The same for all checkpoints of a world, and slow: orbits are fitted.
@@ -185,20 +190,30 @@ def _nats(model: object, test: HeldOutSystems) -> dict[str, Interval]:
 
 
 def _sentences(name: str, mine: Sequence[Result], results: Sequence[Result]) -> list[str]:
-    """Say what of the kick a model misses in the box, and in the shifts of least and of most."""
+    """Say what a model misses in its box and in shifts: that of least, of most, those of a file."""
     missed = {k: [x.metrics["missed"] for x in some] for k, some in _by_shift(mine).items()}
+    law = mine[0].case.law
     # A filter and a table are those of the model's own world.
     results = [x for x in results if trained_on(x) == trained_on(mine[0])]
-    home = missed.pop(BOX)
-    words = f"{name} misses {trainings.words(home)} of the kick of a step in its training box"
+    in_own = law is None or law == trained_on(mine[0])
+    box = "its training box" if in_own else f"the box of its training, in the world of {_law(law)}"
+    words = f"{name} misses {trainings.words(missed.pop(BOX))} of the kick of a step in {box}"
+    # Those of a file may lie inside the box.
+    files = [
+        f"{name} misses {trainings.words(missed.pop(x))} of it in the shift {_in_words(x)} "
+        f"({_beside(results, x)})."
+        for x in [*missed]
+        if x not in shifts.names()
+    ]
     if not missed:
-        return [f"{words} ({_beside(results, BOX)}); its world makes no shift."]
+        return [f"{words} ({_beside(results, BOX)}); its world makes no shift of the exam.", *files]
     order = sorted(missed, key=lambda shift: trainings.together(missed[shift]).value)
     least, most = (trainings.words(missed[shift]) for shift in (order[0], order[-1]))
-    beside = (f"{_about(x)} ({_beside(results, x)})" for x in (order[0], order[-1]))
+    beside = (f"{shifts.get(x).about} ({_beside(results, x)})" for x in (order[0], order[-1]))
     return [
         f"{words}, outside it {least} to {most} ({_beside(results, BOX)} in the box).",
         f"{name} misses least with {', and most with '.join(beside)}.",
+        *files,
     ]
 
 
