@@ -19,6 +19,7 @@ from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job, options
 from benchmarks.variants import variants
 from orbits.runs.cell import Cell, Outcome, Progress, leave_out
+from orbits.runs.figure import figure_path
 from orbits.runs.result import Case
 from orbits.runs.study import Study
 
@@ -31,8 +32,10 @@ def cells(study: Study, settings: Forecasts) -> list[Cell]:
     made: list[Cell] = []
     labels = {name: name if name in series.KNOWN else Path(name).name for name in settings.series}
     for name, label in labels.items():
-        if (same := [x for x in labels if labels[x] == label]) != [name]:
-            raise ValueError(f"{' and '.join(same)} are both called {label}; rename one")
+        # Figures are files of their names.
+        figure = figure_path(Path(), label)
+        if (same := [x for x in labels if figure_path(Path(), labels[x]) == figure]) != [name]:
+            raise ValueError(f"{' and '.join(same)} are both called {label} in figures; rename one")
         if name != label and label in series.KNOWN:
             raise ValueError(f"{name} is called as the known series {label}; rename the file")
         try:

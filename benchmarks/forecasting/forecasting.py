@@ -220,7 +220,7 @@ class Forecasting(PaperStudy):
         for (series, horizon), found in _by_task(results).items():
             values = by_variant(found, "mse")
             level = values.pop(LAW, {}).get(None)
-            path = figure_path(out, f"mse_{Path(series).stem}_{horizon}")
+            path = figure_path(out, f"mse_{series}_{horizon}")
             caption = in_prose(f"Forecasts of {series}, {horizon} steps ahead.")
             title = caption.rstrip(".")
             bars(values, path, "mean squared error", level, "the law without noise", title=title)

@@ -91,6 +91,7 @@ class Images:
         check_not_empty(self, "tasks", "attention", "seeds", "lrs")
         sizes = ("n_layer", "n_head", "head_dim", "n_train", "steps", "val_steps", "batch_size")
         check_at_least(self, dict.fromkeys((*sizes, "n_val", "n_test", "tracks", "repeats"), 1))
+        check_at_least(self, {"n_train": 25})  # the 25 nearest are a control
         check_at_least(self, {"seeds": 0, "lrs": 1e-9, "weight_decay": 0, "exponents": 1e-9})
         for task in self.tasks:
             tasks.get(task)

@@ -177,7 +177,7 @@ class ImageModel(TrainedModel):
             raise ValueError(f"size {size} is no multiple of patch {patch}")
         self.gpt = GPT(attention, attention_args, n_layer, n_head, head_dim, causal=False)
         for place, block in enumerate(self.gpt.blocks):
-            share = drop_path * place / max(1, n_layer - 1)
+            share = drop_path * place / (n_layer - 1) if n_layer > 1 else drop_path
             assert isinstance(block, Block)
             for part in filter(None, (block.attention, block.mlp)):
                 part.register_forward_hook(functools.partial(_dropped, share))

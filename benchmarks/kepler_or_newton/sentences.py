@@ -53,10 +53,11 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
 
 def _transition(windows: dict[object, Carried], found: Sequence[Carried]) -> list[str]:
     """Say whether the force grows and the shape fades as the context shrinks, and in whom."""
-    (shortest, short), (_, whole) = next(iter(windows.items())), list(windows.items())[-1]
+    (shortest, short), (widest, whole) = next(iter(windows.items())), list(windows.items())[-1]
+    rows = "all rows" if widest == ALL else f"a window of {widest}"
     signs = [_sign(whole.score(metrics), short.score(metrics)) for metrics in SCORES.values()]
     said = [
-        f"From all rows to a window of {shortest}, mean R² of read-outs goes for "
+        f"From {rows} to a window of {shortest}, mean R² of read-outs goes for "
         f"{_moved(whole, short)}. Of the published transition, more force and less shape where the "
         f"context is short, this says: {judged(*signs)}."
     ]
@@ -64,7 +65,7 @@ def _transition(windows: dict[object, Carried], found: Sequence[Carried]) -> lis
     if not before or not after or not before.score(FORCE) or not after.score(FORCE):
         return said
     gains = [
-        f"{what} by {_mean(_less(whole, before, metrics), '+z.2f')} in all rows and by "
+        f"{what} by {_mean(_less(whole, before, metrics), '+z.2f')} in {rows} and by "
         f"{_mean(_less(short, after, metrics), '+z.2f')} in the window"
         for what, metrics in SCORES.items()
     ]

@@ -46,7 +46,8 @@ class EvaluatedModel:
         attention: Variant or mixer.
         tokenizer: Tokeniser, see :func:`worldmodel.text.tokenizers.load_tokenizer`.
         context: Tokens of a training window.
-        n_positions: Most tokens it can read; None without learned positions.
+        n_positions: Most tokens it can read, of learned positions or of a mixer that is built for
+            so many; None for any number.
         stretches: Whether dynamic NTK changes it.
         training: The training cell, if there is one.
         checkpoint: The checkpoint, if there is one.
@@ -63,10 +64,10 @@ class EvaluatedModel:
     checkpoint: Path | None = None
 
     def check_length(self, length: int) -> None:
-        """Refuse more tokens than the model has learned positions."""
+        """Refuse more tokens than the model can read."""
         if self.n_positions is not None and length > self.n_positions:
             raise ValueError(
-                f"{self.label} has {self.n_positions} learned positions, fewer than {length} tokens"
+                f"{self.label} reads at most {self.n_positions} tokens, fewer than {length}"
             )
 
     def evaluation(
@@ -118,7 +119,7 @@ def to_train(
         attention=variant.attention,
         tokenizer=settings.tokenizer,
         context=settings.seq_len,
-        n_positions=None,
+        n_positions=variant.arguments(settings.seq_len).get("max_length"),
         stretches=variant.stretches,
         training=training_cell(settings, variant, seed, mask_at),
     )
@@ -268,7 +269,7 @@ def _given(given: str) -> EvaluatedModel:
         attention=known["attention"],
         tokenizer=known["tokenizer"],
         context=checkpoint.context,
-        n_positions=known["n_positions"],
+        n_positions=known["n_positions"] or (known.get("attention_args") or {}).get("max_length"),
         stretches=Variant(known["attention"]).stretches and checkpoint.rotates,
         checkpoint=path,
     )

@@ -23,7 +23,7 @@ from benchmarks.language.models import (
     training_cells,
 )
 from benchmarks.language.sink import FIRST, KINDS, TEXTS, Sinks, SinkStudy
-from benchmarks.variants import Variant
+from benchmarks.variants import variants
 from orbits.runs import artefact
 from orbits.runs.cell import Cell, Outcome
 from orbits.runs.manifest import manifest
@@ -41,9 +41,9 @@ def cells(study: SinkStudy, settings: Sinks) -> list[Cell]:
     models: list[tuple[EvaluatedModel, int | None]]
     models = [(model, None) for model in models_of(settings)]
     if not settings.checkpoints:
-        masked = Variant(settings.mask_attention)
         models += [
             (to_train(settings, masked, seed, place), place)
+            for masked in variants((settings.mask_attention,), settings.exponents)
             for place in settings.mask_at
             for seed in settings.seeds
         ]

@@ -8,7 +8,7 @@ from benchmarks.newton.settings import NewtonSettings
 from benchmarks.newton.worlds import UNLIMITED, shifts, world
 from benchmarks.variants import check_re_weighted, variants
 from orbits.runs.choices import check_choice
-from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.settings import LARGEST_SEED, check_at_least, check_not_empty
 from orbits.runs.statistics import MINIMUM_SEEDS
 from orbits.visible import TRIED
 from symreg import engines
@@ -16,9 +16,9 @@ from worldmodel.controls.baselines import BASELINES
 
 FORCE_SEED_OFFSET = 1000
 """Offset of the random state of fine-tuning from that of pre-training with the same seed."""
-LARGEST_SEED = 2**32 - 1 - FORCE_SEED_OFFSET
-"""Largest seed: PyTorch, NumPy and Lightning take seeds below 2^32."""
 
+PRECISIONS = ("float32", "float64")
+"""Precisions of sequences that a device makes."""
 LEAST = {
     **dict.fromkeys(("n_layer", "n_head", "batch_size", "n_test", "n_pretrain"), 1),
     **dict.fromkeys(("pretrain_steps", "finetune_steps"), 1),
@@ -35,6 +35,8 @@ def check(settings: NewtonSettings) -> None:
     for name in ("lr", "finetune_lr"):
         if not 0 < (rate := getattr(settings, name)) < math.inf:
             raise ValueError(f"{name} must be positive, got {rate:g}")
+    if settings.device_batches is not None:
+        check_choice("precision of device_batches", settings.device_batches, PRECISIONS)
     _check_worlds(settings)
     shifts(settings)  # refuses those that there are not
     _check_seeds(settings)

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.newton import exam_figures
 from benchmarks.newton.control_names import is_observer
 from benchmarks.newton.exam_rows import BOX, KEPT, PASS, Exam, ExamRow
+from orbits import shifts as catalogue
 from orbits.runs.page import Section
 from orbits.runs.statistics import Interval
 from orbits.runs.table import NOTHING, Column, Table, Value, interval, number
@@ -23,6 +24,7 @@ READING = (
     "mean over the shifts, and rows are ranked by it. Controls on the true state are given more "
     "than a model sees."
 )
+OWN = "Shifts of a file may lie inside the training box: {}."
 ITSELF = "The row called ceiling, causal is that orbit fit itself: what a model could have had."
 UNIT_TITLE = "The unit: the causal ceiling's own error of ln F"
 UNIT = (
@@ -68,8 +70,9 @@ def section(exam: Exam, figures: Path) -> list[Section]:
     if any(row.means for row in exam.rows):
         tables.append(means(exam))
     itself = [ITSELF] if exam.ceiling else []
+    own = [OWN.format(", ".join(exam.own))] if exam.own else []
     pictures = exam_figures.pictures(exam, figures)
-    return [Section(TITLE, tables, [READING, *itself, INTERVALS], pictures)]
+    return [Section(TITLE, tables, [READING, *own, *itself, INTERVALS], pictures)]
 
 
 def scores(exam: Exam) -> Table:
@@ -184,7 +187,7 @@ def sentences(exam: Exam) -> list[str]:
         return []
     best, worst = exam.models[0], exam.models[-1]
     found = [
-        f"Outside its training box the best model, {best.name}, errs {_words(best.score)} times as "
+        f"{exam.where} the best model, {best.name}, errs {_words(best.score)} times as "
         f"much as an orbit fit to what it has seen, and in the box {_words(best.box)} times."
     ]
     if worst is not best:
@@ -197,8 +200,7 @@ def sentences(exam: Exam) -> list[str]:
     for first in exam.tables[:1]:
         found.append(
             f"A look-up table that is told the true state, {first.name}: {_words(first.score)} "
-            "times. Time steps do not touch it; what it keeps of the law's exponents outside its "
-            "box is in the table."
+            f"times.{_of_tables(exam)}"
         )
     known = (*exam.tables, *exam.plain)
     rest = [row for row in exam.rows if row.arm == "control" and row not in known]
@@ -210,6 +212,17 @@ def sentences(exam: Exam) -> list[str]:
         "controls that are given the law": [row for row in rest if not is_observer(row.variant)],
     }
     return [*found, *_passed(groups)]
+
+
+def _of_tables(exam: Exam) -> str:
+    """Return what a reader has to know of a table's score."""
+    said = []
+    if any(catalogue.get(x).dt_octaves for x in exam.shifts if x not in exam.own):
+        said.append("time steps do not touch it")
+    if any(row.exponents for row in exam.rows):
+        said.append("what it keeps of the law's exponents outside its box is in the table")
+    words = "; ".join(said)
+    return f" {words[0].upper()}{words[1:]}." if words else ""
 
 
 def _passed(groups: Mapping[str, Sequence[ExamRow]]) -> list[str]:

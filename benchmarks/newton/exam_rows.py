@@ -141,6 +141,16 @@ class Exam:
         known = [name for name in catalogue.names() if name in found]
         return [*known, *sorted(found - set(known))]
 
+    @property
+    def own(self) -> list[str]:
+        """The shifts of a file of one's own, which may lie inside the training box."""
+        return [name for name in self.shifts if name not in catalogue.names()]
+
+    @property
+    def where(self) -> str:
+        """The place of the exam in words, in front of a sentence."""
+        return "In the shifts that were asked" if self.own else "Outside its training box"
+
     @cached_property
     def models(self) -> list[ExamRow]:
         """The contestants that have a score."""

@@ -180,9 +180,10 @@ class Grid:
         for seed in range(self.settings.law_seeds):
             for cell in forces:
                 budget = cell.case.get("labels")
+                names = {budget, 0, None} & {budget}
                 if cell.case.arm == "control" and budget == CLOSED_FORM_SEQUENCES:
-                    budget = UNLIMITED
-                if chosen is not None and budget not in (*chosen, 0, None):
+                    names.add(UNLIMITED)
+                if chosen is not None and not names & {*chosen, 0, None}:
                     continue
                 if cell.case.variant in self.settings.baselines and cell.case.seed in repeated:
                     continue

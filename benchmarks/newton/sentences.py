@@ -91,7 +91,7 @@ def verdict(table: Sequence[Row], exam: Exam, law: str) -> list[str]:
             "evidence of a law."
         ]
     best = f"{models[0].variant} ({arm(models[0].arm)})"
-    found = f"Outside its training box the best model, {best}, errs "
+    found = f"{exam.where} the best model, {best}, errs "
     if any(row.law_exponents for row in models):
         kept = sum(row.passed for row in models)
         who = "No model keeps" if not kept else f"{kept} of {len(models)} models keep"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -163,17 +164,23 @@ class Sweep:
             if exercise.n_train is None:
                 raise ValueError("epochs need a number of training examples: give n_train")
             steps = self.epochs * -(-exercise.n_train // self.batch_size)
+        arguments = trial.variant.arguments(length, rotary=not learned)
+        if arguments.get("max_length", math.inf) < (longest := _longest(exercise)):
+            raise ValueError(
+                f"{trial.label} reads at most {arguments['max_length']} rows, fewer than the "
+                f"longest test's {longest}"
+            )
         job: Job = {
             "learner": exercise.problem.learner,
             "model": {
                 "attention": trial.variant.attention,
-                "attention_args": trial.variant.arguments(length, rotary=not learned) or None,
+                "attention_args": arguments or None,
                 "n_layer": self.n_layer,
                 "n_head": self.n_head,
                 "head_dim": exercise.head_dim,
                 "mlp": self.mlp,
                 "norm": self.norm,
-                "n_positions": _longest(exercise) if learned else None,
+                "n_positions": longest if learned else None,
                 "optimizer": self.optimizer,
                 "weight_decay": trial.weight_decay,
                 "tied": False,

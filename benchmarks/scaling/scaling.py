@@ -31,7 +31,7 @@ class Scaling:
         heads: Heads per block, each as wide as the recipe's: the width.
         sequences: Different sequences of pre-training; 0 for new ones at every step.
         seeds: Seeds of the trainings.
-        labels: Label budgets of force heads, which are examined; none for none.
+        labels: Label budget of force heads, which are examined; none for none.
         n_test: Held-out test sequences.
         predict: Preset of ``newton`` for whose world model an error is extrapolated.
     """
@@ -51,6 +51,11 @@ class Scaling:
         check_not_empty(self, "attention", "steps", "heads", "sequences", "seeds")
         least = {"steps": 2, "heads": 1, "sequences": 0, "seeds": 0, "labels": 1, "n_test": 20}
         check_at_least(self, least)
+        if len(set(self.labels)) > 1:
+            raise ValueError(
+                f"labels must be one budget, since a training has one exam here; got "
+                f"{', '.join(map(str, self.labels))}"
+            )
 
 
 class ScalingStudy(RecipeStudy):

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.submissions.sheet import PUBLIC, Exam, read_key
+from orbits.runs.choices import check_choice
 from orbits.runs.settings import check_at_least
+from worldmodel.controls.baselines import BASELINES
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class SubmissionSettings:
 
     def __post_init__(self) -> None:
         check_at_least(self, {"labels": 1})
+        for name in self.baselines:
+            check_choice("baseline", name, BASELINES)
 
     @property
     def key_file(self) -> Path:

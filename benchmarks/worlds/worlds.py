@@ -100,7 +100,10 @@ class Worlds:
         check_not_empty(self, "attention", "seeds", "tested", "prompts")
         least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
         least |= {"n_laws": 1, "n_family_laws": 1, "n_exchanged": 1}
-        check_at_least(self, {**least, "seeds": 0, "sequences": 0, "steps": 1, "prompts": 2})
+        least |= dict.fromkeys(("n_layer", "n_head", "head_dim", "batch_size"), 1)
+        check_at_least(
+            self, {**least, "seeds": 0, "sequences": 0, "steps": 1, "prompts": 2, "lr": 1e-9}
+        )
         if max(self.prompts) > LONGEST:
             raise ValueError(
                 f"prompts must be of at most {LONGEST} steps, since as many are continued as "

@@ -10,6 +10,11 @@ from typing import Any
 
 import jsonargparse
 
+SEEDS = ("seeds", "label_sets", "baseline_seeds")
+"""Fields that are seeds of trainings."""
+LARGEST_SEED = 2**32 - 1 - 1000
+"""Largest of them: PyTorch, NumPy and Lightning take seeds below 2^32, and heads add 1000."""
+
 
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from plain data: groups from mappings, tuples from lists.
@@ -53,13 +58,15 @@ def check_at_least(settings: Any, least: Mapping[str, float]) -> None:
         least: The least value of a field, or of each of its items.
 
     Raises:
-        ValueError: A value is too small; the message names the field.
+        ValueError: A value is too small, or a seed too large; the message names the field.
     """
     for name, bound in least.items():
         value = getattr(settings, name)
         for item in value if isinstance(value, tuple) else (value,):
             if item is None:
                 continue
+            if name in SEEDS and item > LARGEST_SEED:
+                raise ValueError(f"{name} must be at most {LARGEST_SEED}, got {item}")
             if not item >= bound:
                 raise ValueError(f"{name} must be at least {bound:g}, got {item:g}")
             if item == math.inf:

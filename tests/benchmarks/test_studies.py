@@ -27,6 +27,8 @@ REFUSED = (
     ("attention", "--attentions=softmax", "use --attention"),
     ("exponents", "--attention=softmax --exponents=3", "--exponents needs a re-weighted variant"),
     ("seeds", "--seeds=", "seeds must not be empty"),
+    ("seeds", "--seeds=0 --seeds=1", "--seeds is given twice; write --seeds A,B"),
+    ("seeds", "--seeds=5000000000", "seeds must be at most 4294966295"),
     ("recipe", "--recipe=huge", "unknown preset 'huge'; choose from "),
 )
 """What every study refuses that has the setting, if one is named, and what it says."""
@@ -124,6 +126,24 @@ def test_help_is_fast_for_every_study():
     assert said.stdout.splitlines()[-1] == "[]", "help must not wait for heavy imports"
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [("mqar", {"lengths": (2048,)}), ("extrapolation", {"seq_len": 128})],
+)
+def test_a_mixer_that_is_built_for_so_many_rows_is_not_asked_longer_ones(name, changes):
+    found = get(name)
+    settings = found.settings("tiny", attention=["cosformer"], **changes)
+    with pytest.raises(ValueError, match="cosformer reads at most 1024"):
+        study.all_cells(found, settings)
+
+
+def test_masked_models_have_the_exponents_of_the_others():
+    found = get("sink")
+    settings = found.settings("tiny", attention=["lssar"], exponents=[3], mask_attention="lssar")
+    labels = {cell.case.variant for cell in study.all_cells(found, settings)}
+    assert labels == {"lssar p=3"}
+
+
 NO_RESULTS = "tests holds files that are not results; choose another --out"
 EARLY = {
     "newton --labels x": "a label budget is a number >= 3 or unlimited, got 'x'",
@@ -135,6 +155,11 @@ EARLY = {
     "mqar --attention softmax,sofmax": "unknown attention 'sofmax'; did you mean softmax",
     "implied --worlds newton,newtn": "unknown law 'newtn'; did you mean newton?",
     "exam --law newtn": "unknown law 'newtn'; did you mean newton?",
+    "newton --device-batches foo": "unknown precision of device_batches 'foo'",
+    "scaling --labels 100,1000": "labels must be one budget",
+    "worlds --lr 0": "lr must be at least 1e-09, got 0",
+    "worlds --batch-size 0": "batch_size must be at least 1, got 0",
+    "images --n-train 20": "n_train must be at least 25, got 20",
     "exam --shifts closr": "unknown shift 'closr'; did you mean closer?",
     "forecasting --data nothere": "--data nothere: no such folder",
     "extrapolation --checkpoints missing.ckpt": "missing.ckpt: no such file",

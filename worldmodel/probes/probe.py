@@ -207,7 +207,7 @@ def measure(
     from worldmodel.probes.outside import load
 
     method, loaded = probes.get(probe), load(checkpoint, law, named, model)
-    files = {name: str(needs.pop(name)) for name in method.files if name in needs}
+    files: dict[str, Any] = {name: str(needs.pop(name)) for name in method.files if name in needs}
     pieces = Pieces(folder, scratch, progress, needs)
     return [
         dataclasses.replace(

@@ -84,6 +84,10 @@ def test_parts_are_left_out_of_training_alone_and_keep_the_mean():
     added.clear()
     model.eval()({"images": images[:4]})
     assert not (added[0] == 0).all(dim=1).any()
+    torch.manual_seed(0)
+    single = ImageModel(**{**sizes, "n_layer": 1}, drop_path=0.5).train()
+    several = single({"images": images})
+    assert 2 < len(several.round(decimals=4).unique(dim=0)) < 5, "the only block is the last one"
     with pytest.raises(ValueError, match=r"drop_path must be in \[0, 1\), got 1"):
         STUDY.settings("small", drop_path=1)
 

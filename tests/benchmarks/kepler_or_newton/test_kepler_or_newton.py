@@ -186,6 +186,12 @@ def test_a_transition_of_random_weights_is_said_to_be_no_learnt_law():
     assert "Training changes the force by +0.00 in all rows and by +0.00 in the window" in said[1]
 
 
+def test_windows_without_all_rows_are_named(monkeypatch):
+    monkeypatch.setitem(STEPS, 11, 5.0)
+    first = sentences(STUDY, results({11: 0.5, 3: 0.9}, {11: 0.9, 3: 0.5}))[0]
+    assert first.startswith("From a window of 11 to a window of 3, mean R²")
+
+
 def test_the_published_recipe_has_a_sentence_of_its_own():
     made = [*results(RISES, FALLS), *results(FALLS, RISES, predicts="gaussian", noise=0.1)]
     said = sentences(STUDY, made)

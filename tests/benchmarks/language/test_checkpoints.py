@@ -146,7 +146,7 @@ def test_what_cannot_be_evaluated_is_refused(trained, text, tmp_path, refusal):
         (f"a:0={checkpoint},a:0={checkpoint}", "duplicate a, seed 0 in checkpoints"),
         (f"{text}", "not a checkpoint of a world model"),
         (f"{masked}", "trained on a text with a fixed token"),
-        (f"{learned}", "has 20 learned positions, fewer than 32 tokens"),
+        (f"{learned}", "reads at most 20 tokens, fewer than 32"),
     ):
         arguments = [*TINY, "--checkpoints", given, "--out", str(tmp_path / "out")]
         assert message in refusal(main, ["run", "extrapolation", *arguments])

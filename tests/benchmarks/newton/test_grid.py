@@ -182,6 +182,19 @@ def test_searches_can_be_kept_to_some_budgets():
     assert names == {*control_names.KNOWING, *settings().baselines}
 
 
+def test_a_budget_as_large_as_that_of_closed_forms_is_searched_as_any_other():
+    few, many = (
+        sorted(
+            c.case.variant
+            for c in cells(labels=(n,), law_labels=(n,))
+            if (c.case.kind, c.case.arm) == ("search", "control")
+        )
+        for n in (3000, 4000)
+    )
+    assert few == many
+    assert set(few) == {*control_names.KNOWING, *settings().baselines}
+
+
 @pytest.mark.parametrize("labels", [(300, "unlimited"), ("unlimited", 300)])
 def test_heads_elsewhere_learn_from_the_largest_budget_wherever_it_stands(labels):
     grid = away(labels=labels)

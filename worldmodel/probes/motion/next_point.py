@@ -195,8 +195,9 @@ def _sentences(name: str, mine: Sequence[Result], results: Sequence[Result]) -> 
     law = mine[0].case.law
     # A filter and a table are those of the model's own world.
     results = [x for x in results if trained_on(x) == trained_on(mine[0])]
-    in_own = law is None or law == trained_on(mine[0])
-    box = "its training box" if in_own else f"the box of its training, in the world of {_law(law)}"
+    box = "its training box"
+    if law is not None and law != trained_on(mine[0]):
+        box = f"the box of its training, in the world of {_law(law)}"
     words = f"{name} misses {trainings.words(missed.pop(BOX))} of the kick of a step in {box}"
     # Those of a file may lie inside the box.
     files = [
