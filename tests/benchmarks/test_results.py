@@ -50,7 +50,6 @@ DERIVED: dict[str, dict[str, str]] = {
     "Length extrapolation": {"0.100 [0.058, 0.142]": PAIRED},
     "What the pilot found, and what came": {
         "17.8": "the pilot's constant of the planet for a linear filter",
-        "36.8": "the pilot's constant of the planet",
         "2 of 2": "the pilot's searches",
         "0.179 [0.057, 0.301]": PAIRED,
         "0.09 [-0.05, 0.23]": PAIRED,
