@@ -27,6 +27,7 @@ EXPONENTS = ("m1", "m2", "r")
 UNSHIFTED = "none"
 """The name of no shift in a row of results; no shift has it."""
 LONGEST_NAME = 60
+"""Letters of the longest name of a shift, which stands in tables and figures."""
 MOST_OCTAVES = 32
 """The largest shift of the time step; longer ones have no place in any protocol."""
 

@@ -180,7 +180,7 @@ class Grid:
         for seed in range(self.settings.law_seeds):
             for cell in forces:
                 budget = cell.case.get("labels")
-                names = {budget, 0, None} & {budget}
+                names = {budget}
                 if cell.case.arm == "control" and budget == CLOSED_FORM_SEQUENCES:
                     names.add(UNLIMITED)
                 if chosen is not None and not names & {*chosen, 0, None}:
