@@ -120,12 +120,14 @@ class Probing(Study):
 
     def check_changes(self, settings: ProbeSettings, changes: Mapping[str, Any]) -> None:
         """Refuse a change that none of the named probes reads."""
-        if settings.probes == ALL:
+        changed = [name for name in changes if name not in ("probes", "law")]
+        if settings.probes == ALL or not changed:
             return
+        self.check(settings)  # what needs no torch is refused before the probes bring it
         asked = [probes.get(name) for name in settings.probes]
         read = {x for probe in asked for x in (*probe.uses, *probe.options, *probe.files)}
-        for name in changes:
-            if name not in (*read, "probes", "law"):
+        for name in changed:
+            if name not in read:
                 raise ValueError(
                     f"--{name.replace('_', '-')} changes nothing of {', '.join(settings.probes)}; "
                     "leave it, or name a probe that reads it"

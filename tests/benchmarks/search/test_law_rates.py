@@ -69,7 +69,8 @@ def test_a_cell_follows_the_law_and_the_engines_rule(monkeypatch):
     ],
 )
 def test_bad_input_is_one_line_and_changes_nothing(refused_run, flag, message):
-    assert message in refused_run("law_rates", *SMALL, flag)
+    rest = [x for x in SMALL if x.partition("=")[0] != flag.partition("=")[0]]
+    assert message in refused_run("law_rates", *rest, flag)
 
 
 @pytest.mark.full

@@ -197,8 +197,8 @@ def test_bad_input_is_one_line(arguments, message, tmp_path, refusal, monkeypatc
     assert not (tmp_path / "out").exists()
 
 
-def test_a_setting_that_no_named_probe_reads_is_refused():
-    settings = Settings(checkpoints=("x",), probes=("rollout", "linear"), labels=20)
+def test_a_setting_that_no_named_probe_reads_is_refused(checkpoint):
+    settings = Settings(checkpoints=(str(checkpoint),), probes=("rollout", "linear"), labels=20)
     STUDY.check_changes(settings, {"labels": 20, "n_sequences": 3, "law": "yukawa"})
     with pytest.raises(ValueError, match=r"--shift-file changes nothing of rollout, linear;"):
         STUDY.check_changes(settings, {"shift_file": "x.yaml abc"})
