@@ -81,8 +81,8 @@ def lines():
 def folder(tmp_path_factory):
     """Return a folder in which the configurations lie where the READMEs have them."""
     made = tmp_path_factory.mktemp("readme")
-    for name in ("worldmodel/configs", "benchmarks/results"):
-        (made / name).parent.mkdir()
+    for name in ("worldmodel/configs", "benchmarks/results", "orbits/dataset/cards"):
+        (made / name).parent.mkdir(parents=True)
         (made / name).symlink_to(ROOT / name)
     return made
 

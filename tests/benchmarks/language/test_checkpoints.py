@@ -150,8 +150,17 @@ def test_what_cannot_be_evaluated_is_refused(trained, text, tmp_path, refusal):
     ):
         arguments = [*TINY, "--checkpoints", given, "--out", str(tmp_path / "out")]
         assert message in refusal(main, ["run", "extrapolation", *arguments])
-    long = ["--multiples", "16", "--eval-tokens", str(2**16), "--checkpoints", str(checkpoint)]
-    assert "held-out text has" in refusal(main, ["run", "extrapolation", *TINY, *long])
+    long = [
+        "--preset",
+        "tiny",
+        "--multiples",
+        "16",
+        "--eval-tokens",
+        str(2**16),
+        "--checkpoints",
+        str(checkpoint),
+    ]
+    assert "held-out text has" in refusal(main, ["run", "extrapolation", *long])
     short = tmp_path / "short.txt"
     short.write_text("too short " * 9, "utf-8")
     few = [*TINY, "--eval-path", str(short), "--out", str(tmp_path / "o")]

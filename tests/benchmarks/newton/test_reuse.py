@@ -35,15 +35,15 @@ TINY = {
 }
 FLAGS = (
     *("run", "newton", "--preset", "tiny", "--executor", "here", "--engine", "powerlaw"),
-    *("--attention", "softmax", "--baselines", "", "--shifts", "planet_lighter"),
+    *("--attention", "softmax", "--baselines", ""),
     *("--n-test", "30", "--pretrain-steps", "20", "--finetune-steps", "10"),
 )
-ELSEWHERE = ("--law", "power_1_5", "--elsewhere", "newton", "--shifts", "")
+ELSEWHERE = ("--law", "power_1_5", "--elsewhere", "newton")
 pytestmark = pytest.mark.full
 
 
-def run(out, *arguments):
-    main([*FLAGS, "--out", str(out), *arguments])
+def run(out, *arguments, shifts="planet_lighter"):
+    main([*FLAGS, "--shifts", shifts, "--out", str(out), *arguments])
     return folder.load(out)[0]
 
 
@@ -124,11 +124,11 @@ def test_a_further_label_count_starts_from_kept_world_models(original, kept, tmp
 
 
 def test_a_kept_head_is_asked_in_another_world(original, kept, tmp_path, trained):
-    with_checkpoints = run(tmp_path / "whole", *ELSEWHERE, "--reuse", str(original))
+    with_checkpoints = run(tmp_path / "whole", *ELSEWHERE, "--reuse", str(original), shifts="")
     assert trained.count(("pretrain", None)) == 0
     assert trained.count(("force", None)) == 1, "the head, which has another name there"
     del trained[:]
-    results = run(tmp_path / "out", *ELSEWHERE, "--reuse", str(kept))
+    results = run(tmp_path / "out", *ELSEWHERE, "--reuse", str(kept), shifts="")
     assert {law for _, law in trained} == {"power_1_5"}
     assert measured(results) == measured(with_checkpoints)
     rows = by_arm(results, "forces")
@@ -144,7 +144,7 @@ def test_a_kept_head_is_asked_in_another_world(original, kept, tmp_path, trained
 
 
 def test_another_shift_examines_a_kept_head(kept, tmp_path, trained):
-    results = run(tmp_path / "out", "--shifts", "planet_heavier", "--reuse", str(kept))
+    results = run(tmp_path / "out", "--reuse", str(kept), shifts="planet_heavier")
     assert trained == [("force", None)], "the model from scratch, which is not exported"
     exams = by_arm(results, "exam")
     assert exams["pretrained", "unlimited"].ok
