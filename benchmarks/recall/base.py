@@ -152,6 +152,10 @@ def _verdict(rows: Mapping[str, Seeds], headline: Headline, quantity: Quantity) 
     return f"{said}; {compared}." if compared else f"{said}; nothing is compared by three seeds."
 
 
+LONGEST = 300
+"""Letters of a sentence that names each row alone; a longer one names rows together."""
+
+
 def _over_all(exercises: Sequence[Mapping[str, Seeds]]) -> str:
     """Count the exercises in which each variant differs from softmax."""
     families = [against(rows, BASELINE) for rows in exercises]
@@ -164,7 +168,14 @@ def _over_all(exercises: Sequence[Mapping[str, Seeds]]) -> str:
             counts[name] = f"{name} is above in {above} and below in {below}"
     beside_it = f"Beside {BASELINE} on {len(exercises)} problems: "
     same = "of the others no difference is shown" if counts else "no difference is shown"
-    return f"{beside_it}{'; '.join([*counts.values(), same])}."
+    said = f"{beside_it}{'; '.join([*counts.values(), same])}."
+    if len(said) <= LONGEST:
+        return said
+    alike: dict[str, list[str]] = {}
+    for name, words in counts.items():
+        alike.setdefault(words.removeprefix(f"{name} is "), []).append(name)
+    groups = [f"{', '.join(names)}: {words}" for words, names in alike.items()]
+    return f"{beside_it}{'; '.join([*groups, same])}."
 
 
 def recall_headline(kind: Callable[..., Problem], length: int, pairs: int, width: int) -> Headline:
