@@ -35,35 +35,24 @@ def reach(protocol: Protocol, world: Systems) -> Array:
     return np.asarray(places.reshape(len(places), -1).max(axis=1))
 
 
-def check_sampled(protocol: Protocol, world: Systems) -> None:
-    """Refuse a shift by whose law and time steps many orbits are sampled too rarely.
-
-    Raises:
-        ValueError: Of more than ``UNSEEN`` of the systems orbits are aliased.
-    """
-    assert protocol.shift is not None
-    if (share := float(aliased(protocol, world).mean())) > UNSEEN:
-        raise ValueError(
-            f"shift {protocol.shift.name!r}: under law {protocol.law!r} its orbits are so fast "
-            f"that the time steps of protocol {protocol.name!r} sample {share:.0%} of them fewer "
-            f"than {SAMPLES_PER_ORBIT} times a turn"
-        )
-
-
-def check_shifted(protocol: Protocol, n: int = TRIED) -> None:
+def check_shifted(protocol: Protocol) -> None:
     """Refuse a protocol's shift by which orbits cannot be told from what is seen of them.
 
     Args:
-        protocol: A protocol with a shift.
-        n: Test systems that are tried.
+        protocol: A protocol of one planet, with a shift.
 
     Raises:
         ValueError: The law does not bind these orbits, a time step cannot be moved, or of more
             than ``UNSEEN`` of the systems orbits are aliased or leave the bins.
     """
     assert protocol.shift is not None
-    world = protocol.systems(0, "test", np.arange(n), "force")
-    check_sampled(protocol, world)
+    world = protocol.systems(0, "test", np.arange(TRIED), "force")
+    if (share := float(aliased(protocol, world).mean())) > UNSEEN:
+        raise ValueError(
+            f"shift {protocol.shift.name!r}: under law {protocol.law!r} its orbits are so fast "
+            f"that the time steps of protocol {protocol.name!r} sample {share:.0%} of them fewer "
+            f"than {SAMPLES_PER_ORBIT} times a turn"
+        )
     if (share := float((reach(protocol, world) > protocol.high).mean())) > UNSEEN:
         raise ValueError(
             f"shift {protocol.shift.name!r}: {share:.0%} of its systems leave the bins of protocol "

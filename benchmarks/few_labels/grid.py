@@ -11,12 +11,12 @@ from benchmarks.few_labels import cells as functions
 from benchmarks.few_labels.few_labels import FewLabels
 from benchmarks.few_labels.scores import ANNEALED, NO_CHOICE, WITHOUT
 from benchmarks.newton import cells as newton_cells
-from benchmarks.newton.checks import FORCE_SEED_OFFSET
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.training_options import Job
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
+from orbits.runs.settings import HEAD_OFFSET
 from orbits.runs.study import Study
 
 NAME = "few_labels"
@@ -65,7 +65,7 @@ def _tuned(head: Cell, ceiling: Cell, settings: FewLabels) -> Iterator[Cell]:
         changed: Job = {
             **job,
             "data": {**job["data"], "train_seed": label_set, "n_val": settings.n_val},
-            "seed": label_set + FORCE_SEED_OFFSET,
+            "seed": label_set + HEAD_OFFSET,
             "lr": lr,
             "steps": steps,
             "val_steps": settings.val_steps,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +11,13 @@ from benchmarks.implied.implied import Implied
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.newton.worlds import world, world_arguments
+from orbits import shifts
 from orbits.protocols import Protocol
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
-from orbits.visible import TRIED
-from worldmodel.probes.implied.asked import refusal, shifted_prompts
+from orbits.visible import check_shifted
+from worldmodel.probes.implied.asked import refusal
 
 NAME, KIND = "implied", "continuations"
 
@@ -80,5 +82,4 @@ def _check(protocols: dict[str, Protocol], settings: Implied) -> None:
             raise ValueError(f"{law}: {reason}")
     for law in settings.worlds:
         for shift in settings.shifts:
-            # Refuses an unknown shift, and a known one that this world cannot make.
-            shifted_prompts(protocols[law], shift, 0, min(settings.n_sequences, TRIED))
+            check_shifted(dataclasses.replace(protocols[law], shift=shifts.get(shift)))

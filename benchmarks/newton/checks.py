@@ -14,9 +14,6 @@ from orbits.visible import TRIED
 from symreg import engines
 from worldmodel.controls.baselines import BASELINES
 
-FORCE_SEED_OFFSET = 1000
-"""Offset of the random state of fine-tuning from that of pre-training with the same seed."""
-
 PRECISIONS = ("float32", "float64")
 """Precisions of sequences that a device makes."""
 LEAST = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks import learners
 from benchmarks.newton import cells, continued, control_names, controls
-from benchmarks.newton.checks import FORCE_SEED_OFFSET, check
+from benchmarks.newton.checks import check
 from benchmarks.newton.controls import Predictor
 from benchmarks.newton.exam_rows import CAUSAL
 from benchmarks.newton.observers import infers_mass
@@ -19,6 +19,7 @@ from benchmarks.training_options import Job
 from benchmarks.variants import Variant, variants
 from orbits.runs.cell import Cell, Function
 from orbits.runs.result import Case
+from orbits.runs.settings import HEAD_OFFSET
 from symreg.measure import search_config
 from worldmodel.data.device import is_made_on_device
 from worldmodel.probes.implied.asked import refusal
@@ -108,7 +109,7 @@ class Grid:
                         "forces", variant.label, UNTRAINED, CLOSED_FORM_SEQUENCES, seed
                     )
                     model = self._model(variant, "force")
-                    seeded = {"model": model, "seed": seed + FORCE_SEED_OFFSET}
+                    seeded = {"model": model, "seed": seed + HEAD_OFFSET}
                     yield self._control(case, controls.untrained, self._labelled(case), **seeded)
 
     def transfers(self) -> tuple[list[Cell], list[Cell]]:
@@ -258,7 +259,7 @@ class Grid:
             "learner": "orbits",
             "model": self._model(variant, "force", case.law),
             "data": self._labelled(case),
-            "seed": case.seed + FORCE_SEED_OFFSET,
+            "seed": case.seed + HEAD_OFFSET,
             "lr": 0.0,
             "steps": 0,
             "direction_weight": DIRECTION_WEIGHT,

@@ -152,30 +152,19 @@ def _verdict(rows: Mapping[str, Seeds], headline: Headline, quantity: Quantity) 
     return f"{said}; {compared}." if compared else f"{said}; nothing is compared by three seeds."
 
 
-LONGEST = 300
-"""Letters of a sentence that names each row alone; a longer one names rows together."""
-
-
 def _over_all(exercises: Sequence[Mapping[str, Seeds]]) -> str:
     """Count the exercises in which each variant differs from softmax."""
     families = [against(rows, BASELINE) for rows in exercises]
-    counts = {}
+    alike: dict[tuple[int, int], list[str]] = {}
     for name in dict.fromkeys(name for family in families for name in family):
         mine = [family[name] for family in families if name in family]
         above = sum(x.differs and x.difference.value > 0 for x in mine)
         below = sum(x.differs and x.difference.value < 0 for x in mine)
         if above or below:
-            counts[name] = f"{name} is above in {above} and below in {below}"
-    beside_it = f"Beside {BASELINE} on {len(exercises)} problems: "
-    same = "of the others no difference is shown" if counts else "no difference is shown"
-    said = f"{beside_it}{'; '.join([*counts.values(), same])}."
-    if len(said) <= LONGEST:
-        return said
-    alike: dict[str, list[str]] = {}
-    for name, words in counts.items():
-        alike.setdefault(words.removeprefix(f"{name} is "), []).append(name)
-    groups = [f"{', '.join(names)}: {words}" for words, names in alike.items()]
-    return f"{beside_it}{'; '.join([*groups, same])}."
+            alike.setdefault((above, below), []).append(name)
+    said = [f"{', '.join(x)}: above in {a}, below in {b}" for (a, b), x in alike.items()]
+    said.append("of the others no difference is shown" if said else "no difference is shown")
+    return f"Beside {BASELINE} on {len(exercises)} problems: {'; '.join(said)}."
 
 
 def recall_headline(kind: Callable[..., Problem], length: int, pairs: int, width: int) -> Headline:

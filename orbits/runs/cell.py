@@ -193,6 +193,11 @@ def digest(path: str | Path) -> str:
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
 
 
+def name_and_digest(path: str | Path) -> str:
+    """Return the name of a file with the first half of its checksum, wherever it lies."""
+    return f"{Path(path).name} {file_digest(path)[:32]}"
+
+
 def file_digest(path: str | Path) -> str:
     """Return the sha256 of a file, which is read once as long as it does not change."""
     path = Path(path).resolve()

@@ -12,8 +12,10 @@ import jsonargparse
 
 SEEDS = ("seeds", "label_sets", "baseline_seeds")
 """Fields that are seeds of trainings."""
-LARGEST_SEED = 2**32 - 1 - 1000
-"""Largest of them: PyTorch, NumPy and Lightning take seeds below 2^32, and heads add 1000."""
+HEAD_OFFSET = 1000
+"""Offset of the seed of a head from that of the model that it is trained on."""
+LARGEST_SEED = 2**32 - 1 - HEAD_OFFSET
+"""Largest seed: PyTorch, NumPy and Lightning take seeds below 2^32."""
 
 
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:

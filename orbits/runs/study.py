@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbits.runs import folder, locks, presets, reuse
-from orbits.runs.cell import CELLS, Adopted, Cell, digest
+from orbits.runs.cell import CELLS, Adopted, Cell, name_and_digest
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.manifest import flat
@@ -113,10 +113,8 @@ class Study(ABC):
     def config(self, settings: Any, preset: str) -> dict[str, Any]:
         """Return the data that determine the results, as plain data."""
         plain = {k: v for k, v in dataclasses.asdict(settings).items() if k not in self.undeciding}
-        for name in self.files:
-            if plain[name] is not None:
-                plain[name] = f"{Path(plain[name]).name} {digest(plain[name])[:16]}"
-        return {"study": self.name, "version": self.version, "preset": preset, **plain}
+        told = {x: name_and_digest(plain[x]) for x in self.files if plain[x] is not None}
+        return {"study": self.name, "version": self.version, "preset": preset, **plain, **told}
 
     def restore(self, cell: Cell, kept: Kept) -> Adopted | None:
         """Return a cell with files that are made of the content of kept results.
@@ -287,11 +285,7 @@ def run(
 
 
 def checked_cells(
-    study: Study,
-    settings: Any,
-    out: Path,
-    existing: Existing,
-    sources: Sequence[Path],
+    study: Study, settings: Any, out: Path, existing: Existing, sources: Sequence[Path]
 ) -> list[Cell]:
     """Return every cell of a run whose sources can be used; nothing is written.
 

@@ -201,6 +201,7 @@ def test_rates_are_chosen_by_validation():
 @pytest.mark.parametrize(
     ("files", "words"),
     [
+        (("a/my.own.csv", "b/my_own.csv"), "a/my.own.csv and .*b/my_own.csv are both called"),
         (("a/own.csv", "b/own.csv"), "a/own.csv and .*b/own.csv are both called own.csv"),
         (("a/weather",), "is called as the known series weather; rename the file"),
     ],

@@ -1,12 +1,14 @@
 """The flagship's grid: which cells a run has, and what its settings refuse."""
 
 import json
+from typing import get_args
 
 import pytest
 
 import attention
 from benchmarks import training
 from benchmarks.newton import control_names, sentences
+from benchmarks.newton.checks import PRECISIONS
 from benchmarks.newton.newton import STUDY
 from benchmarks.training_options import Training
 from orbits import laws, shifts
@@ -16,6 +18,7 @@ from orbits.runs.result import Result
 from symreg import engines
 from tests.benchmarks.newton.small import cells, function, jobs, row, settings
 from tests.tiers import corners
+from worldmodel.data.orbits import DeviceBatches
 from worldmodel.models.orbit import NextTokenModel
 
 
@@ -180,6 +183,10 @@ def test_searches_can_be_kept_to_some_budgets():
     assert {labels for _, arm, labels in rows if arm != "control"} == {300}
     names = {model for model, arm, _ in rows if arm == "control"}
     assert names == {*control_names.KNOWING, *settings().baselines}
+
+
+def test_the_precisions_of_a_device_are_those_of_the_data():
+    assert set(PRECISIONS) == set(get_args(DeviceBatches))
 
 
 def test_a_budget_as_large_as_that_of_closed_forms_is_searched_as_any_other():

@@ -9,6 +9,7 @@ import yaml
 from benchmarks.__main__ import main
 from benchmarks.newton.exam_rows import Exam, ExamRow
 from benchmarks.submissions import report, sheet, submission
+from benchmarks.submissions.submissions import STUDY
 from orbits.runs.statistics import Interval
 from worldmodel.data.orbits import OrbitData
 from worldmodel.models.predictions import read_rows
@@ -231,3 +232,8 @@ def test_a_run_scores_answers_itself_and_tells_no_seed(key, tmp_path, capsys):
     index = (tmp_path / "site" / "index.html").read_text()
     assert 'href="out.html"' in index
     assert "Not checked, because no file shows it" in index
+
+
+def test_a_baseline_that_there_is_not_is_refused_with_the_settings():
+    with pytest.raises(ValueError, match="unknown baseline 'knn'"):
+        STUDY.settings("small", baselines=("knn",))

@@ -142,6 +142,21 @@ def test_only_stopped_heads_have_an_address_of_their_own(load):
 
 
 @pytest.mark.full
+def test_a_prediction_file_of_a_stopped_head_says_so(tmp_path, trained):
+    rows = []
+    for stops in (False, True):
+        few = dataclasses.replace(SETTINGS, stop_heads=stops)
+        (result,) = evaluate("predictions", trained(), few, tmp_path / str(stops))
+        file = tmp_path / str(stops) / result.files["predictions"]
+        rows.append(
+            (result.case.setting.get("heads"), artefact.load_arrays(file)[1]["config"]["row"])
+        )
+    (plain, row), (stopped, other) = rows
+    assert (plain, stopped) == (None, "stopped on held-out labels")
+    assert other == {**row, "arm": f"{row['arm']}, stopped"}
+
+
+@pytest.mark.full
 def test_the_leak_is_probed_at_many_bins_and_points_with_stopped_heads(tmp_path, trained):
     path = trained("paper", protocol_args={"n_points": 128, "n_bins": 7000, "target": "log"})
     few = dataclasses.replace(SETTINGS, scratch=False, stop_heads=True, n_sequences=12)

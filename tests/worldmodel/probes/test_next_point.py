@@ -50,16 +50,21 @@ def test_a_shift_of_ones_own_is_asked_and_in_the_address_by_its_content(
     asked = worlds["corner"].world
     assert asked.eccentricity.min() >= 0.4
     assert asked.planet_mass.min() >= 0.4
-    moved = tmp_path / "moved.yaml"
-    moved.write_bytes(corner.read_bytes())
+    moved, edited = (tmp_path / place / corner.name for place in "ab")
+    for file, text in ((moved, corner.read_text()), (edited, corner.read_text() + "\n# more")):
+        file.parent.mkdir()
+        file.write_text(text)
     path = str(untrained(protocol_args={"n_points": 24, "n_bins": 512}))
-    keys = []
-    for file in (None, corner, moved):
+    found = []
+    for file in (None, corner, moved, edited):
         shift_file = None if file is None else str(file)
         given = Settings(checkpoints=(path,), probes=(KIND,), shift_file=shift_file)
         (cell,) = STUDY.cells(given)
-        keys.append(cell.key)
-    assert keys[0] != keys[1] == keys[2]
+        found.append((cell.key, STUDY.config(given, "small")["shift_file"]))
+    none, first, same, other = found
+    assert len({key for key, _ in (none, first, other)}) == 3
+    assert first == same, "wherever it lies"
+    assert first[1] != other[1], "an edited file is another run"
 
 
 def test_a_shift_of_ones_own_that_cannot_be_made_is_refused_before_work(untrained, tmp_path):

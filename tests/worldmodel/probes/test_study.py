@@ -261,6 +261,15 @@ def test_settings_that_a_probe_does_not_use_leave_its_results(checkpoint, counti
     assert counting.measured == 2
 
 
+@pytest.mark.parametrize(
+    ("probe", "changes"), [("causal", {"labels": 20}), ("predictions", {"stop_heads": True})]
+)
+def test_a_probe_is_told_an_option_that_it_reads(checkpoint, probe, changes):
+    given = Settings(checkpoints=(str(checkpoint),), probes=(probe,), **changes)
+    (cell,) = [x for x in STUDY.cells(given) if x.arguments.get("probe") == probe]
+    assert changes.items() <= cell.arguments["settings"].items()
+
+
 def test_checkpoints_can_be_named(checkpoint, counting, tmp_path):
     results = probe([f"sharp:{seed}={checkpoint}" for seed in (0, 1)], tmp_path)
     assert [(x.case.variant, x.case.seed) for x in results] == [("sharp", 0), ("sharp", 1)]
