@@ -1,8 +1,8 @@
 """Recall models that start as zoology's: small weights everywhere, and the embedding as head.
 
 HazyResearch/zoology d88d6f5, zoology/model.py: all matrices and embeddings are normal with a
-deviation of 0.02, projections to the residual stream by the root of the number of blocks less;
-the head is the embedding, which is not scaled up. Its dropout is left out.
+deviation of 0.02, projections to the residual stream by the root of twice the number of blocks
+less; biases are 0; the head is the embedding, which is not scaled up. Its dropout is left out.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class PublishedStart(TokenModel):
 
     def __init__(self, vocab_size: int, **kwargs: Any) -> None:
         super().__init__(vocab_size, **kwargs)
-        depth = math.sqrt(len(self.gpt.blocks))
+        depth = math.sqrt(2 * len(self.gpt.blocks))
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 residual = name.endswith(("project", "mlp.2", "mlp.down"))
                 nn.init.normal_(module.weight, std=DEVIATION / depth if residual else DEVIATION)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
 
     def embedded(self, tokens: Tensor) -> Tensor:
         """Return the inputs [B, T, width] of the first block for tokens [B, T]."""

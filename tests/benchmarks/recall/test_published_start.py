@@ -1,7 +1,10 @@
 """Models that start as zoology's, and the sweep that asks for them."""
 
+import math
+
 import pytest
 import torch
+from torch import nn
 
 from benchmarks import learners
 from benchmarks.recall.mqar import Recall
@@ -26,12 +29,21 @@ def test_weights_are_small_and_the_head_is_the_embedding():
         (model.embedding.weight, DEVIATION),
         (model.positions.weight, DEVIATION),
         (block.query.weight, DEVIATION),
-        (block.project.weight, DEVIATION / 2),
+        (block.project.weight, DEVIATION / math.sqrt(8)),
     ):
         assert weight.std().item() == pytest.approx(wanted, rel=0.05)
     tokens = torch.arange(8)[None]
     row = model.embedded(tokens)[0, 3]
     torch.testing.assert_close(row, model.embedding.weight[3] + model.positions.weight[3])
+
+
+def test_biases_are_0():
+    job_of = Recall(vocab_size=64, init="published").job
+    (exercise, *_) = Recall(vocab_size=64).exercises()
+    model = learners.build(job_of(Trial(Variant("hawk"), False, 0, 1e-3, 0.1), exercise))
+    biases = [x.bias for x in model.modules() if isinstance(x, nn.Linear) and x.bias is not None]
+    assert biases
+    assert not any(x.any() for x in biases)
 
 
 def test_other_jobs_are_as_they_were():
