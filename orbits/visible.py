@@ -17,10 +17,15 @@ UNSEEN = 0.05
 
 
 def periods(protocol: Protocol, world: Systems) -> Array:
-    """Return the time in years from periapsis to periapsis of systems of one planet, [N]."""
+    """Return the time in years in which systems of one planet turn, [N].
+
+    The shorter of the time from periapsis to periapsis and the mean time of a turn of the angle.
+    """
     orbit = world.orbits(0)
     shape = (orbit.semi_major_axis, orbit.eccentricity, orbit.m1, orbit.m2)
-    return motion.period(protocol.law, *map(np.asarray, shape))
+    arrays = tuple(map(np.asarray, shape))
+    radial = motion.period(protocol.law, *arrays)
+    return np.minimum(radial, motion.angular_period(protocol.law, *arrays))
 
 
 def aliased(protocol: Protocol, world: Systems) -> npt.NDArray[np.bool_]:
@@ -33,6 +38,17 @@ def reach(protocol: Protocol, world: Systems) -> Array:
     """Return the largest coordinate in AU that is seen of each system, [N]."""
     places = np.abs(protocol.observe(world)["coordinates"])
     return np.asarray(places.reshape(len(places), -1).max(axis=1))
+
+
+def bends(protocol: Protocol, world: Systems) -> Array:
+    """Return how far the path of each system of one planet bends in a step, in bins, [N].
+
+    The median length of the second difference of planet - star.
+    """
+    places = protocol.observe(world)["coordinates"][:, 1:]
+    relative = places[:, 0::2] - places[:, 1::2]
+    bend = np.linalg.norm(np.diff(relative, 2, axis=1), axis=-1)
+    return np.asarray(np.median(bend, axis=1)) * protocol.n_bins / (protocol.high - protocol.low)
 
 
 def check_shifted(protocol: Protocol) -> None:

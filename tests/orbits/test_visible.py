@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from orbits import protocols
+from orbits import motion, protocols
 from orbits.shifts import Shift
-from orbits.visible import aliased, check_shifted, periods, reach
+from orbits.visible import aliased, bends, check_shifted, periods, reach
 
 
 def shifted(law="newton", **redraw):
@@ -24,6 +24,26 @@ def test_what_is_seen_of_the_training_box():
     far = reach(protocol, world)
     assert far.shape == (50,)
     assert 0.1 < far.min() < far.max() < protocol.high
+
+
+def test_an_orbit_may_turn_faster_than_its_distance_swings():
+    protocol = protocols.get("identifiable", {"law": "power_a1_n2.9"})
+    world = protocol.systems(0, "test", np.arange(50))
+    shape = (world.semi_major_axis[:, 0], world.eccentricity[:, 0])
+    radial = motion.period(protocol.law, *shape, world.planet_mass[:, 0], world.star_mass)
+    assert (periods(protocol, world) < 0.5 * radial).all()
+    assert aliased(protocol, world).any()
+
+
+def test_bends_are_those_of_the_circle():
+    protocol = protocols.get("identifiable")
+    world = protocol.systems(0, "test", np.arange(50))
+    world = world._replace(eccentricity=np.zeros_like(world.eccentricity))
+    dt = np.asarray(protocol.dts)[world.dt_index]
+    angle = 2 * np.pi * dt / periods(protocol, world)
+    wanted = world.semi_major_axis[:, 0] * 2 * (1 - np.cos(angle)) * 512 / 8
+    np.testing.assert_allclose(bends(protocol, world), wanted, rtol=1e-6)
+    assert bends(protocols.get("identifiable", {"law": "0.01*m1*m2/r**2"}), world).max() < 1
 
 
 def test_shifts_by_which_no_orbit_can_be_told_are_refused():

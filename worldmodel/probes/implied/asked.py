@@ -28,7 +28,7 @@ from orbits.implied.within import within, within_resampled
 from orbits.protocols import Protocol
 from orbits.runs.statistics import Interval
 from orbits.runs.statistics.bootstrap import percentiles
-from orbits.visible import TRIED, aliased, check_shifted, periods, reach
+from orbits.visible import TRIED, aliased, bends, check_shifted, periods, reach
 from worldmodel.models.orbit import OrbitModel
 from worldmodel.probes.implied.names import ROLLOUT, SHIFT, STEPS_OF, TOKEN_OF, WORLDS
 from worldmodel.probes.motion.held_out import (
@@ -42,6 +42,12 @@ from worldmodel.world_model import predicted
 
 SHOWN = 6
 """Sequences that are drawn: the first ones, whatever they look like."""
+LEAST_BEND = 0.25
+"""Least bend of the median orbit in a step, in bins.
+
+Newton's has 7.3, a fiftieth of his force 0.31, where the truth in bins has -1.93 [-2.03, -1.83],
+and a hundredth 0.17, where it has -1.62 [-1.75, -1.23].
+"""
 SHIFTS = tuple(name for name in shifts.names() if shifts.get(name).exponent == "r")
 """Shifts of the exam that move orbits out of the training box and test the distance."""
 
@@ -231,6 +237,11 @@ def refusal(protocol: Protocol) -> str | None:
             f"orbits of law {protocol.law!r} turn in {shortest:.2g} years; the shortest time step "
             f"that a token tells, {protocol.dts[0]:g} years, aliases them: take prompts of another "
             "law"
+        )
+    if (bend := float(np.median(bends(protocol, world)))) < LEAST_BEND:
+        return (
+            f"orbits of law {protocol.law!r} bend by {bend:.2g} bins a step, too little to tell by "
+            "which law: take prompts of a stronger one"
         )
     if (far := float(reach(protocol, world).max())) > protocol.high:
         return (
