@@ -65,6 +65,8 @@ def trajectories(
     for i in range(n):
         # Jacobi coordinates need the planets by distance.
         planets = np.argsort(world.semi_major_axis[i, : world.n_planets[i]])
+        if not planets.size:
+            raise ValueError(f"trajectory {i} has no planet")
         bodies = np.r_[0, 1 + planets]
         mass = np.r_[world.star_mass[i], world.planet_mass[i, planets]]
         start, speed, period = _start(world, i, planets)

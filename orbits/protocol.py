@@ -7,6 +7,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,9 @@ class Protocol:
     disturbance: Disturbance | None = None
 
     def __post_init__(self) -> None:
+        for name in ("n_points", "label_leak"):
+            if not isinstance(value := getattr(self, name), Integral):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
         if self.n_points < 2:
             raise ValueError(f"n_points must be at least 2, got {self.n_points}")
         check_choice("target", self.target, TARGETS)

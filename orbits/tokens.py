@@ -7,7 +7,9 @@ first, then the star (Vafa et al. 2025).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +40,10 @@ class TokenLayout:
     dts: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
+        if not -math.inf < self.low < self.high < math.inf:
             raise ValueError(f"the box needs low < high, got {self.low} and {self.high}")
+        if not isinstance(self.n_bins, Integral):
+            raise ValueError(f"n_bins must be a whole number, got {self.n_bins!r}")
         if not 2 <= self.n_bins <= 2**16 - len(self.dts):
             raise ValueError(f"n_bins must be at least 2 and fit into uint16, got {self.n_bins}")
 
@@ -59,8 +63,14 @@ class TokenLayout:
         return self.n_bins + len(self.dts)
 
     def encode(self, coordinates: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-        """Return the bin of each coordinate in AU; places outside the box go to its edge."""
+        """Return the bin of each coordinate in AU; places outside the box go to its edge.
+
+        Raises:
+            ValueError: A coordinate is NaN.
+        """
         x = np.asarray(coordinates, np.float64)
+        if np.isnan(x).any():
+            raise ValueError("a coordinate is NaN, which no bin holds")
         return bin_number(x, self.low, self.bins_per_au, self.n_bins - 1.0).astype(np.uint16)
 
     def decode(self, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -70,8 +80,11 @@ class TokenLayout:
             ValueError: A token is not a position bin.
         """
         bins = np.asarray(tokens)
-        if bins.size and bins.max() >= self.n_bins:
-            raise ValueError(f"token {bins.max()} is not one of the {self.n_bins} position bins")
+        if bins.size and bins.dtype.kind not in "iu":
+            raise ValueError(f"tokens must be whole numbers, got {bins.dtype}")
+        for token in (bins.min(), bins.max()) if bins.size else ():
+            if not 0 <= token < self.n_bins:
+                raise ValueError(f"token {token} is not one of the {self.n_bins} position bins")
         return self.low + (bins.astype(np.float64) + 0.5) * self.width
 
     def dt_token(self, dt_index: npt.ArrayLike) -> npt.NDArray[np.uint16]:

@@ -28,6 +28,13 @@ from orbits.runs import plugins
 from orbits.runs.choices import unknown
 from orbits.runs.untrusted import is_number
 
+PLACES = {
+    "r": np.array([0.3, 1.0, 4.0]),
+    "m1": np.array([0.1, 1.0, 3.0]),
+    "m2": np.array([2.0, 1.0, 0.7]),
+}
+"""Distances and masses at which a formula is tried."""
+
 
 @dataclass(frozen=True)
 class Law:
@@ -134,15 +141,14 @@ class Law:
         """
         if self.exponents is not None:
             return self.exponents["m1"] + self.exponents["m2"]
-        r, m1, m2 = np.array([[0.3, 1.0, 4.0], [0.1, 1.0, 3.0], [2.0, 1.0, 0.7]])
+        r, m1, m2 = (PLACES[name] for name in VARIABLES)
         degrees = np.log2(self.magnitude(r, 2 * m1, 2 * m2) / self.magnitude(r, m1, m2))
         return None if np.ptp(degrees) > 1e-9 else round(float(degrees[0]), 9)
 
     @functools.cached_property
     def disagreement(self) -> str | None:
         """Contradiction of the formula by the exponents or the potential; None if there is none."""
-        place = {"r": np.array([0.3, 1.0, 4.0]), "m1": np.array([0.1, 1.0, 3.0])}
-        place["m2"] = np.array([2.0, 1.0, 0.7])
+        place = PLACES
         force = self.magnitude(**place)
         for name, power in (self.exponents or {}).items():
             found = np.log2(self.magnitude(**place | {name: 2 * place[name]}) / force)
@@ -201,9 +207,14 @@ class Law:
             if not np.all(array > 0):
                 raise ValueError(f"{name} must be positive, got a smallest value of {array.min()}")
         names = tuple(self.parameters)
-        values = _compiled(expression, names, derivatives, self.not_positive)(
-            *arrays.values(), *self.parameters.values()
-        )
+        try:
+            values = _compiled(expression, names, derivatives, self.not_positive)(
+                *arrays.values(), *self.parameters.values()
+            )
+        except (OverflowError, TypeError):
+            raise self._bad(f"{expression!r} has numbers that are too large") from None
+        if np.iscomplexobj(values):
+            raise self._bad(f"{expression!r} has no real value")
         # A derivative may have lost a variable, and with it that variable's shape.
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
+import re
+import sys
 
 VARIABLES = ("r", "m1", "m2")
 FUNCTIONS = (
@@ -20,6 +22,8 @@ def fault(expression: str, parameters: tuple[str, ...]) -> str | None:
     """Return the fault of a formula, or None; the formula is parsed and not evaluated."""
     if len(expression) > LONGEST:
         return f"is longer than {LONGEST} letters"
+    if odd_text := _ODD.search(expression):
+        return f"holds {odd_text.group()!r}, which no formula does"
     try:
         tree = ast.parse(expression, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -46,6 +50,10 @@ def fault(expression: str, parameters: tuple[str, ...]) -> str | None:
         )
     shown = repr(ast.unparse(odd)) if isinstance(odd, ast.expr) else type(odd).__name__
     return f"holds {shown}, which is no arithmetic of numbers"
+
+
+_ODD = re.compile(r"[^ -~]|#|\d_")
+"""What Python reads as a formula and a reader might not: letters that look alike, comments, 1_0."""
 
 
 def _is_deep(tree: ast.AST) -> bool:
@@ -83,7 +91,7 @@ def _largest(node: ast.AST) -> float:
 def _is_arithmetic(node: ast.AST) -> bool:
     """Tell whether a node of a formula is a number, a name, an operation or a known function."""
     if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float)
+        return type(node.value) in (int, float) and abs(node.value) <= sys.float_info.max
     if isinstance(node, ast.Call):
         called = node.func
         several = isinstance(called, ast.Name) and called.id in ("Min", "Max")

@@ -11,7 +11,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from orbits.laws import Family, Law, not_positive, symbolic
+import numpy as np
+
+from orbits.laws import PLACES, Family, Law, not_positive, symbolic
 from orbits.laws._grammar import FUNCTIONS, VARIABLES, fault
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
@@ -23,8 +25,8 @@ def formula(text: str) -> Law | None:
     """Return the law that a formula of r, m1 and m2 writes down; None if a text is a name.
 
     Raises:
-        ValueError: It is no formula of the grammar, has a constant without a value, or lacks one
-            of r, m1 and m2.
+        ValueError: It is no formula of the grammar, has a constant without a value, lacks one of r,
+            m1 and m2, or has no finite real value at one of ``PLACES``.
     """
     if not any(sign in text for sign in "*/+^("):
         return None
@@ -41,14 +43,25 @@ def formula(text: str) -> Law | None:
     if missing := [name for name in VARIABLES if name not in used]:
         raise ValueError(f"law {text!r} has no {', '.join(missing)}; a law is of r, m1 and m2")
     own = {name: value for name, value in CONSTANTS.items() if name in used}
-    return Law(
+    try:
+        exponents = exponents_of(text, own)
+    except (OverflowError, TypeError):
+        raise ValueError(f"law {text!r} {_TOO_LARGE}") from None
+    law = Law(
         name=text,
         expression=text,
         parameters=own,
         units=dict.fromkeys(own, "in AU, solar masses and years"),
-        exponents=exponents_of(text, own),
+        exponents=exponents,
         reference="a formula",
     )
+    with np.errstate(all="ignore"):
+        if not np.isfinite(law.magnitude(**PLACES)).all():
+            raise ValueError(f"law {text!r} {_TOO_LARGE}")
+    return law
+
+
+_TOO_LARGE = "has no finite real value at some distance and masses"
 
 
 def _names(text: str) -> set[str]:
@@ -73,6 +86,8 @@ def exponents_of(text: str, constants: Mapping[str, float]) -> dict[str, float] 
     force = sympy.nsimplify(parsed, rational=True)  # 1.7 is 17/10
     if force.has(sympy.zoo, sympy.nan, sympy.oo):
         raise ValueError(f"law {text!r} divides by zero")
+    if force.has(sympy.Min, sympy.Max, sympy.Abs):
+        return None  # of several forms; what simplifies them may take minutes
     values = {symbols[name]: value for name, value in constants.items()}
     found = {}
     for name in VARIABLES:
@@ -93,7 +108,7 @@ def _varies(power: Any) -> bool:
     try:
         told = [complex(power.subs(dict(zip(names, x, strict=True))).evalf()) for x in places]
     except (TypeError, ValueError):
-        return False
+        return True
     return any(abs(x - told[0]) > 1e-6 * (1 + abs(told[0])) for x in told)
 
 

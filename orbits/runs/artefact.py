@@ -193,7 +193,10 @@ def load_lines(path: str | Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         CorruptArtefact: The lines were edited or damaged.
     """
     data, manifest = load_file(path)
-    return [json.loads(line) for line in data.decode().splitlines()], manifest
+    try:
+        return [json.loads(line) for line in data.decode().splitlines()], manifest
+    except (ValueError, RecursionError):
+        raise CorruptArtefact(f"{path}: not lines of JSON; make it again") from None
 
 
 def save_record(path: str | Path, record: Mapping[str, Any]) -> None:
@@ -241,11 +244,12 @@ def load_record(path: str | Path) -> dict[str, Any]:
     try:
         record = json.loads(text)
         stated = record.pop("record_sha256")
-    except (ValueError, KeyError, TypeError, AttributeError):
+        digest = hashlib.sha256(_canonical(record)).hexdigest()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise CorruptArtefact(
             f"{path}: not a complete record; delete it and make it again"
         ) from None
-    if hashlib.sha256(_canonical(record)).hexdigest() != stated:
+    if digest != stated:
         raise CorruptArtefact(f"{path}: checksum mismatch; it was edited or damaged, make it again")
     return record
 
@@ -311,11 +315,13 @@ def check_file(path: str | Path) -> dict[str, Any]:
 def _stated(path: str | Path, size: int) -> dict[str, Any]:
     if not sidecar(path).is_file():
         raise CorruptArtefact(
-            f"{path}: no {sidecar(path).name} beside it, so it was never finished"
+            f"{path}: no {sidecar(path).name} beside it, so it was never finished; make it again"
         )
     record = load_record(sidecar(path))
     if size != record.get("bytes"):
-        raise CorruptArtefact(f"{path}: {size} bytes, but {record.get('bytes')} were written")
+        raise CorruptArtefact(
+            f"{path}: {size} bytes, but {record.get('bytes')} were written; make it again"
+        )
     return record
 
 

@@ -118,6 +118,8 @@ class _Builder:
                 return value if value.is_nonnegative else sympy.Abs(value, evaluate=False)
             case "exp":
                 _bound_logarithms(value, argument)
+            case "log" if value.is_negative:  # sympy keeps it until an expansion makes it complex
+                raise ValueError(f"not a real number: 'log({grammar.piece(argument)})'")
         return getattr(sympy, name)(value)
 
 

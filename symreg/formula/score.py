@@ -6,6 +6,7 @@ it. Thresholds are this benchmark's own choice and are stated in every result.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,7 +124,7 @@ def score(
         verdict=_verdict(described, follows, law_nooff),
         law=follows,
         law_nooff=law_nooff,
-        laws=followed(alpha, X, names, [law]) if described and positive else (),
+        laws=_followed(values, alpha, judge) if described and positive else (),
         offset=offset,
         offset_share=None if alone or offset is None else _finite(offset / np.median(y[keep])),
         r2_log=r2_log,
@@ -203,6 +204,13 @@ class _Judge:
                 _, low, high = fit.exponents[name]
                 intervals[name] = (low - 1e-6, high + 1e-6)  # room for rounding
         return intervals
+
+
+def _followed(values: Array, alpha: Array, judge: _Judge) -> tuple[str, ...]:
+    """Return the laws that values with exponents ``alpha`` follow, as the judge's own is judged."""
+    matched = followed(alpha, judge.X, judge.names, [judge.law.name])
+    others = (dataclasses.replace(judge, law=laws.get(name)) for name in matched)
+    return tuple(each.law.name for each in others if each.follows(values, alpha))
 
 
 def _verdict(described: bool, follows: bool, follows_stripped: bool) -> str:

@@ -153,9 +153,16 @@ def _is_wide(power: sympy.Pow) -> bool:
 def _split(expression: sympy.Expr) -> tuple[sympy.Expr, float]:
     coefficient, body = expression.as_coeff_Mul()
     if not body.free_symbols:
-        return expression * 0, float(expression)
+        return expression * 0, _real(expression)
     constant, variable = body.as_independent(*body.free_symbols, as_Add=True)
-    return coefficient * variable, float(coefficient * constant)
+    return coefficient * variable, _real(coefficient * constant)
+
+
+def _real(constant: sympy.Expr) -> float:
+    try:
+        return float(constant)
+    except TypeError:  # an expansion splits logarithms, and may leave i pi
+        raise ValueError(f"not a finite real formula: it holds {constant}") from None
 
 
 def snap_exponents(expression: sympy.Expr, allowed: Snappable) -> sympy.Expr:

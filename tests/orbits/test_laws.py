@@ -210,6 +210,33 @@ def test_unknown_name_names_near_ones_and_lists_the_choices(typo, hint):
     assert len(message) < 120 + len(", ".join(NAMES))
 
 
+@pytest.mark.parametrize(
+    ("formula", "fault"),
+    [
+        ("k*m1*m2/r**1e400", "'1e309', which is no arithmetic of numbers"),
+        ("k*m1*m2/r**2*exp(exp(exp(exp(9.0))))", "no finite real value"),
+        ("k*m1*m2/r**2*exp(10**100)", "numbers that are too large"),
+        ("k*m1*m2/r**2*sqrt(-1)", "has no real value"),
+        ("k*m1*m2/r**2*asin(2)", "no finite real value"),
+        ("k*\u217f1*m1*m2/r**2", "holds '\u217f', which no formula does"),
+        ("k*m1*m2/r**2 # x", "holds '#'"),
+        ("k*m1*m2/r**1_0", "holds '1_'"),
+        ("k*m1*m2/r**2\n", "holds '\\n'"),
+    ],
+)
+def test_a_formula_without_a_value_or_of_odd_letters_is_refused(formula, fault):
+    with pytest.raises(ValueError, match="law ") as error:
+        laws.get(formula)
+    assert fault in str(error.value)
+
+
+def test_a_formula_of_several_forms_has_no_exponents_and_keeps_nobody_busy():
+    nested = "r"
+    for _ in range(15):
+        nested = f"Max(1,Min(2,{nested})*r)"
+    assert laws.get(f"m1*m2*{nested}").exponents is None
+
+
 @pytest.fixture
 def extra_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(laws, "__path__", [*laws.__path__, str(tmp_path)])

@@ -51,6 +51,12 @@ def test_time_step_tokens_follow_the_bins_and_are_not_positions():
     assert LAYOUT.vocab_size == 515
     with pytest.raises(ValueError, match="513"):
         LAYOUT.decode([3, 513])
+    with pytest.raises(ValueError, match="token -1 is not"):
+        LAYOUT.decode([3, -1])
+    with pytest.raises(ValueError, match="whole numbers"):
+        LAYOUT.decode([1.5])
+    with pytest.raises(ValueError, match="NaN"):
+        LAYOUT.encode([0.0, np.nan])
     paper = protocols.get("paper").tokens
     np.testing.assert_array_equal(paper.dt_token([0, 1]), [7000, 7001])
 
@@ -62,9 +68,11 @@ def test_a_vocabulary_must_fit_in_uint16():
     for n_bins in (2**16 - 1, 2**17, 1, 0, -5):
         with pytest.raises(ValueError, match=str(n_bins)):
             TokenLayout(0, 1, n_bins, (0.1, 0.2))
+    with pytest.raises(ValueError, match="whole number"):
+        TokenLayout(0, 1, 512.5, (0.1, 0.2))
 
 
-@pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (float("nan"), 1)])
+@pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1), (float("nan"), 1), (-np.inf, 1)])
 def test_an_empty_box_is_refused(low, high):
     with pytest.raises(ValueError, match="low < high"):
         TokenLayout(low, high, 8, (0.1,))

@@ -45,6 +45,8 @@ PATHS = frozenset(
     ("dirpath", "best_model_path", "last_model_path", "kth_best_model_path", "best_k_models")
 )
 """Keys of a ModelCheckpoint's state that name files it would write to or delete."""
+MOST_ITEMS = 100_000
+"""Most values inside hyper-parameters; lists that share parts make any number of few bytes."""
 DEEPEST = 20
 """Most levels of nested hyper-parameters; a list in itself has no end."""
 CONFIG = "config.json"
@@ -111,7 +113,9 @@ def check_plain(path: str | Path, checkpoint: Mapping[str, Any]) -> None:
         settings = checkpoint.get(group, {})
         if not isinstance(settings, Mapping):
             raise ValueError(f"{path}: {group} must be a mapping, got {type(settings).__name__}")
-        for place, value in _items(settings):
+        for n, (place, value) in enumerate(_items(settings)):
+            if n == MOST_ITEMS:
+                raise ValueError(f"{path}: {group} has more than {MOST_ITEMS:,} values")
             where = ".".join(place)
             if len(place) > DEEPEST:
                 raise ValueError(f"{path}: {place[0]} is nested more than {DEEPEST} deep")

@@ -92,6 +92,8 @@ def studentized(
         for draws in [np.ones((1, len(table))), *_draws(len(table), n_boot, seed)]:
             logs.append(_log_and_error(draws, table, statistic))
         (middle, error), resampled = logs[0][0], np.concatenate(logs[1:])
+        if error < 1e-12:  # all groups are alike
+            return Interval(value, value, value)
         away = (resampled[:, 0] - middle) / resampled[:, 1]  # infinite where all drawn are alike
         ends = np.nanquantile(away, [0.975, 0.025], method="nearest")
         ends = np.exp(middle - error * ends)
@@ -200,5 +202,7 @@ def _draws(n: int, n_boot: int, seed: int) -> Iterator[Array]:
 
 def percentiles(value: float, samples: Array) -> Interval:
     """Return a value with the central 95% of its resamples."""
-    low, high = np.nanquantile(samples, [0.025, 0.975])
+    # Between a finite resample and an infinite one nothing can be interpolated.
+    method = "linear" if np.isfinite(samples).all() else "nearest"
+    low, high = np.nanquantile(samples, [0.025, 0.975], method=method)
     return Interval(float(value), float(low), float(high))

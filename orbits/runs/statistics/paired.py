@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -148,10 +149,12 @@ def least_p(rows: Sequence[Seeds]) -> float | None:
         return None
     in_order = np.sort(ranks, axis=0)
     # Permutations that change nothing: of rows that are equal in all seeds, and in one.
-    orders = math.factorial(len(rows)) / _repeats(in_order)
-    total = math.prod(math.factorial(len(rows)) / _repeats(seed[:, None]) for seed in in_order.T)
+    in_all = math.factorial(len(rows))
+    orders = Fraction(in_all, _repeats(in_order))
+    total = math.prod(Fraction(in_all, _repeats(seed[:, None])) for seed in in_order.T)
     exact = math.factorial(len(rows)) ** ranks.shape[1] <= RESAMPLES
-    return orders / total if exact else max(orders / total, 1 / (RESAMPLES + 1))
+    least = float(orders / total)
+    return least if exact else max(least, 1 / (RESAMPLES + 1))
 
 
 def reachable(least: Sequence[float]) -> list[bool]:

@@ -334,3 +334,10 @@ def test_an_error_without_a_number_keeps_its_text(tmp_path):
     ):
         raise OSError("the other end is gone")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_nested_beyond_reading_is_damaged(tmp_path):
+    path = tmp_path / "cell.json"
+    path.write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(CorruptArtefact, match="not a complete record"):
+        artefact.load_record(path)

@@ -58,6 +58,7 @@ def test_another_law_is_not_newton(sample, text, exponents):
         ("7*m1/r**2", ("m1_over_r2",)),
         ("7*m2/r**2", ()),
         ("-7*m1*m2/r**2", ()),
+        ("39.478*m1*m2/r**2*(2+Abs(r-1.001)/(r-1.001))", ()),
     ],
 )
 def test_the_law_of_another_world_is_named(sample, text, found):

@@ -24,6 +24,9 @@ MAKE = {"class_path": "logging.FileHandler", "init_args": {"filename": MARK}}
 
 LOOP: list = []
 LOOP.append(LOOP)
+SHARED: list = [0]
+for _ in range(12):
+    SHARED = [SHARED] * 10
 ATTACKS = {
     "an argument of the attention": lambda held: held.update(attention_args={"p": MAKE}),
     "all arguments of the attention": lambda held: held.update(attention_args=MAKE),
@@ -33,6 +36,7 @@ ATTACKS = {
     "its class, of the standard library": lambda held: held.update(_class_path=MAKE["class_path"]),
     "its class, a specification": lambda held: held.update(_class_path=MAKE),
     "a list in itself": lambda held: held.update(attention_args={"class": LOOP}),
+    "lists that share their parts": lambda held: held.update(attention_args={"p": SHARED}),
 }
 
 
@@ -97,7 +101,7 @@ COMMANDS = {
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_checkpoint_with_a_class_is_refused(trained, tmp_path, monkeypatch, attack):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"evil\.ckpt: .*(class|nested)"):
+    with pytest.raises(ValueError, match=r"evil\.ckpt: .*(class|nested|more than)"):
         read_checkpoint(forged(trained["orbits"], tmp_path / "evil.ckpt", ATTACKS[attack]))
     assert not (tmp_path / MARK).exists()
 
@@ -118,7 +122,7 @@ def test_an_orbit_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys
     evil = forged(trained["orbits"], tmp_path / "evil.ckpt", ATTACKS[attack])
     (line,) = answers(*COMMANDS[command](evil, trained["config"]), capsys)
     assert "evil.ckpt" in line
-    assert "class" in line or "nested" in line
+    assert any(fault in line for fault in ("class", "nested", "more than"))
     assert not (tmp_path / MARK).exists()
 
 
@@ -135,7 +139,7 @@ def test_a_text_checkpoint_runs_nothing(trained, tmp_path, monkeypatch, capsys, 
     ]
     for command, arguments in commands:
         (line,) = answers(command, arguments, capsys)
-        assert "class" in line or "nested" in line
+        assert any(fault in line for fault in ("class", "nested", "more than"))
     assert not (tmp_path / MARK).exists()
 
 
@@ -157,7 +161,7 @@ def test_a_backbone_or_a_force_model_runs_nothing(trained, tmp_path, monkeypatch
         ["predict", "-c", config, f"--ckpt_path={head}"],
     ):
         (line,) = answers(lightning_cli, arguments, capsys)
-        assert "class" in line or "nested" in line
+        assert any(fault in line for fault in ("class", "nested", "more than"))
     assert not (tmp_path / MARK).exists()
 
 

@@ -174,3 +174,14 @@ def test_studentized_intervals_of_one_group_of_no_error_and_of_no_table():
     assert studentized([[0.0, 1.0]] * 3, rms) == (0.0, 0.0, 0.0)
     with pytest.raises(ValueError, match=r"must be \[n_groups, k\] with a group, got \(2,\)"):
         studentized([1.0, 2.0], rms)
+
+
+def test_resamples_may_be_infinite():
+    value, low, high = median(np.r_[np.arange(20.0), np.full(12, np.inf)][:, None])
+    assert (value, high) == (15.5, math.inf)
+    assert low < 15.5
+
+
+def test_groups_that_are_all_alike_leave_no_doubt():
+    ratio = studentized(np.tile([0.3, 0.1], (5, 1)), lambda sums: sums[..., 0] / sums[..., 1])
+    assert ratio == pytest.approx((3, 3, 3))

@@ -204,3 +204,9 @@ def test_tests_that_correction_makes_hopeless_are_left_out():
     assert reachable([0.02, 0.001]) == [True, True]
     assert reachable([0.03, 0.0002, 0.02, 1.0]) == [False, True, True, False]
     assert reachable([]) == []
+
+
+def test_the_least_p_value_of_many_rows():
+    values = np.arange(200.0)[:, None] + [0.0, 0.1, 0.2]
+    rows = [dict(enumerate(row)) for row in values]
+    assert least_p(rows) == 1 / 5000
