@@ -247,7 +247,10 @@ class AttnSpec:
     def check_complete(self) -> None:
         """Refuse a variant whose formula contains a length that is missing, with a ValueError."""
         if self.needs_length and self.length is None:
-            raise ValueError(f"{self.name} needs the sequence length: length=1024, for example")
+            raise ValueError(
+                f"{self.name} needs the sequence length: length= in attention_args, the rows of a "
+                "sequence (49 of orbits of 48 points)"
+            )
 
     def check_keys(self, n_keys: int) -> None:
         """Refuse more keys than a table of biases holds, if that is its rule, with a ValueError."""

@@ -91,7 +91,10 @@ def _largest(node: ast.AST) -> float:
 def _is_arithmetic(node: ast.AST) -> bool:
     """Tell whether a node of a formula is a number, a name, an operation or a known function."""
     if isinstance(node, ast.Constant):
-        return type(node.value) in (int, float) and abs(node.value) <= sys.float_info.max
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return abs(value) <= sys.float_info.max
     if isinstance(node, ast.Call):
         called = node.func
         several = isinstance(called, ast.Name) and called.id in ("Min", "Max")

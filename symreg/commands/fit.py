@@ -34,7 +34,7 @@ def main(options: argparse.Namespace) -> None:
 
     measured = predictor_metrics(data, options.law)
     with output.on_the_way(options):
-        print(f"engine     {why}")
+        print(f"{'engine':<11} {why}")
     try:
         line = search_line(
             data,
@@ -51,8 +51,8 @@ def main(options: argparse.Namespace) -> None:
     def text() -> str:
         of = "of the predictions, 95% over sequences"
         exponents = measured["exponents"].items()
-        lines = [f"{name:<10} exponent {_triple(triple)} {of}" for name, triple in exponents]
-        lines.append(f"c          {_triple(measured['constant'])}")
+        lines = [f"{name:<11} exponent {_triple(triple)} {of}" for name, triple in exponents]
+        lines.append(f"{'c':<11} {_triple(measured['constant'])}")
         fit = law_fit(data.X, data.force_predicted, options.law)
         return "\n".join([*lines, str(LawScore(**line["metrics"], predictions=fit))])
 
@@ -67,7 +67,7 @@ def main(options: argparse.Namespace) -> None:
         record = manifest(config, seed=options.seed, inputs=inputs)
         artefact.save_record(options.out, {**line, "forces": measured, "manifest": record})
         with output.on_the_way(options):
-            print(f"written    {options.out}")
+            print(f"{'written':<11} {options.out}")
     if not (options.json or options.quiet):
         law = "" if options.law == "newton" else f" --law {shlex.quote(options.law)}"
         print(next_line(f"symreg leaderboard {shlex.quote(str(options.predictions))}{law}"))

@@ -118,7 +118,7 @@ def _compared(record: Mapping[str, Any]) -> str:
     if not record["law_nooff"]:
         others = [name for name in record["laws"] if name != law]
         return f"no, not {law}" + (f" but {' or '.join(others)}" if others else "")
-    answer = f"yes, {law}"
+    answer = f"yes, {law} to within {record['thresholds']['tolerance']:g} of each exponent"
     if not record["law"]:
         answer = f"{law} but for an offset of {record['offset']:.3g}"
     if record["constant"] is None or record["constant_relative_error"] is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -152,12 +153,13 @@ def _predictions(path: Path, law: laws.Law) -> Predictions:
         raise ValueError("a folder or a device, not a file")
     manifest, sha256 = _provenance(path)
     columns = formats.read(path)
-    table = Table(columns, columns["force_predicted"].size)
+    lengths = Counter(len(column) for column in columns.values() if column.ndim)
+    table = Table(columns, max(lengths, key=lengths.__getitem__, default=0))
     if not table.n:
         raise ValueError("no points")
     table.check_units()
-    X = np.column_stack([table.magnitudes(name) for name in NAMES])
     predicted = table.numbers("force_predicted")
+    X = np.column_stack([table.magnitudes(name) for name in NAMES])
     points.usable(X, predicted, at_least=MINIMUM_USABLE)
     force = _force(law, X)
     if (told := laws.law_of(manifest)) is not None:
@@ -184,10 +186,7 @@ def _provenance(path: Path) -> tuple[dict[str, Any], str]:
     """Return the manifest and the checksum of a file, which must agree with a sidecar."""
     if not artefact.sidecar(path).exists():
         return {}, artefact.sha256(path)
-    try:
-        record = artefact.check_file(path)
-    except RecursionError:
-        raise ValueError("its sidecar is nested too deeply") from None
+    record = artefact.check_file(path)
     if not isinstance(record.get("manifest"), dict):
         raise ValueError("its sidecar has no manifest")
     return record["manifest"], record["sha256"]

@@ -183,8 +183,13 @@ def joint_medians(
     each = [np.asarray(table, np.float64) for table in tables]
     n = len(each[0])
     draws = np.random.default_rng(seed).integers(n, size=(n_boot, n))
-    middles = np.array([np.nanmedian(table) for table in each])
-    return middles, np.array([[np.nanmedian(table[rows]) for table in each] for rows in draws])
+    middles = np.array([_median(table) for table in each])
+    return middles, np.array([[_median(table[rows]) for table in each] for rows in draws])
+
+
+def _median(values: Array) -> float:
+    """Return the median of what is not NaN; NaN, without a warning, where nothing is."""
+    return math.nan if np.isnan(values).all() else float(np.nanmedian(values))
 
 
 def resampled(table: Array, statistic: Callable[[Array], Array], n_boot: int, seed: int) -> Array:
@@ -202,7 +207,10 @@ def _draws(n: int, n_boot: int, seed: int) -> Iterator[Array]:
 
 def percentiles(value: float, samples: Array) -> Interval:
     """Return a value with the central 95% of its resamples."""
-    # Between a finite resample and an infinite one nothing can be interpolated.
-    method = "linear" if np.isfinite(samples).all() else "nearest"
-    low, high = np.nanquantile(samples, [0.025, 0.975], method=method)
+    if np.isfinite(samples).all():
+        low, high = np.quantile(samples, [0.025, 0.975])
+    elif np.isnan(samples).all():
+        low = high = math.nan
+    else:  # between a finite resample and an infinite one nothing can be interpolated
+        low, high = np.nanquantile(samples, [0.025, 0.975], method="nearest")
     return Interval(float(value), float(low), float(high))

@@ -225,8 +225,14 @@ HEADER = "{{'descr': {}, 'fortran_order': False, 'shape': {}, }}\n"
 NPZ = {
     "shape_short": (arrays(r=np.ones(3)), "r has shape (3,), expected (40,)"),
     "shape_2d": (arrays(r=np.ones((N, 1))), "r has shape (40, 1)"),
-    "predictions_scalar": (arrays(force_predicted=np.float64(1)), "r has shape (40,)"),
-    "predictions_2d": (arrays(force_predicted=np.ones((N, 2))), "expected (80,)"),
+    "predictions_scalar": (
+        arrays(force_predicted=np.float64(1)),
+        "force_predicted has shape (), expected",
+    ),
+    "predictions_2d": (
+        arrays(force_predicted=np.ones((N, 2))),
+        "force_predicted has shape (40, 2)",
+    ),
     "vector_3d": (arrays(position=np.ones((N, 3))), "position has shape (40, 3)"),
     "vector_1d": (arrays(force_vector=np.ones(N)), "force_vector has shape (40,)"),
     "ids_2d": (arrays(sequence_id=np.array([["a"]] * N)), "sequence_id has shape (40, 1)"),
@@ -328,7 +334,7 @@ SIDECAR = {
     "edited": (with_sidecar_text('{"sha256": "0", "record_sha256": "1"}'), "checksum mismatch"),
     "no_json": (with_sidecar_text("{"), "not a complete record"),
     "a_list": (with_sidecar_text("[1]"), "not a complete record"),
-    "nested": (with_sidecar_text("[" * 100_000), "nested too deeply"),
+    "nested": (with_sidecar_text("[" * 100_000), "not a complete record"),
     "a_pickle": (
         lambda path: (write(path), artefact.sidecar(path).write_bytes(pickle.dumps(Payload()))),
         "not a complete record",

@@ -15,6 +15,7 @@ is asked of a model of another world is which it takes them for.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -196,10 +197,12 @@ def _sentence(name: str, world: str, mine: Sequence[Result], results: Sequence[R
         ]
         if same:
             beside.append(f"{who} {same[0].metrics[metric].value:.3f}")
+    said = f"{name} (trained on {_orbits(trained)}), prompted with {_orbits(world)}, "
+    if not all(math.isfinite(x.metrics[metric].value) for x in (*asked, *plain)):
+        return f"{said}goes on by paths that tell nothing of it ({'; '.join(beside)})."
     return (
-        f"{name} (trained on {_orbits(trained)}), prompted with {_orbits(world)}, "
-        f"{words.format(_shown(asked, metric))}, with {_orbits(PLAIN)} {_shown(plain, metric)} "
-        f"({'; '.join(beside)})."
+        f"{said}{words.format(_shown(asked, metric))}, with {_orbits(PLAIN)} "
+        f"{_shown(plain, metric)} ({'; '.join(beside)})."
     )
 
 
