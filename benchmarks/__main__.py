@@ -76,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
 
     report = commands.add_parser("report", help="tables, figures and report.html of a run")
-    report.add_argument("out", metavar="DIR", type=Path)
+    written = "folder of the run; report.md, report.html and figures are written into it"
+    report.add_argument("out", metavar="DIR", type=Path, help=written)
     output.offer(report, "the path of the page", full=True)
     report.set_defaults(command=_report)
 

@@ -54,20 +54,21 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--out", required=True, help="folder of the dataset")
 
     verify = add("verify", help="hash every file again; exit code 1 if one is bad")
-    verify.add_argument("path")
+    folder = "the dataset's folder"
+    verify.add_argument("path", help=folder)
 
     info = add("info", help="print a dataset's card")
-    info.add_argument("path")
+    info.add_argument("path", help=folder)
     output.offer(info, "its sha256")
 
     plot = add("plot", help="draw orbits and distributions")
-    plot.add_argument("path")
+    plot.add_argument("path", help=folder)
     plot.add_argument("--split", help="one split (default: train, or test of a shift)")
     plot.add_argument("--n", type=int, default=6, help="orbits to draw, at most 6")
     plot.add_argument("--out", help="picture to write (default: PATH/SPLIT.png)")
 
     export = add("export", help="write a dataset as HDF5 (the Well's layout) or for load_dataset")
-    export.add_argument("path")
+    export.add_argument("path", help=folder)
     export.add_argument("--out", required=True, help="file, or with --form hub folder, to write")
     export.add_argument(
         "--form",

@@ -57,7 +57,8 @@ def _shift(options: argparse.Namespace) -> shifts.Shift | None:
     if options.shift is not None:
         return shifts.get(options.shift, options.shift_file)
     if options.shift_file is not None:
-        raise ValueError(f"--shift-file {options.shift_file}: choose one of its shifts by --shift")
+        known = ", ".join(shift.name for shift in shifts.load(options.shift_file))
+        raise ValueError(f"--shift-file {options.shift_file}: choose one by --shift: {known}")
     return None
 
 

@@ -142,7 +142,9 @@ def get(name: str, file: str | Path | None = None) -> Shift:
         ValueError: There is none, and the message lists the choices; or as :func:`load`.
     """
     known = catalogue(file)
-    check_choice("shift", name, known, ", or write a file of your own (orbits.shifts.load)")
+    check_choice(
+        "shift", name, known, ", or one of a YAML file of your own, which --shift-file names"
+    )
     return known[name]
 
 

@@ -124,7 +124,7 @@ def verify(path: str | Path, progress: bool = True) -> list[str]:
     """
     path = Path(path)
     if not (path / INDEX).exists() and not (path / CLAIM).exists():
-        raise FileNotFoundError(f"{path} holds no dataset")
+        raise FileNotFoundError(f"{path} holds no dataset; name the folder that generate wrote")
     index: dict[str, Any] = {"sha256": {}}
 
     def problem(file: str) -> str | None:

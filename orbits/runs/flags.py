@@ -94,7 +94,7 @@ def parse_study(
     parser.set_defaults(dict(preset.values))
     if preset.workers is not None:
         parser.set_defaults({"workers": preset.workers})
-    _hyphens(parser)
+    _as_flags(parser)
     types = {**_types(study.Settings), **_types(Existing), **_types(Execution)}
     given = parser.parse_args(_plain(arguments, types))
     # Each has its own fields, as groups of one namespace.
@@ -213,10 +213,12 @@ def _about(kind: type, name: str) -> str | None:
     return next((field.description for field in fields if field.arg_name == name), None)
 
 
-def _hyphens(parser: jsonargparse.ArgumentParser) -> None:
-    """Give every flag hyphens in place of underscores, which jsonargparse takes from fields."""
+def _as_flags(parser: jsonargparse.ArgumentParser) -> None:
+    """Make flags of fields: hyphens in place of underscores, docstrings without their markup."""
     for action in parser._actions:
         action.option_strings = [flag.replace("_", "-") for flag in action.option_strings]
+        if action.help:
+            action.help = re.sub(r":\w+:(?=`)|`", "", action.help)
     parser._option_string_actions = {
         flag: action for action in parser._actions for flag in action.option_strings
     }

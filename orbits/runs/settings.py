@@ -22,7 +22,8 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from plain data: groups from mappings, tuples from lists.
 
     Raises:
-        ValueError: A field is unknown or has the wrong type, or the class refuses a value.
+        ValueError: A field is unknown or has the wrong type, a seed is there twice, or the class
+            refuses a value.
     """
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     resolve_types(kind)
@@ -35,7 +36,12 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
         plain = parser.parse_object({"settings": _as_lists(values)})
     except jsonargparse.ArgumentError as error:
         raise ValueError(" ".join(str(error).split())) from None
-    return parser.instantiate(plain).settings
+    settings = parser.instantiate(plain).settings
+    for name in SEEDS:
+        seeds = getattr(settings, name, ())
+        if twice := [item for item in seeds if seeds.count(item) > 1]:
+            raise ValueError(f"{name} has {twice[0]} twice")
+    return settings
 
 
 def resolve_types(kind: Any) -> None:

@@ -228,7 +228,7 @@ REFUSED = (
     ("generate --out OUT --shift closer --n-val 5", "--n-val 5"),
     ("generate --out OUT --shift closer --law inverse_cube", "does not bind"),
     ("generate --out OUT --shift closer --shift-file no.yaml", "no.yaml"),
-    ("generate --out OUT --shift-file mine.yaml", "choose one of its shifts by --shift"),
+    ("generate --out OUT --shift-file mine.yaml", "mine.yaml: No such file"),
     ("info OUT", "out holds no finished dataset (no dataset.json)"),
     ("info FULL", "full holds no finished dataset (no dataset.json)"),
     ("verify OUT", "out holds no dataset"),
