@@ -51,6 +51,7 @@ DERIVED: dict[str, dict[str, str]] = {
     "Length extrapolation": {"0.100 [0.058, 0.142]": PAIRED},
     "What the pilot found, and what came": {
         "17.8": "the pilot's constant of the planet for a linear filter",
+        "29.8": "the pilot's constant of the star for a model of another world",
         "2 of 2": "the pilot's searches",
         "0.179 [0.057, 0.301]": PAIRED,
         "0.09 [-0.05, 0.23]": PAIRED,
