@@ -14,18 +14,22 @@ from typing import Any
 from benchmarks import training
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import Asked
+from orbits import laws
 from orbits.laws.family import power_name
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from orbits.runs.cell import Outcome
+from worldmodel.data.mixture import tell
 from worldmodel.models.mixture import MixtureModel
-from worldmodel.probes.donors import LAST_STEP
+from worldmodel.probes.donors import FIRST, LAST_STEP
 from worldmodel.probes.same_state.exchange import ask, references_of
 from worldmodel.probes.same_state.law_change import LawChange
 from worldmodel.probes.same_state.pairs import Pairs, of_laws
 
 ROWS = ("last star", "last planet", LAST_STEP)
 """Rows that are exchanged, one set at a time."""
+ROWS_TOLD = (*ROWS, FIRST)
+"""The same where a model is told the law: it is in the first row, which an exchange must show."""
 
 
 def exchange(
@@ -35,14 +39,26 @@ def exchange(
     pretrained: Path | None = None,
     job: Job | None = None,
 ) -> list[Outcome]:
-    """Exchange residuals in a model; in one of random weights where there is a job."""
+    """Exchange residuals in a model; in one of random weights where there is a job.
+
+    A model that is told the law of each sequence is the positive control: that a law goes over must
+    be seen there.
+    """
     model = training.trained_or_not(pretrained, job, MixtureModel)
-    only = ROWS if pretrained is not None else (LAST_STEP,)
-    return [
-        dataclasses.replace(outcome, setting={"law": law, **outcome.setting})
-        for law, pair in _pairs(world, exponents, n)
-        for outcome in ask(model, pair, LawChange(pair), only)
-    ]
+    told = bool(model.hparams["told"])
+    only = ROWS_TOLD if told else ROWS if pretrained is not None else (LAST_STEP,)
+    outcomes = []
+    for law, pair in _pairs(world, exponents, n):
+        if told:
+            for test in (pair.own, *pair.partners.values()):
+                own = laws.get(test.protocol.law).exponents
+                assert own is not None  # power laws
+                tell(test.batch["coordinates"], own["r"])
+        outcomes += [
+            dataclasses.replace(outcome, setting={"law": law, **outcome.setting})
+            for outcome in ask(model, pair, LawChange(pair), only)
+        ]
+    return outcomes
 
 
 def references(

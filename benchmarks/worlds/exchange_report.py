@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.worlds.names import EXCHANGE, MIXTURE
+from benchmarks.worlds.names import EXCHANGE, MIXTURE, TOLD
 from benchmarks.worlds.scores import ARMS
 from orbits.runs.result import Result
 from orbits.runs.table import NOTHING, Column, Table, Value, interval
-from worldmodel.probes.donors import CONTROLS, NO_DONOR, OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.donors import (
+    CONTROLS,
+    FIRST,
+    LAST_STEP,
+    NO_DONOR,
+    OTHER_LAW,
+    SAME_LAW,
+    WHOLE,
+)
 from worldmodel.probes.implied.names import in_words
-from worldmodel.probes.implied.words import together
+from worldmodel.probes.implied.words import shown, together
 from worldmodel.probes.same_state import words
 
 DONORS = (OTHER_LAW, SAME_LAW, *CONTROLS)
@@ -32,7 +40,30 @@ def sentences(results: Sequence[Result]) -> list[str]:
         for name in dict.fromkeys(x.case.variant for x in found)
         for line in words.of_model(name, [x for x in found if x.case.variant == name])
     ]
-    return [*said, words.UNIT] if said else []
+    return [*said, *_told(results), words.UNIT] if said else []
+
+
+def _told(results: Sequence[Result]) -> list[str]:
+    """Return what goes over in a model that is told the law, where it must be seen."""
+    found = [x for x in _of(results) if x.case.arm == TOLD]
+    said = []
+    for law in dict.fromkeys(str(x.case.setting["law"]) for x in found):
+        parts: dict[str, list[Result]] = {}
+        for result in found:
+            setting = result.case.setting
+            if (str(setting["law"]), setting["donor"]) != (law, OTHER_LAW):
+                continue
+            if setting["rows"] in (FIRST, LAST_STEP):
+                given = f"given its {setting['rows']}'s residual after {setting['after']}"
+                parts.setdefault(given, []).append(result)
+            elif setting["after"] == WHOLE:
+                parts.setdefault("shown that donor", []).append(result)
+        shares = "; ".join(f"{given} {shown(x, 'share_law')}" for given, x in parts.items())
+        said.append(
+            f"{found[0].case.variant}, told the law, takes of the exponent's change to "
+            f"{in_words(law)}, beyond the strength's: {shares}."
+        )
+    return said
 
 
 def table(results: Sequence[Result]) -> Table:

@@ -119,7 +119,7 @@ class _Grid:
         for name, family in self.families.items():
             yield from self._of_family(name, family, asked_of, job)
         if settings.exchanged:
-            yield from self._exchanges(asked_of, job)
+            yield from self._exchanges(models, job)
 
     def _exchanges(self, models: Sequence[Cell], job: Job) -> Iterator[Cell]:
         """Yield exchanges of residuals between laws, in models and in what has none."""

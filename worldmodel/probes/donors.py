@@ -10,6 +10,6 @@ CONTROLS = (OTHER, RANDOM)
 """Donors beside the partners: another system of the own law, and a random direction as long as
 the step to the first partner's residual."""
 NO_DONOR = "nothing"
-LAST_STEP, EVERY = "last step", "every row"
+LAST_STEP, EVERY, FIRST = "last step", "every row", "time-step row"
 WHOLE = "-"
 """Stage and rows of results without an exchange, such as a model that is shown the partner."""

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.training import CHECKPOINT
 from benchmarks.worlds import names
-from benchmarks.worlds.exchange import ROWS
+from benchmarks.worlds.exchange import ROWS, ROWS_TOLD
 from benchmarks.worlds.exchange_report import DONORS, TITLE
 from orbits.runs import folder
 from tests.benchmarks.runs import finished
@@ -50,6 +50,8 @@ def test_everything_is_asked(tiny):
     given = [x for x in results if x.case.kind == names.EXCHANGE and x.case.arm == names.MIXTURE]
     assert {x.case.setting["donor"] for x in given} == {NO_DONOR, *DONORS}
     assert {x.case.setting["rows"] for x in given} == {WHOLE, *ROWS}
+    told = [x for x in results if x.case.kind == names.EXCHANGE and x.case.arm == names.TOLD]
+    assert {x.case.setting["rows"] for x in told} == {WHOLE, *ROWS_TOLD}
     bins = [x for x in results if x.case.variant == IN_BINS]
     (whole,) = (x for x in bins if x.case.setting["donor"] == OTHER_LAW)
     assert whole.metrics["share_exponent"].value == pytest.approx(1)
@@ -105,3 +107,4 @@ def test_the_report_has_the_figure(tiny):
     assert "Law inferred in context: S: softened" in report
     assert TITLE in report
     assert "a past of r^-0.5 that ends in the same state" in report
+    assert "softmax, told the law, takes of the exponent" in report

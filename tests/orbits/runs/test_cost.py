@@ -68,7 +68,9 @@ def test_a_summary_says_what_is_unknown_and_what_is_not_counted():
     assert "not measured" in text
     assert "~" not in text
     assert "1.0 CPU minutes (1 ~)" in cost.summary([cell(steps=100, width=9)], [])
-    assert "2,000,000 CPU minutes, 3.8 years" in cost.summary([cell(steps=200_000_000, width=8)], [])
+    assert "2,000,000 CPU minutes, 3.8 years" in cost.summary(
+        [cell(steps=200_000_000, width=8)], []
+    )
     assert "CPU minutes" not in cost.summary(left[3:], left[3:])
 
 

@@ -26,6 +26,7 @@ from worldmodel.probes.donors import (
     CHANGED,
     CONTROLS,
     EVERY,
+    FIRST,
     LAST_STEP,
     NO_DONOR,
     OTHER,
@@ -68,6 +69,8 @@ class Change(Protocol):
 def rows_of(n_prompt: int) -> Rows:
     """Return the rows of a prompt that are exchanged, by name: single bodies and steps, and all.
 
+    The time-step row, which pairs have alike, is for models that are told something there.
+
     Where a partner has other places than the prompt, at all steps but the last, exchanged rows
     bring these places with them.
     """
@@ -83,18 +86,25 @@ def rows_of(n_prompt: int) -> Rows:
         LAST_STEP: slice(last - 1, last + 1),
         **steps,
         EVERY: slice(0, n_prompt),
+        FIRST: slice(0, 1),
     }
 
 
 def arms(model: NextTokenModel, n_prompt: int) -> Iterator[tuple[str, str]]:
-    """Yield the stages and rows of all exchanges."""
-    return itertools.product(stages(model), rows_of(n_prompt))
+    """Yield the stages and rows of all exchanges, but for those of the time-step row."""
+    return itertools.product(stages(model), [x for x in rows_of(n_prompt) if x != FIRST])
 
 
 def ask(
     model: NextTokenModel, pair: Pairs, change: Change, only: Sequence[str] = ()
 ) -> list[Outcome]:
     """Return a model's continuations: shown each partner, and given its residual.
+
+    Args:
+        model: The model.
+        pair: What is shown, and the partners.
+        change: The unit of the answers.
+        only: Rows that are exchanged; none for all of :func:`arms`.
 
     Returns:
         Outcomes whose settings have what was exchanged; metrics are those of the change.
@@ -103,9 +113,7 @@ def ask(
     outcomes = whole(pair, partial(continued, model), change)
     before = continued(model, pair.own)
     streams = [_streams(model, pair, rows) for rows in batches(pair.own)]
-    for stage, name in arms(model, n):
-        if only and name not in only:
-            continue
+    for stage, name in itertools.product(stages(model), only) if only else arms(model, n):
         after = {}
         for donor in (*pair.partners, *CONTROLS * (name == LAST_STEP)):
             parts = []
