@@ -116,7 +116,7 @@ def of_ours(
 def check_installed() -> None:
     """Refuse to go on without neuralforecast, which is looked for and not imported."""
     if importlib.util.find_spec("neuralforecast") is None:
-        raise ValueError("--neuralforecast needs that package: pip install neuralforecast")
+        raise ValueError("--neuralforecast needs that package: pip install -e '.[forecasting]'")
 
 
 def check(data: ForecastData, name: str) -> None:

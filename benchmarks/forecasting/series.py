@@ -6,6 +6,7 @@ training, validation and test; Weather and Solar by 70, 10 and 20%, like any fil
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,7 @@ KNOWN = {
     },
     "weather": Source(144, "21 quantities of a weather station, every 10 minutes", "weather.csv"),
     "solar": Source(144, "137 photovoltaic plants, every 10 minutes", "solar_AL.txt"),
+    "earth_rotation": Source(365, "the Earth's pole and length of day, daily; astropy-iers-data"),
     "eeg": Source(1, "an electroencephalogram of four channels, shipped with matplotlib"),
     "radial_velocity": Source(24, "a star's velocity with two planets, noise and gaps"),
     "light_curve": Source(24, "a star's light with spots and transits, noise and gaps"),
@@ -89,6 +91,8 @@ class Series:
 
 def find(name: str, folder: str | None) -> Path | None:
     """Return the file of a series; None for one that needs no file."""
+    if name == "earth_rotation":
+        return _earth_orientation()
     if name in KNOWN:
         if not (wanted := KNOWN[name].file):
             return None
@@ -118,8 +122,11 @@ def load(
     """
     truth = None
     source = KNOWN.get(name, Source(24, ""))
-    if file is not None:
-        table = _read(Path(file))
+    if name == "earth_rotation":
+        assert file is not None
+        table = _earth_rotation(Path(file))
+    elif file is not None:
+        table = _read(Path(file), gaps if name not in KNOWN else "")
     elif name == "eeg":
         table = _eeg()
     else:
@@ -140,8 +147,10 @@ def load(
     return Series((values - mean) / sd, (filled - mean) / sd, ends, source.season, truth)
 
 
-def _read(path: Path) -> pandas.DataFrame:
+def _read(path: Path, gaps: str) -> pandas.DataFrame:
     """Return the columns of a CSV without that of dates, and without pandas' row numbers.
+
+    Rows that are missing by the dates are gaps; published files are taken row by row, as by all.
 
     A file has no headings whose first word is a number or a date, unless every word of its first
     row could name a variable, as "may" can.
@@ -160,8 +169,53 @@ def _read(path: Path) -> pandas.DataFrame:
     numbers = pandas.to_numeric(table[first_column], errors="coerce")
     unnamed = headed and pandas.isna(first.iloc[0])
     if numbers.isna().all() or (unnamed and numbers.eq(range(len(table))).all()):
+        dates = pandas.to_datetime(table[first_column], errors="coerce")
         table = table.drop(columns=first_column)
+        if gaps and dates.notna().all():
+            return _in_step(path, table, dates, gaps)
     return table
+
+
+def _in_step(
+    path: Path, table: pandas.DataFrame, dates: pandas.Series, gaps: str
+) -> pandas.DataFrame:
+    """Return the rows at equal steps of time, those that are missing without values.
+
+    Raises:
+        ValueError: Dates do not rise, lie between the steps, or miss a row that is not carried.
+    """
+    if len(dates) < 3 or pandas.infer_freq(dates) is not None:
+        return table
+    steps = dates.diff()
+    usual = steps.mode()[0]
+    first = int(steps.iloc[1:].ne(usual).idxmax())
+    line = f"{path}: row {first + 1} is {steps[first]} after the one before, most are {usual}"
+    steps_since = (dates - dates[0]) / usual if usual else steps * float("nan")
+    if (steps.iloc[1:] <= pandas.Timedelta(0)).any() or (steps_since % 1 != 0).any():
+        raise ValueError(f"{line}; sort the rows and bring them to one time step")
+    if gaps == "refuse":
+        raise ValueError(f"{line}; add the missing rows, or run with --gaps carry")
+    number = steps_since.astype(int)
+    return table.set_axis(number).reindex(range(number.iloc[-1] + 1))
+
+
+def _earth_orientation() -> Path:
+    """Return the file of the Earth's orientation that a package ships."""
+    if (spec := importlib.util.find_spec("astropy_iers_data")) is None or spec.origin is None:
+        raise Missing("earth_rotation is not here: pip install astropy-iers-data")
+    return Path(spec.origin).parent / "data" / "eopc04.1962-now"
+
+
+def _earth_rotation(path: Path) -> pandas.DataFrame:
+    """Return the pole's place in arcseconds and the length of day, daily from 1962 to 2025.
+
+    IERS 20 C04, consistent with ITRF 2020. Later days are left out, so that the series does not
+    grow with each release.
+    """
+    columns = {0: "year", 5: "x", 6: "y", 12: "length of day"}
+    table = pandas.read_csv(path, sep=r"\s+", comment="#", header=None, usecols=[*columns])
+    table = table.rename(columns=columns)
+    return table[table["year"] <= 2025].drop(columns="year")
 
 
 def _eeg() -> pandas.DataFrame:

@@ -14,7 +14,7 @@ from typing import Any
 
 PACKAGES = (
     "orrery", "torch", "triton", "lightning", "numpy", "numba", "scipy", "sympy", "pyoperon",
-    "pysr", "datasets", "tokenizers", "tiktoken", "lm_eval",
+    "pysr", "datasets", "tokenizers", "tiktoken", "lm_eval", "neuralforecast", "astropy-iers-data",
 )  # fmt: skip
 
 

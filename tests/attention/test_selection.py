@@ -262,7 +262,7 @@ def test_what_cannot_be_is_one_line():
 
 @torch.no_grad()
 def test_it_is_the_naive_form_of_flash_linear_attention():
-    reason = "needs fla-core (pip install orrery[mixers])"
+    reason = "needs fla-core (the extra fla)"
     naive = pytest.importorskip("fla.ops.dsa.naive", reason=reason)
     layer, x = built(n_head=2).float(), inputs(width=16, dtype=torch.float32)
     indexer, places = layer.selection, torch.arange(LENGTH)

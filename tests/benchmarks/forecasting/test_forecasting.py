@@ -256,7 +256,7 @@ def test_a_run_trains_and_skips_what_is_not_there(tmp_path, capsys):
 
 def test_a_package_that_is_not_installed_is_refused_before_any_work(monkeypatch):
     monkeypatch.setattr(neuralforecast.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install neuralforecast"):
+    with pytest.raises(ValueError, match="pip install -e"):
         STUDY.check(STUDY.settings("small", neuralforecast=True))
 
 

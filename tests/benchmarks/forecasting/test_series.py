@@ -19,7 +19,8 @@ def table(rows, columns=3, seed=0):
 
 
 def dated(frame):
-    return frame.assign(date="2016-07-01 00:00:00")[["date", *frame.columns]]
+    dates = pandas.date_range("2016-07-01", periods=len(frame), freq="h")
+    return frame.assign(date=dates.astype(str))[["date", *frame.columns]]
 
 
 def test_an_ett_file_is_cut_after_twenty_months(tmp_path):
@@ -156,3 +157,52 @@ def test_the_shipped_recording_is_there():
     made = series.load("eeg", None)
     assert made.values.shape == (800, 4)
     assert np.isfinite(made.values).all()
+
+
+def test_missing_rows_are_gaps_by_their_dates(tmp_path):
+    frame, path = dated(table(100)), tmp_path / "mine.csv"
+    frame.drop(index=[7, 8, 50]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"row 8 is 0 days 03:00:00 after .*--gaps carry") as line:
+        series.load("mine.csv", path)
+    assert "\n" not in str(line.value)
+    made = series.load("mine.csv", path, gaps="carry")
+    assert made.values.shape == (100, 3)
+    assert np.flatnonzero(np.isnan(made.values[:, 0])).tolist() == [7, 8, 50]
+    np.testing.assert_array_equal(made.filled[7], made.filled[6])
+
+
+@pytest.mark.parametrize("order", [[0, 2, 1], [0, 1, 1]])
+def test_dates_that_do_not_rise_are_refused(tmp_path, order):
+    frame, path = dated(table(100)), tmp_path / "mine.csv"
+    frame.iloc[[*order, *range(3, 100)]].to_csv(path, index=False)
+    for gaps in ("refuse", "carry"):
+        with pytest.raises(ValueError, match="sort the rows and bring them to one time step"):
+            series.load("mine.csv", path, gaps=gaps)
+
+
+def test_months_are_equal_steps_and_published_files_are_taken_by_rows(tmp_path):
+    frame = table(100)
+    months = pandas.date_range("1990-01-01", periods=100, freq="MS").astype(str)
+    frame.assign(date=months)[["date", *frame.columns]].to_csv(tmp_path / "a.csv", index=False)
+    assert series.load("a.csv", tmp_path / "a.csv").values.shape == (100, 3)
+    dated(frame).drop(index=[7]).to_csv(tmp_path / "weather.csv", index=False)
+    made = series.load("weather", series.find("weather", str(tmp_path)))
+    assert made.values.shape == (99, 3)
+
+
+def test_the_earth_turns_in_64_years_of_days():
+    pytest.importorskip("astropy_iers_data", reason="needs the extra forecasting")
+    made = series.load("earth_rotation", series.find("earth_rotation", None))
+    assert made.values.shape == (23376, 3)
+    assert made.ends == (16363, 18701, 23376)
+    assert np.isfinite(made.values).all()
+    # The pole circles in 14 months (Chandler) and in a year, which beat in about 6.4 years.
+    power = np.abs(np.fft.rfft(made.values[:, 0] - made.values[:, 0].mean())) ** 2
+    periods = len(made.values) / (20 + np.argsort(power[20:]))
+    assert {round(x / 30.4) for x in periods[-3:]} <= {12, 14}
+
+
+def test_without_its_package_the_series_is_not_there(monkeypatch):
+    monkeypatch.setattr(series.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(series.Missing, match="pip install astropy-iers-data"):
+        series.find("earth_rotation", None)
