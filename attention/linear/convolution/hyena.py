@@ -31,11 +31,10 @@ class Hyena(Mixer):
     kept = "H D (L + 5)"
     arguments: ClassVar = {"length": 1024}
     deviations = (
-        "order 2 alone; features of a place are not learned; one learning rate "
-        "for all weights; beyond the length of its filter an output sees the last inputs, where "
+        "order 2 alone; features of a place are not learned; the filter's network has no weight "
+        "decay, as published, but the learning rate of the other weights; beyond the length of its filter an output sees the last inputs, where "
         "the authors' code drops the rest of the sequence."
     )
-    undecayed = ("taps.frequency",)
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:
         super().__init__(n_head, head_dim, **args)
@@ -45,6 +44,7 @@ class Hyena(Mixer):
         )
         channels = self._filters()
         self.taps = ImplicitFilter(channels, self.args["length"])
+        self.undecayed = tuple(f"taps.{name}" for name, _ in self.taps.named_parameters())
         self.skip = nn.Parameter(torch.randn(channels))
         self.project = nn.Linear(self.width, self.width)
 

@@ -35,6 +35,7 @@ class DSS(StateSpace):
         "whole length: a position would change with what follows, and no state could be kept. "
         "One learning rate for all weights; no dropout."
     )
+    undecayed = ("rate", "frequency", "step", "read")
     gated, paired = False, False
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -37,7 +37,8 @@ class S4(StateSpace):
         "filters of a chunk come from powers of the matrix by doubling, N^3 work for each channel, "
         "and not from the Cauchy kernel of Algorithm 1, whose C belongs to one length; A, p, B "
         "and dt have no weight decay, as published, but the learning rate of the other weights "
-        "(theirs: 0.001); no dropout."
+        "(theirs: 0.001); p stands on both sides, and a gated linear unit follows, as in the "
+        "authors' later code (paper: p and q, a linear map); no dropout."
     )
     undecayed = ("rate", "frequency", "low_rank", "enter")
 

@@ -284,7 +284,8 @@ def test_a_mixer_names_matrices_that_do_not_decay():
 @pytest.mark.parametrize(
     "label",
     ["flash_gau.gains", "ttt_linear.head_norm.gain", "hedgehog.offsets", "zeros.mu",
-     "rwkv6.bonus", "rwkv7.bonus", "hyena.taps.frequency", "multihead_hyena.taps.frequency"],
+     "rwkv6.bonus", "rwkv7.bonus", "hyena.taps.frequency", "multihead_hyena.taps.frequency",
+     "hyena.taps.layers.0.weight", "dss.read"],
 )  # fmt: skip
 def test_a_vector_a_head_does_not_decay(label):
     mixer, _, name = label.partition(".")
