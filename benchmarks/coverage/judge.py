@@ -24,6 +24,7 @@ from scipy.stats import binom
 
 from benchmarks.coverage.entries import Claim, Entry
 from benchmarks.published.compare import (
+    ABSOLUTE,
     CONTRADICTED,
     EQUIVALENT,
     INCONCLUSIVE,
@@ -92,7 +93,8 @@ def answers(entries: Mapping[str, Entry], sources: Sequence[Source]) -> dict[str
             judged: dict[tuple[Any, ...], str] = {}
             for table in asked.tables:
                 for verdict in of_tables.get(source.name, {}).get(table, ()):
-                    if asked.asks(verdict.row, verdict.metric):
+                    asks = asked.asks(verdict.row, verdict.metric)
+                    if asks and verdict.reason != ABSOLUTE:
                         judged[table, verdict.row, verdict.metric] = verdict.outcome
             for number, claim in enumerate(asked.claims):
                 if claim.study == source.study.name:

@@ -32,6 +32,8 @@ EQUIVALENT = "equivalent"
 CONTRADICTED = "contradicted"
 INCONCLUSIVE = "inconclusive"
 NOT_RUN = "not run"
+ABSOLUTE = "absolute values of another size or machine are not compared"
+"""Why a baseline itself has no verdict."""
 OUTCOMES = (SAME_DIRECTION, EQUIVALENT, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 
 Ours = Mapping[str, Mapping[int | None, Mapping[str, float]]]
@@ -114,7 +116,7 @@ def verdict(
         return not_run("no run of ours")
     if not same_scale:
         if row == table.baseline:
-            return not_run("absolute values of another size or machine are not compared")
+            return not_run(ABSOLUTE)
         difference = table.difference(row, column)
         if difference is None:
             return not_run(f"the paper prints no number of the baseline {table.baseline}")

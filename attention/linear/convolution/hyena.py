@@ -32,8 +32,9 @@ class Hyena(Mixer):
     arguments: ClassVar = {"length": 1024}
     deviations = (
         "order 2 alone; features of a place are not learned; the filter's network has no weight "
-        "decay, as published, but the learning rate of the other weights; beyond the length of its filter an output sees the last inputs, where "
-        "the authors' code drops the rest of the sequence."
+        "decay, as published, but the learning rate of the other weights; beyond the length of its "
+        "filter an output sees the last inputs, where the authors' code drops the rest of the "
+        "sequence."
     )
 
     def __init__(self, n_head: int, head_dim: int, **args: Any) -> None:

@@ -35,8 +35,8 @@ class Hawk(Mixer):
     deviations = (
         "the recurrence is as wide as the model, as in RecurrentGemma-2B (the paper: 4/3); a "
         "sequence begins like any other position, where the authors' code leaves sqrt(1 - a^2) "
-        "out; 1 - a^2 is kept above 1e-12, where the code bounds the gradient of its root; a starts "
-        "on the ring from 0.9 to 0.999, as in that code, where the paper has a^8 there."
+        "out; 1 - a^2 is kept above 1e-12, where the code bounds the gradient of its root; a "
+        "starts on the ring from 0.9 to 0.999, as in that code, where the paper has a^8 there."
     )
     undecayed = ("gate_bias",)
     kernels: ClassVar = {"fla": fla.channel_refusal}
