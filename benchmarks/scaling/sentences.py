@@ -39,8 +39,9 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     for axis in ("steps", "sequences"):  # that of width is in the line of compute
         for key, each in fits(found, axis, MISSED).items():
             said.append(_curve(MISSED, axis, key, each, found))
-    for variant, each in lines.items():
-        said += _outlook(variant, each, results)
+    for measure in (MISSED, "exam"):
+        for variant, each in frontier(found, measure).items():
+            said += _outlook(measure, variant, each, results)
     return [*said, *_law(found)]
 
 
@@ -120,7 +121,7 @@ def _compute(variant: str, each: Fit) -> str:
     )
 
 
-def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
+def _outlook(measure: str, variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
     """Say what the line of compute gives for the preset that it is extrapolated to."""
     target = plan(results)
     if target is None or target.case.variant != variant:
@@ -128,11 +129,13 @@ def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
     flops, (most, _) = target.metrics["flops"].value, each.last
     if (value := each.at(flops)) is None or flops <= most:
         return []
-    line = controls(results).get(FIT)
-    floor = "" if line is None else f"; an orbit fit misses {line.metrics[MISSED].value:.3f}"
+    floor, line = "", controls(results).get(FIT)
+    if measure == MISSED and line is not None:
+        floor = f"; an orbit fit misses {line.metrics[MISSED].value:.3f}"
+    of = "its line of compute" if measure == MISSED else f"the line of its {measure}"
     return [
         f"{variant}: extrapolated by {math.log10(flops / most):.1f} decades to the training of "
-        f"preset {target.case.arm} ({flops:.2g} FLOPs), its line of compute gives "
+        f"preset {target.case.arm} ({flops:.2g} FLOPs), {of} gives "
         f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]{floor}. It is a guess: nothing "
         "shows that the line stays straight, and that preset has longer sequences and finer bins."
     ]
