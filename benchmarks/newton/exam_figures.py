@@ -145,7 +145,7 @@ def _draw(
             axis.tick_params(axis="y", length=0, pad=6)  # marks at the edge
         axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
         axes[0][0].set_ylim(len(lines) - 0.4, -0.6)
-        figure.supxlabel("error of ln F over an orbit fit's error (1: what the observations allow)")
+        figure.supxlabel("error of ln F over an orbit fit's error (1: a fit to what was seen)")
         arms = {row.arm: None for line in lines[:first] for row in line.rows}
         marks = [
             Line2D([], [], marker="o", ls="", label=arm(x), **_filled(x, CONTROL)) for x in arms
@@ -174,6 +174,18 @@ def _marks(
         if not left <= value.value <= right:
             edge, mark = (left, "<") if value.value < left else (right, ">")
             axis.plot(edge, height, mark, color=colour, ms=5, clip_on=False)
+            towards = 1 if mark == "<" else -1
+            axis.annotate(
+                f"{float(f'{value.value:.2g}'):g}",  # never as a power of ten
+                (edge, height),
+                xytext=(6 * towards, 0),
+                textcoords="offset points",
+                ha="left" if towards > 0 else "right",
+                va="center",
+                fontsize="small",
+                color=colour,
+                bbox={"color": "white", "pad": 0.5},
+            )
             continue
         if value.high < math.inf:
             axis.hlines(height, value.low, value.high, color=colour, lw=1.6)

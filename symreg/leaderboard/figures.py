@@ -69,7 +69,7 @@ def exponents(rows: Sequence[Row], law: str) -> bytes | None:
             values = [row.exponents.get(name) for row in rows]
             targets = [row.law_exponents.get(name) for row in rows]
             _forest(axis, rows, values, targets, TOLERANCE)
-        axes[-1].set_xlabel("constant")
+        axes[-1].set_xlabel("constant (AU, M$_\\odot$, years)")
         _forest(axes[-1], rows, [row.constant for row in rows], [constant] * len(rows))
         label_rows(axes, rows)
         arms = dict.fromkeys(row.arm for row in rows if not row.is_control)
