@@ -33,8 +33,8 @@ class NewtonSettings:
         scratch: Train every row from scratch too, in as many steps as both phases take.
         seeds: Model seeds.
         engine: Symbolic-regression engines, or ``auto``.
-        law_labels: Label budgets of models whose predictions are searched for formulas, beside
-            controls and models that need no label; none for all, read-outs too.
+        law_labels: Label budgets whose predictions are searched for formulas; none for all, and
+            for read-outs. Controls and models that need no label always are.
         law_seeds: Symbolic searches per row and engine, each with its own points and seed.
         shifts: Shifts of the exam outside the training box (:mod:`orbits.shifts`): names, or
             ``all`` that the protocol can make; none for no exam.

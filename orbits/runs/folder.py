@@ -31,7 +31,8 @@ class Existing:
     """Treatment of results that are in the folder already; the same settings always continue.
 
     Attributes:
-        resume: Continue a folder of other settings and keep the cells that the two share.
+        resume: Whether a folder of other settings is continued, with the cells that the two share;
+            one of the same settings always is.
         overwrite: Discard the folder's results.
     """
 

@@ -39,7 +39,7 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     settings = parser.instantiate(plain).settings
     for name in SEEDS:
         seeds = getattr(settings, name, ())
-        if twice := [item for item in seeds if seeds.count(item) > 1]:
+        if isinstance(seeds, tuple) and (twice := [x for x in seeds if seeds.count(x) > 1]):
             raise ValueError(f"{name} has {twice[0]} twice")
     return settings
 
