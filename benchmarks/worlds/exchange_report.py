@@ -49,9 +49,13 @@ def _told(results: Sequence[Result]) -> list[str]:
     said = []
     for law in dict.fromkeys(str(x.case.setting["law"]) for x in found):
         parts: dict[str, list[Result]] = {}
+        stages = [str(x.case.setting["after"]) for x in found if x.case.setting["rows"] == FIRST]
         for result in found:
             setting = result.case.setting
-            if (str(setting["law"]), setting["donor"]) != (law, OTHER_LAW):
+            place = setting["rows"], setting["after"]
+            # The last step's input is the donor's already, and nothing reads the first row's end.
+            moot = place in ((LAST_STEP, "embedding"), (FIRST, stages[-1]))
+            if (str(setting["law"]), setting["donor"]) != (law, OTHER_LAW) or moot:
                 continue
             if setting["rows"] in (FIRST, LAST_STEP):
                 given = f"given its {setting['rows']}'s residual after {setting['after']}"
