@@ -109,7 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = taken(arguments)
     command, rest = words[0], words[1:]
     if command in HELP:
-        print(_overview())
+        with one_line_errors(resumes=False):
+            print(_overview())
     elif command in MODULES:
         importlib.import_module(MODULES[command]).main(rest)
     elif command == "attention-maps":
@@ -120,7 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         about = " ".join(ABOUT[command].split())
         typed = called(f"worldmodel {command}")
         keys = _brief(command, rest) if command in TRAINING else ""
-        print(f"{USAGE.format(typed)}\n\n{about}\n{keys}{_keys(typed)}")
+        with one_line_errors(resumes=False):
+            print(f"{USAGE.format(typed)}\n\n{about}\n{keys}{_keys(typed)}")
     else:
         with one_line_errors(resumes=False):
             rest = configurations.found(rest)

@@ -281,3 +281,13 @@ def test_keys_of_a_class_from_elsewhere_are_not_ours_to_refuse():
         checks.check(near, {"model": "worldmodel.models.orbit.ForceModel"})
     checks.check(near, {"model": "their_package.Model"})
     checks.check(["--optimizer.momentun=0.9", "--trainer.callbacks+=RichProgressBar"], {})
+
+
+@pytest.mark.parametrize("words", ["--help", "fit --help"])
+def test_a_reader_of_the_help_may_leave_early(words):
+    command = [sys.executable, "-m", "worldmodel", *words.split()]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as asked:
+        asked.stdout.close()
+        assert asked.stderr.read() == b""
