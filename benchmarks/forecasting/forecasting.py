@@ -51,10 +51,11 @@ class Forecasts:
     Attributes:
         series: Names of series, or paths of CSV files: columns of numbers, and one of dates.
         data: The folder of published CSVs; None for this one.
-        gaps: Treatment of missing values: ``refuse`` them, or ``carry`` the last value on in what
+        gaps: Treatment of missing values, and of rows that are missing by the dates of a file of
+            one's own: ``refuse`` them, or ``carry`` the last value on in what
             models read; missing values are never scored. ``own`` carries in series that need no
             file, whose gaps are known, and refuses in others.
-        drop: Columns that are left out.
+        drop: Columns that are left out; that of dates, to take the rows as they are.
         models: Models beside mixers: dlinear, patchtst, itransformer.
         neuralforecast: Whether that package trains these, too, on the CPU, and ours are trained as
             it trains those, at a rate of 0.001; of series without gaps.

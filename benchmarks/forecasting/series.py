@@ -17,10 +17,15 @@ import pandas
 from matplotlib import cbook
 
 from benchmarks.forecasting import orbital
+from benchmarks.forecasting.dates import in_step
 
 Array = npt.NDArray[np.float64]
 TRAIN, TEST = 0.7, 0.2
 """Shares of training and test of a series without published parts; validation has the rest."""
+
+
+DAYS = 23376
+"""Days from 1962 to 2025."""
 
 
 class Missing(FileNotFoundError):
@@ -118,7 +123,7 @@ def load(
         file: File of the series, from :func:`find`.
         gaps: What is done where a value is missing: ``refuse``, or ``carry`` the last one on for
             what models read; missing values are then never scored.
-        drop: Columns that are left out.
+        drop: Columns that are left out; that of dates, so that no row is missing by them.
     """
     truth = None
     source = KNOWN.get(name, Source(24, ""))
@@ -126,7 +131,14 @@ def load(
         assert file is not None
         table = _earth_rotation(Path(file))
     elif file is not None:
-        table = _read(Path(file), gaps if name not in KNOWN else "")
+        table, dates = _read(Path(file))
+        # Published files are taken row by row, as everywhere in the field.
+        if dates is not None and dates.name not in drop and name not in KNOWN:
+            try:
+                table = in_step(table, dates, gaps)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        drop = [column for column in drop if dates is None or column != dates.name]
     elif name == "eeg":
         table = _eeg()
     else:
@@ -147,10 +159,8 @@ def load(
     return Series((values - mean) / sd, (filled - mean) / sd, ends, source.season, truth)
 
 
-def _read(path: Path, gaps: str) -> pandas.DataFrame:
-    """Return the columns of a CSV without that of dates, and without pandas' row numbers.
-
-    Rows that are missing by the dates are gaps; published files are taken row by row, as by all.
+def _read(path: Path) -> tuple[pandas.DataFrame, pandas.Series | None]:
+    """Return the columns of a CSV without that of dates or of pandas' row numbers, and that one.
 
     A file has no headings whose first word is a number or a date, unless every word of its first
     row could name a variable, as "may" can.
@@ -169,34 +179,8 @@ def _read(path: Path, gaps: str) -> pandas.DataFrame:
     numbers = pandas.to_numeric(table[first_column], errors="coerce")
     unnamed = headed and pandas.isna(first.iloc[0])
     if numbers.isna().all() or (unnamed and numbers.eq(range(len(table))).all()):
-        dates = pandas.to_datetime(table[first_column], errors="coerce")
-        table = table.drop(columns=first_column)
-        if gaps and dates.notna().all():
-            return _in_step(path, table, dates, gaps)
-    return table
-
-
-def _in_step(
-    path: Path, table: pandas.DataFrame, dates: pandas.Series, gaps: str
-) -> pandas.DataFrame:
-    """Return the rows at equal steps of time, those that are missing without values.
-
-    Raises:
-        ValueError: Dates do not rise, lie between the steps, or miss a row that is not carried.
-    """
-    if len(dates) < 3 or pandas.infer_freq(dates) is not None:
-        return table
-    steps = dates.diff()
-    usual = steps.mode()[0]
-    first = int(steps.iloc[1:].ne(usual).idxmax())
-    line = f"{path}: row {first + 1} is {steps[first]} after the one before, most are {usual}"
-    steps_since = (dates - dates[0]) / usual if usual else steps * float("nan")
-    if (steps.iloc[1:] <= pandas.Timedelta(0)).any() or (steps_since % 1 != 0).any():
-        raise ValueError(f"{line}; sort the rows and bring them to one time step")
-    if gaps == "refuse":
-        raise ValueError(f"{line}; add the missing rows, or run with --gaps carry")
-    number = steps_since.astype(int)
-    return table.set_axis(number).reindex(range(number.iloc[-1] + 1))
+        return table.drop(columns=first_column), table[first_column]
+    return table, None
 
 
 def _earth_orientation() -> Path:
@@ -215,7 +199,10 @@ def _earth_rotation(path: Path) -> pandas.DataFrame:
     columns = {0: "year", 5: "x", 6: "y", 12: "length of day"}
     table = pandas.read_csv(path, sep=r"\s+", comment="#", header=None, usecols=[*columns])
     table = table.rename(columns=columns)
-    return table[table["year"] <= 2025].drop(columns="year")
+    table = table[table["year"] <= 2025].drop(columns="year")
+    if len(table) != DAYS:
+        raise ValueError(f"{path}: {len(table)} days up to 2025, not {DAYS}; take a later release")
+    return table
 
 
 def _eeg() -> pandas.DataFrame:

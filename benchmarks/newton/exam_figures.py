@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from benchmarks.newton.exam_rows import NO_LABELS, Exam, ExamRow
 from orbits.runs.figure import WIDTH, canvas, label_level, save_figure
-from orbits.runs.naming import arm, display
+from orbits.runs.naming import arm, display, two_digits
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, TRUTH, looks
 from orbits.runs.result import grouped
@@ -176,7 +176,7 @@ def _marks(
             axis.plot(edge, height, mark, color=colour, ms=5, clip_on=False)
             towards = 1 if mark == "<" else -1
             axis.annotate(
-                f"{float(f'{value.value:.2g}'):g}",  # never as a power of ten
+                two_digits(value.value),
                 (edge, height),
                 xytext=(6 * towards, 0),
                 textcoords="offset points",

@@ -25,6 +25,9 @@ from worldmodel.models.base import GPTModel
 from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.training.callbacks import sharpened
 
+VERSIONS = {"problem_published": 5}
+"""Version of the cells of a learner whose recipe changed, above those of the studies."""
+
 
 def cells(study: Study, settings: Sweep, function: Function | None = None) -> list[Cell]:
     """Return one cell per exercise, model, rate, decay and seed.
@@ -42,7 +45,9 @@ def cells(study: Study, settings: Sweep, function: Function | None = None) -> li
             learners.check(job)
             setting = {**{name: getattr(trial, name) for name in SWEPT}, **exercise.setting}
             case = Case(study.name, MEASUREMENT, trial.label, seed=trial.seed, setting=setting)
-            cells.append(Cell(function or train_and_test, case, {"job": job, "tests": tests}))
+            version = VERSIONS.get(job["learner"], 1)
+            arguments = {"job": job, "tests": tests}
+            cells.append(Cell(function or train_and_test, case, arguments, version=version))
     return cells
 
 

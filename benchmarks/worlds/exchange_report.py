@@ -61,7 +61,7 @@ def _told(results: Sequence[Result]) -> list[str]:
                 given = f"given its {setting['rows']}'s residual after {setting['after']}"
                 parts.setdefault(given, []).append(result)
             elif setting["after"] == WHOLE:
-                parts.setdefault("shown that donor", []).append(result)
+                parts.setdefault("shown that law's own prompt", []).append(result)
         shares = "; ".join(f"{given} {shown(x, 'share_law')}" for given, x in parts.items())
         said.append(
             f"{found[0].case.variant}, told the law, takes of the exponent's change to "

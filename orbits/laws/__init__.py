@@ -71,7 +71,8 @@ class Law:
             if not isinstance(value, str) or not value:
                 raise self._bad(f"{field_name} must be given as text, got {value!r}")
         for name, value in self.parameters.items():
-            if not name.isidentifier() or name in (*VARIABLES, *FUNCTIONS, "pi"):
+            plain = name.isidentifier() and name.isascii()
+            if not plain or name in (*VARIABLES, *FUNCTIONS, "pi"):
                 raise self._bad(f"parameters has {name!r}, which cannot name a constant")
             if not is_number(value):
                 raise self._bad(f"parameters: {name} must be a finite number, got {value!r}")

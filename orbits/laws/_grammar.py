@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 import re
-import sys
 
 VARIABLES = ("r", "m1", "m2")
 FUNCTIONS = (
@@ -13,6 +12,8 @@ FUNCTIONS = (
     "cosh", "tanh", "asinh", "acosh", "atanh",
 )  # fmt: skip
 """Functions that an expression may call; the constant pi is allowed too."""
+LARGEST = 10**300
+"""Largest whole number of a formula."""
 LONGEST, DEEPEST, LARGEST_POWER = 500, 50, 100
 """Most letters of a formula and levels of its tree, and the largest power of a number alone: a
 formula from a file must not keep who reads it busy."""
@@ -48,11 +49,13 @@ def fault(expression: str, parameters: tuple[str, ...]) -> str | None:
             f"holds {ast.unparse(large)!r}; a power must have no power in its exponent, and that "
             f"of a number be a number up to {LARGEST_POWER}"
         )
+    if isinstance(odd, ast.Constant) and type(odd.value) in (int, float):
+        return "holds a number that is too large"
     shown = repr(ast.unparse(odd)) if isinstance(odd, ast.expr) else type(odd).__name__
     return f"holds {shown}, which is no arithmetic of numbers"
 
 
-_ODD = re.compile(r"[^ -~]|#|\d_")
+_ODD = re.compile(r"[^ -~]|#|\b\d\w*_")
 """What Python reads as a formula and a reader might not: letters that look alike, comments, 1_0."""
 
 
@@ -94,7 +97,7 @@ def _is_arithmetic(node: ast.AST) -> bool:
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return abs(value) <= sys.float_info.max
+        return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST
     if isinstance(node, ast.Call):
         called = node.func
         several = isinstance(called, ast.Name) and called.id in ("Min", "Max")

@@ -26,7 +26,7 @@ import yaml
 
 from orbits.runs.cell import Cell
 from orbits.runs.folder import CLAIM, LINES, load
-from orbits.runs.naming import counted
+from orbits.runs.naming import counted, two_digits
 from orbits.runs.result import Result
 
 TABLE = Path(__file__).with_name("cpu_seconds.yaml")
@@ -166,18 +166,13 @@ def _words(found: Sequence[Estimate | None]) -> str:
         if minutes < MANY:
             words += f"{minutes:9.1f} CPU minutes"
         else:
-            words += f"{_two_digits(minutes)} CPU minutes, {_two_digits(minutes / YEAR)} years"
+            words += f"{two_digits(minutes):>9} CPU minutes, {two_digits(minutes / YEAR)} years"
     if told := ", ".join(f"{count} {mark}" for count, mark in marks if count):
         words += f" ({told})"
     if unknown := len(found) - len(known):
         words += " and " if known else ""
         words += f"unknown: {counted(unknown, 'cell')} of a kind never measured"
     return words
-
-
-def _two_digits(value: float) -> str:
-    """Return a number in two significant digits, never as a power of ten."""
-    return f"{float(f'{value:.2g}'):,g}" if value < 10 else f"{float(f'{value:.2g}'):,.0f}"
 
 
 def sizes(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 NAMES = {
     "alibi": "ALiBi",
     "deltanet": "DeltaNet",
@@ -161,6 +163,12 @@ def _shown(label: re.Match[str]) -> str:
 
 def _name(label: re.Match[str]) -> str:
     return NAMES.get(label["name"]) or _spaced(label["name"])
+
+
+def two_digits(value: float) -> str:
+    """Return a positive number in two significant digits, never as a power of ten."""
+    rounded = float(f"{value:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else np.format_float_positional(rounded, trim="-")
 
 
 def counted(number: int, noun: str) -> str:

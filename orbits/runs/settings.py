@@ -22,8 +22,7 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     """Return a dataclass from plain data: groups from mappings, tuples from lists.
 
     Raises:
-        ValueError: A field is unknown or has the wrong type, a seed is there twice, or the class
-            refuses a value.
+        ValueError: A field is unknown or has the wrong type, or the class refuses a value.
     """
     parser = jsonargparse.ArgumentParser(exit_on_error=False)
     resolve_types(kind)
@@ -36,12 +35,7 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
         plain = parser.parse_object({"settings": _as_lists(values)})
     except jsonargparse.ArgumentError as error:
         raise ValueError(" ".join(str(error).split())) from None
-    settings = parser.instantiate(plain).settings
-    for name in SEEDS:
-        seeds = getattr(settings, name, ())
-        if isinstance(seeds, tuple) and (twice := [x for x in seeds if seeds.count(x) > 1]):
-            raise ValueError(f"{name} has {twice[0]} twice")
-    return settings
+    return parser.instantiate(plain).settings
 
 
 def resolve_types(kind: Any) -> None:

@@ -229,6 +229,7 @@ REFUSED = (
     ("generate --out OUT --shift closer --law inverse_cube", "does not bind"),
     ("generate --out OUT --shift closer --shift-file no.yaml", "no.yaml"),
     ("generate --out OUT --shift-file mine.yaml", "mine.yaml: No such file"),
+    ("generate --out OUT --shift-file CORNER", "choose one by --shift: corner"),
     ("info OUT", "out holds no finished dataset (no dataset.json)"),
     ("info FULL", "full holds no finished dataset (no dataset.json)"),
     ("verify OUT", "out holds no dataset"),
@@ -254,7 +255,9 @@ def test_bad_input_is_one_line_and_nothing_is_written(command, message, made, tm
     full = tmp_path / "full"
     full.mkdir()
     (full / "file").write_text("mine")
-    for name, place in (("OUT", tmp_path / "out"), ("FULL", full), ("MADE", made)):
+    corner = ROOT / "orbits/dataset/cards/corner.yaml"
+    places = {"OUT": tmp_path / "out", "FULL": full, "MADE": made, "CORNER": corner}
+    for name, place in places.items():
         command = command.replace(name, str(place))
     before = sorted(tmp_path.rglob("*")), sorted(made.rglob("*"))
     assert message in refusal(main, command.split())

@@ -240,3 +240,8 @@ def test_bad_times_are_refused(times, steps, message):
 def test_one_planet_cannot_be_spaced():
     with pytest.raises(ValueError, match="max_planets must be at least 2, got 1"):
         nbody.hill_stable(0, 0, [0], DTS, max_planets=1)
+
+
+def test_a_star_alone_has_no_planet():
+    with pytest.raises(ValueError, match="trajectory 0 has no planet"):
+        nbody.trajectories(world([], [], []), np.array([[0.0, 1.0]]))

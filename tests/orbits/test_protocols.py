@@ -336,3 +336,10 @@ def test_light_planets_must_move_alike(name, law):
         protocols.get(name, {"law": law})
     protocols.get("identifiable", {"law": law}).batch(0, "train", [0])
     protocols.get(name, {"law": "m1_over_r2", "n_points": 24}).batch(0, "train", [0], "force")
+
+
+@pytest.mark.parametrize("name", ["n_points", "n_bins"])
+@pytest.mark.parametrize("value", [48.5, "48"])
+def test_a_number_of_points_or_bins_is_whole(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number, got {value!r}"):
+        protocols.get("identifiable", {name: value})

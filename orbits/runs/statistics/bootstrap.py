@@ -207,10 +207,11 @@ def _draws(n: int, n_boot: int, seed: int) -> Iterator[Array]:
 
 def percentiles(value: float, samples: Array) -> Interval:
     """Return a value with the central 95% of its resamples."""
-    if np.isfinite(samples).all():
-        low, high = np.quantile(samples, [0.025, 0.975])
-    elif np.isnan(samples).all():
+    known = samples[~np.isnan(samples)]
+    if not known.size:
         low = high = math.nan
+    elif np.isfinite(known).all():
+        low, high = np.quantile(known, [0.025, 0.975])
     else:  # between a finite resample and an infinite one nothing can be interpolated
-        low, high = np.nanquantile(samples, [0.025, 0.975], method="nearest")
+        low, high = np.quantile(known, [0.025, 0.975], method="nearest")
     return Interval(float(value), float(low), float(high))

@@ -159,33 +159,88 @@ def test_the_shipped_recording_is_there():
     assert np.isfinite(made.values).all()
 
 
+def written(path, frame, dates, rows=None):
+    """Write a frame with its dates, without some rows, and return its path."""
+    frame = frame.assign(date=pandas.Index(dates).astype(str))[["date", *frame.columns]]
+    frame.drop(index=rows or []).to_csv(path, index=False)
+    return path
+
+
+HOURS = pandas.date_range("2016-07-01", periods=100, freq="h")
+
+
 def test_missing_rows_are_gaps_by_their_dates(tmp_path):
-    frame, path = dated(table(100)), tmp_path / "mine.csv"
-    frame.drop(index=[7, 8, 50]).to_csv(path, index=False)
-    with pytest.raises(ValueError, match=r"row 8 is 0 days 03:00:00 after .*--gaps carry") as line:
+    path = written(tmp_path / "mine.csv", table(100), HOURS, [7, 8, 50])
+    with pytest.raises(
+        ValueError, match=r"3 of 100 rows .* the first before row 8; .*--gaps carry"
+    ) as e:
         series.load("mine.csv", path)
-    assert "\n" not in str(line.value)
+    assert str(e.value).endswith("or take the rows as they are by --drop 'date'")
     made = series.load("mine.csv", path, gaps="carry")
     assert made.values.shape == (100, 3)
     assert np.flatnonzero(np.isnan(made.values[:, 0])).tolist() == [7, 8, 50]
     np.testing.assert_array_equal(made.filled[7], made.filled[6])
+    assert series.load("mine.csv", path, drop=["date"]).values.shape == (97, 3)
 
 
-@pytest.mark.parametrize("order", [[0, 2, 1], [0, 1, 1]])
-def test_dates_that_do_not_rise_are_refused(tmp_path, order):
-    frame, path = dated(table(100)), tmp_path / "mine.csv"
-    frame.iloc[[*order, *range(3, 100)]].to_csv(path, index=False)
+@pytest.mark.parametrize(
+    "dates",
+    [
+        pandas.date_range("1990-01-01", periods=100, freq="MS"),
+        pandas.date_range("1990-01-31", periods=100, freq="QE"),
+        pandas.date_range("1800-01-01", periods=100, freq="YS"),
+        HOURS + pandas.to_timedelta(np.random.default_rng(0).normal(0, 30, 100), unit="s"),
+        pandas.date_range("2016-10-29", periods=100, freq="h", tz="Europe/Berlin"),
+        ["01/01/2000"] * 100,
+        ["a-0"] * 100,
+    ],
+)
+def test_months_jitter_summer_time_and_what_is_no_iso_date_are_no_gaps(tmp_path, dates):
+    path = written(tmp_path / "mine.csv", table(100), dates)
+    assert series.load("mine.csv", path).values.shape == (100, 3)
+
+
+def test_a_missing_month_is_a_gap(tmp_path):
+    dates = pandas.date_range("1990-01-01", periods=100, freq="MS")
+    path = written(tmp_path / "mine.csv", table(100), dates, [5])
+    with pytest.raises(ValueError, match=r"1 of 100 rows .* the first before row 6"):
+        series.load("mine.csv", path)
+    assert series.load("mine.csv", path, gaps="carry").values.shape == (100, 3)
+
+
+@pytest.mark.parametrize(
+    ("order", "fault"),
+    [
+        ([0, 2, 1, *range(3, 100)], "row 3 is not later than the one before; sort the rows"),
+        ([0, 1, 1, *range(3, 100)], "row 3 is not later"),
+        ([*range(100)][::-1], "row 2 is not later"),
+    ],
+)
+def test_dates_that_do_not_rise_are_refused(tmp_path, order, fault):
+    path = written(tmp_path / "mine.csv", table(100), HOURS[order])
     for gaps in ("refuse", "carry"):
-        with pytest.raises(ValueError, match="sort the rows and bring them to one time step"):
+        with pytest.raises(ValueError, match=fault):
             series.load("mine.csv", path, gaps=gaps)
 
 
-def test_months_are_equal_steps_and_published_files_are_taken_by_rows(tmp_path):
-    frame = table(100)
-    months = pandas.date_range("1990-01-01", periods=100, freq="MS").astype(str)
-    frame.assign(date=months)[["date", *frame.columns]].to_csv(tmp_path / "a.csv", index=False)
-    assert series.load("a.csv", tmp_path / "a.csv").values.shape == (100, 3)
-    dated(frame).drop(index=[7]).to_csv(tmp_path / "weather.csv", index=False)
+@pytest.mark.parametrize(
+    ("place", "date", "fault"),
+    [
+        (7, "", "row 8 has no date"),
+        (7, "2016-07-01 07:30", "row 8 lies between the time steps"),
+        (99, "2026-07-01", "more than there are"),
+    ],
+)
+def test_a_date_that_is_wrong_is_named(tmp_path, place, date, fault):
+    dates = HOURS.astype(str).to_numpy()
+    dates[place] = date
+    path = written(tmp_path / "mine.csv", table(100), dates)
+    with pytest.raises(ValueError, match=fault):
+        series.load("mine.csv", path, gaps="carry")
+
+
+def test_published_files_are_taken_row_by_row(tmp_path):
+    written(tmp_path / "weather.csv", table(100), HOURS, [7])
     made = series.load("weather", series.find("weather", str(tmp_path)))
     assert made.values.shape == (99, 3)
 

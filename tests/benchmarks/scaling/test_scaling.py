@@ -182,6 +182,15 @@ def test_an_exam_without_a_trend_is_said_to_show_none():
     assert first.endswith("so no trend is shown.")
 
 
+def test_the_line_of_the_exam_leads_to_the_larger_preset():
+    results = examined(lambda place: 100 / place, "steps", (10, 100, 1000))
+    plan = Case("scaling", curves.PLAN, "softmax", "gpu", setting={})
+    target = Result(plan, "ok", metrics={"flops": Metric(1e13), "missed": Metric(0.5)})
+    (said,) = (x for x in STUDY.sentences([*results, target]) if "the line of its exam" in x)
+    assert "softmax: extrapolated by 1.0 decades to the training of preset gpu (1e+13" in said
+    assert "the line of its exam gives 0.010 [" in said
+
+
 def test_an_exam_that_rises_ever_faster_is_said_to_steepen():
     results = examined(lambda place: place**0.1 * (1 + place / 1000), "steps", (10, 50, 300, 2000))
     first = STUDY.sentences(results)[0]

@@ -341,3 +341,10 @@ def test_a_record_nested_beyond_reading_is_damaged(tmp_path):
     path.write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(CorruptArtefact, match="not a complete record"):
         artefact.load_record(path)
+
+
+def test_lines_that_are_no_json_are_damaged(tmp_path):
+    path = tmp_path / "results.jsonl"
+    artefact.save_file(path, b'{"a": 1}\n{\n', {})
+    with pytest.raises(CorruptArtefact, match="not lines of JSON"):
+        artefact.load_lines(path)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from orbits.runs import naming
 from orbits.runs.naming import arm, display, heading, in_box, in_prose, sentence
 
 
@@ -70,3 +71,11 @@ def test_a_sentence_names_models_and_keeps_words_and_commands():
     assert in_prose("lazy, untrained 1") == "Lazy, random weights 1"
     said = in_prose("Trained under power_2_5, in star_heavier: no difference for zeros, zeros_sm.")
     assert said == "Trained under r^-2.5, in star heavier: no difference for ZeroS, ZeroS-SM."
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0887, "0.089"), (1e-6, "0.000001"), (9.96, "10"), (371.2, "370"),
+                         (2.34e6, "2,300,000"), (1.0, "1")]
+)  # fmt: skip
+def test_two_digits_are_never_a_power_of_ten(value, shown):
+    assert naming.two_digits(value) == shown

@@ -1,9 +1,12 @@
 """The probe of disturbed worlds: its controls on known worlds, its refusals, a run."""
 
+import math
+
 import numpy as np
 import pytest
 
 from orbits import protocols
+from orbits.runs.result import Case, Metric, Result
 from worldmodel.probes.base import Pieces
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
@@ -15,6 +18,7 @@ from worldmodel.probes.motion.disturbed import (
     WORLDS,
     _measured,
     _others,
+    _sentence,
 )
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
@@ -57,6 +61,20 @@ def test_a_model_is_prompted_with_every_world(untrained, tmp_path):
     own = [x for x in outcomes if x.variant is None and x.arm is None]
     assert len(own) == len(WORLDS)
     assert {metric for metric, _ in ASKED.values()} < set(own[0].metrics)
+
+
+def test_paths_that_tell_nothing_are_said_so():
+    def result(prompt, value):
+        found = {metric: Metric(value) for metric, _ in ASKED.values()}
+        details = {"checkpoint": {"protocol": "identifiable", "label": "a"}}
+        case = Case("probe", "disturbed", "a", "pretrained", 0, setting={"prompt": prompt})
+        return Result(case, "ok", metrics=found, details=details)
+
+    mine = [result(world, math.nan) for world in WORLDS]
+    said = _sentence("a", "drag", mine, mine)
+    assert "prompted with orbits of drag, goes on by paths that tell nothing of it (" in said
+    mine = [result(world, 0.25) for world in WORLDS]
+    assert "loses 0.250" in _sentence("a", "drag", mine, mine)
 
 
 @pytest.mark.parametrize(
