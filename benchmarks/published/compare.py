@@ -33,7 +33,7 @@ CONTRADICTED = "contradicted"
 INCONCLUSIVE = "inconclusive"
 NOT_RUN = "not run"
 ABSOLUTE = "absolute values of another size or machine are not compared"
-"""Why a baseline itself has no verdict."""
+"""The reason that a baseline itself has no verdict."""
 OUTCOMES = (SAME_DIRECTION, EQUIVALENT, CONTRADICTED, INCONCLUSIVE, NOT_RUN)
 
 Ours = Mapping[str, Mapping[int | None, Mapping[str, float]]]

@@ -56,7 +56,7 @@ def fault(expression: str, parameters: tuple[str, ...]) -> str | None:
 
 
 _ODD = re.compile(r"[^ -~]|#|\b\d\w*_")
-"""What Python reads as a formula and a reader might not: letters that look alike, comments, 1_0."""
+"""Text that Python reads and a reader might not: letters that look alike, comments, 1_0."""
 
 
 def _is_deep(tree: ast.AST) -> bool:

@@ -68,6 +68,8 @@ def test_only_rounding_errors_are_no_variation(sample):
 def test_a_formula_that_is_nowhere_positive_is_refused(sample):
     target = LogTarget.of(sample.X, sample.newton, NAMES)
     with pytest.raises(ValueError, match="not positive anywhere"):
+        target.physical("log(r - 1000)*0.5 + log(log(r - 1000))")
+    with pytest.raises(ValueError, match="not a real number"):
         target.physical("log(-r)*0.5 + log(log(0.5 - 1 - r))")
 
 
