@@ -29,7 +29,7 @@ from worldmodel.probes.same_state.pairs import Pairs, of_laws
 ROWS = ("last star", "last planet", LAST_STEP)
 """Rows that are exchanged, one set at a time."""
 ROWS_TOLD = (*ROWS, FIRST)
-"""Those of a model that is told the law, which is in the first row: an exchange must show it."""
+"""Rows of a model that is told the law, which is in the first row: an exchange must show it."""
 
 
 def exchange(
