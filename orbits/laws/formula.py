@@ -26,7 +26,7 @@ def formula(text: str) -> Law | None:
 
     Raises:
         ValueError: It is no formula of the grammar, has a constant without a value, lacks one of r,
-            m1 and m2, or has no finite real value at one of ``PLACES``.
+            m1 and m2, or has no finite real value at any of ``PLACES``.
     """
     if not any(sign in text for sign in "*/+^("):
         return None
@@ -56,12 +56,12 @@ def formula(text: str) -> Law | None:
         reference="a formula",
     )
     with np.errstate(all="ignore"):
-        if not np.isfinite(law.magnitude(**PLACES)).all():
+        if not np.isfinite(law.magnitude(**PLACES)).any():
             raise ValueError(f"law {text!r} {_TOO_LARGE}")
     return law
 
 
-_TOO_LARGE = "has no finite real value at some distance and masses"
+_TOO_LARGE = "has no finite real value"
 
 
 def _names(text: str) -> set[str]:
