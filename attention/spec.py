@@ -248,8 +248,8 @@ class AttnSpec:
         """Refuse a variant whose formula contains a length that is missing, with a ValueError."""
         if self.needs_length and self.length is None:
             raise ValueError(
-                f"{self.name} needs the sequence length: length= in attention_args, the rows of a "
-                "sequence (49 of orbits of 48 points)"
+                f"{self.name} needs the sequence length: length= in attention_args, the number of "
+                "rows of a sequence"
             )
 
     def check_keys(self, n_keys: int) -> None:

@@ -106,25 +106,24 @@ MAKERS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first word names; every failure is one line."""
-    words = taken(arguments)
-    command, rest = words[0], words[1:]
-    if command in HELP:
-        with one_line_errors(resumes=False):
-            print(_overview())
-    elif command in MODULES:
+    command, *rest = taken(arguments)
+    if command in MODULES:
         importlib.import_module(MODULES[command]).main(rest)
     elif command == "attention-maps":
         attention_maps(rest)
     elif command == "export":
         export(rest)
-    elif command in LIGHTNING and not {*HELP}.isdisjoint(rest):
-        about = " ".join(ABOUT[command].split())
-        typed = called(f"worldmodel {command}")
-        keys = _brief(command, rest) if command in TRAINING else ""
-        with one_line_errors(resumes=False):
-            print(f"{USAGE.format(typed)}\n\n{about}\n{keys}{_keys(typed)}")
     else:
         with one_line_errors(resumes=False):
+            if command in HELP:
+                print(_overview())
+                return
+            if command in LIGHTNING and not {*HELP}.isdisjoint(rest):
+                typed = called(f"worldmodel {command}")
+                keys = _brief(command, rest) if command in TRAINING else ""
+                print(f"{USAGE.format(typed)}\n\n{' '.join(ABOUT[command].split())}")
+                print(f"{keys}{_keys(typed)}")
+                return
             rest = configurations.found(rest)
             if command in LIGHTNING and (page := _help(command, rest)):
                 print(page)

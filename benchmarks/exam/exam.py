@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 from benchmarks.newton.quantities import EXAM
 from benchmarks.study import TrainingStudy
 from orbits import laws, shifts
-from orbits.runs.cell import digest
 from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
+from orbits.runs.digests import digest
 from orbits.runs.page import Report
 from orbits.runs.result import Quantity, Result
 from worldmodel.controls.baselines import BASELINES

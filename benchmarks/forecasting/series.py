@@ -97,7 +97,7 @@ class Series:
 def find(name: str, folder: str | None) -> Path | None:
     """Return the file of a series; None for one that needs no file."""
     if name == "earth_rotation":
-        return _earth_orientation()
+        return _file_of_earth_rotation()
     if name in KNOWN:
         if not (wanted := KNOWN[name].file):
             return None
@@ -183,7 +183,7 @@ def _read(path: Path) -> tuple[pandas.DataFrame, pandas.Series | None]:
     return table, None
 
 
-def _earth_orientation() -> Path:
+def _file_of_earth_rotation() -> Path:
     """Return the file of the Earth's orientation that a package ships."""
     if (spec := importlib.util.find_spec("astropy_iers_data")) is None or spec.origin is None:
         raise Missing("earth_rotation is not here: pip install astropy-iers-data")

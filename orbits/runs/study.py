@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from orbits.runs import folder, locks, presets, reuse
-from orbits.runs.cell import CELLS, Adopted, Cell, name_and_digest
+from orbits.runs.cell import CELLS, Adopted, Cell
+from orbits.runs.digests import name_and_digest
 from orbits.runs.executors import Execution
 from orbits.runs.folder import Existing
 from orbits.runs.manifest import flat

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orbits.runs.cell import Outcome, file_digest
+from orbits.runs.cell import Outcome
+from orbits.runs.digests import file_digest
 from symreg import controls, measure
 from symreg import predictions as prediction_files
 from symreg.predictions import Predictions

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from orbits import laws
 from orbits.runs import artefact
-from orbits.runs.cell import Cell, digest
+from orbits.runs.cell import Cell
+from orbits.runs.digests import digest
 from orbits.runs.result import Case, Result
 from orbits.runs.study import Study
 from symreg import controls, engines, predictions

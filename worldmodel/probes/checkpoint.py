@@ -14,7 +14,7 @@ import numpy as np
 
 import attention
 from orbits import protocols
-from orbits.runs.cell import digest
+from orbits.runs.digests import digest
 from orbits.runs.result import Case
 from worldmodel.models.checkpoint import SHAPE
 from worldmodel.models.export import read_model

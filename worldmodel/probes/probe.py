@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orbits import laws, shifts
 from orbits.runs import artefact
-from orbits.runs.cell import Cell, Outcome, Progress, digest
+from orbits.runs.cell import Cell, Outcome, Progress
+from orbits.runs.digests import digest
 from orbits.runs.result import Quantity, Result
 from orbits.runs.study import Study
 from worldmodel import probes

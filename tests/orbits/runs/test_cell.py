@@ -7,7 +7,7 @@ import multiprocessing
 
 import pytest
 
-from orbits.runs import artefact, cell, locks
+from orbits.runs import artefact, cell, digests, locks
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from tests.orbits.runs import cells
@@ -85,7 +85,7 @@ def test_a_folder_of_input_files_has_no_linked_folder(tmp_path):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "more").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ValueError, match="more is a link to a folder"):
-        cell.digest(tmp_path / "files")
+        digests.digest(tmp_path / "files")
 
 
 def test_numbers_may_be_keys_of_details(tmp_path):
