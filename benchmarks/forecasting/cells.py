@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.linear_model import Ridge
 
 from benchmarks import learners, rates, training
 from benchmarks.forecasting import neuralforecast, series
-from benchmarks.forecasting.errors import errors, errors_of
-from benchmarks.forecasting.forecasting import ENCODER, LAST, LAW, Forecasts
+from benchmarks.forecasting.errors import errors
+from benchmarks.forecasting.floors import RIDGE_WINDOWS, floors
+from benchmarks.forecasting.forecasting import ENCODER, Forecasts
 from benchmarks.forecasting.learner import ForecastData
 from benchmarks.study import MEASUREMENT
 from benchmarks.training_options import Job, options
@@ -22,9 +21,6 @@ from orbits.runs.cell import Cell, Outcome, Progress, leave_out
 from orbits.runs.figure import figure_path
 from orbits.runs.result import Case
 from orbits.runs.study import Study
-
-RIDGE_WINDOWS = 5000
-"""Most training windows of the ridge regression."""
 
 
 def cells(study: Study, settings: Forecasts) -> list[Cell]:
@@ -106,49 +102,3 @@ def train_and_test(
     metrics = errors(forecast, data.sequences("test", job["data"]["n_test"]))
     chosen = errors(forecast, data.sequences("val", job["data"]["n_val"]))
     return Outcome({**metrics, "val_mse": chosen["mse"]}, device=device)
-
-
-def floors(data: dict[str, Any], ridge_windows: int, file: Path | None = None) -> list[Outcome]:
-    """Test forecasts without training by gradients: last value or season, mean, ridge, a law."""
-    made = ForecastData(**data, file=None if file is None else str(file))
-    windows = made.sequences("test", data["n_test"])
-    season, horizon = made.series.season, data["horizon"]
-    places = torch.arange(horizon) % season - season
-    rows: dict[str, Any] = {
-        LAST: lambda batch: batch["past"][:, -1:].expand(-1, horizon, -1),
-        "last season": lambda batch: batch["past"][:, places],
-        "mean": lambda batch: torch.zeros_like(batch["future"]),
-    }
-    if season == 1 or season > data["lookback"]:
-        del rows["last season"]  # the last value again, or more than is seen
-    ridge = linear(made, ridge_windows)
-    rows["ridge"] = lambda batch: ridge(batch["past"])
-    outcomes = [Outcome(errors(forecast, windows), variant=name) for name, forecast in rows.items()]
-    if made.series.truth is not None:
-        starts = windows.starts + data["lookback"]
-        truth = np.stack([made.series.truth[i : i + horizon] for i in starts])
-        future = np.stack([made.series.values[i : i + horizon] for i in starts])
-        outcomes.append(Outcome(errors_of(truth, future), variant=LAW))
-    return outcomes
-
-
-def linear(data: ForecastData, n: int = RIDGE_WINDOWS) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Return the ridge regression of the horizon on the look-back, from ``n`` windows at most.
-
-    One for all channels. Each step ahead is fitted to the windows in which it was measured, as
-    networks are.
-    """
-    batch = data.sequences("train", n).as_batch()
-    past, future = (batch[x].transpose(1, 2).flatten(0, 1).numpy() for x in ("past", "future"))
-    weight = np.zeros((future.shape[1], past.shape[1]))
-    offset = np.zeros(future.shape[1])
-    alike: dict[bytes, list[int]] = {}  # steps that were measured in the same windows
-    for step, there in enumerate(np.isfinite(future).T):
-        alike.setdefault(there.tobytes(), []).append(step)
-    for pattern, steps in alike.items():
-        there = np.frombuffer(pattern, bool)
-        if there.any():  # else the mean of the series, 0
-            fitted = Ridge(alpha=1.0).fit(past[there], future[there][:, steps])
-            weight[steps], offset[steps] = fitted.coef_, fitted.intercept_
-    of_past, constant = torch.from_numpy(weight).float(), torch.from_numpy(offset).float()
-    return lambda seen: (seen.transpose(1, 2) @ of_past.T + constant).transpose(1, 2)

@@ -2,8 +2,8 @@
 
 ZeroS (2025), Table 4. Series are scaled by mean and deviation of their training part, and errors
 are in that scale, as everywhere in the field. Floors need no training: the last value, the last
-season, the mean. Series of orbits have a further row: what their law gives without noise, which
-no forecast can be better than in the mean.
+season, the mean, ridge regressions. Series of orbits have a further row: what their law gives
+without noise, which no forecast can be better than in the mean.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from orbits.runs.page import Picture
 from orbits.runs.plots import bars
 from orbits.runs.result import Quantity, Result, grouped
 from orbits.runs.settings import check_at_least, check_not_empty
+from orbits.runs.statistics import Seeds
 from orbits.runs.table import Column, Table, Value, by_variant, number
-from orbits.runs.verdict import against, beside, shown, span
+from orbits.runs.verdict import against, beside, shown
 
 check_installed = deferred("benchmarks.forecasting.neuralforecast:check_installed")
 LINEAR, LAW, LAST = "dlinear", "true law", "last value"
+RIDGE, BY_CHANNEL, OF_ALL = "ridge", "ridge by channel", "ridge of all channels"
 ENCODER = ", encoder"
 """The end of the name of a row that is no causal model."""
 PEERS = (LINEAR, "patchtst", "itransformer")
@@ -192,14 +194,13 @@ class Forecasting(PaperStudy):
             floors = {name: seeds[None] for name, seeds in values.items() if None in seeds}
             if LINEAR not in rows:
                 continue
-            given = span({x: value for x, value in floors.items() if x != LAW}, ".3f")
-            given += f", {LAW} {floors[LAW]:.3f}" if LAW in floors else ""
             compared = beside(against(rows, LINEAR), LINEAR, ".3f")
-            said += [
+            said.append(
                 f"{task}: {LINEAR} {shown(rows[LINEAR], '.3f')}; "
-                f"{compared or 'nothing is compared by three seeds'}.",
-                f"{task} without gradient steps: {given}.",
-            ]
+                f"{compared or 'nothing is compared by three seeds'}."
+            )
+            if set(floors) - {LAW}:
+                said.append(f"{task} without gradient steps: {_least(floors, rows)}.")
         return said
 
     def all_at_once(self, results: Sequence[Result]) -> Compared:
@@ -241,6 +242,19 @@ def _without_training(results: Sequence[Result]) -> Table:
     ]
     columns = [Column(name) for name in (*KEYS[:-1], *ERRORS)]
     return Table("Without gradient steps", columns, rows)
+
+
+def _least(floors: Mapping[str, float], rows: Mapping[str, Seeds]) -> str:
+    """Name the best of the floors, and the trained rows that are always below it, in a clause."""
+    given = {name: value for name, value in floors.items() if name != LAW}
+    best_of = min(given, key=given.__getitem__)
+    law = f"; {LAW} {floors[LAW]:.3f}" if LAW in floors else ""
+    below = [name for name, seeds in rows.items() if max(seeds.values()) < given[best_of]]
+    count = f"{len(below)} of {len(rows)} models are" if len(below) != 1 else f"{below[0]} alone is"
+    return (
+        f"{best_of} {given[best_of]:.3f}, the least of {len(given)}{law}; "
+        f"{count} below it in every training"
+    )
 
 
 def _by_task(results: Sequence[Result]) -> dict[tuple[str, int], list[Result]]:

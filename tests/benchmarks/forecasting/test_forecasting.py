@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from benchmarks.__main__ import main
-from benchmarks.forecasting import cells, networks, neuralforecast
+from benchmarks.forecasting import networks, neuralforecast
 from benchmarks.forecasting.errors import errors_of
-from benchmarks.forecasting.forecasting import ALIKE, LAW, STUDY, THEIRS
+from benchmarks.forecasting.forecasting import ALIKE, STUDY, THEIRS
 from benchmarks.forecasting.learner import ForecastData, ForecastModel
 from benchmarks.rates import best
 from orbits.runs import folder
@@ -118,55 +118,6 @@ def test_patches_end_with_the_last_step(lookback, length):
         assert made[channel].tolist() == [
             [row[max(0, i)] for i in range(start, start + length)] for start in starts
         ]
-
-
-def test_floors_are_what_their_names_say():
-    data = {**DATA, "n_val": 5, "n_test": 7}
-    made = ForecastData(**data)
-    rows = {x.variant: x.metrics for x in cells.floors(data, 5000)}
-    starts = np.linspace(0, len(made.series.windows("test", 48, 12)) - 1, 7).round().astype(int)
-    starts = made.series.windows("test", 48, 12)[starts]
-    filled, values, truth = (getattr(made.series, x) for x in ("filled", "values", "truth"))
-    assert rows["ridge"]["mse"].value < rows["mean"]["mse"].value / 3
-    errors = {name: [] for name in rows if name != "ridge"}
-    for start in starts + 48:
-        for step in range(start, start + 12):
-            seen = values[step, 0]
-            errors["last value"].append(seen - filled[start - 1, 0])
-            errors["last season"].append(seen - filled[step - 24, 0])
-            errors["mean"].append(seen)
-            errors[LAW].append(seen - truth[step, 0])
-    for name, each in errors.items():
-        known = np.array(each)[np.isfinite(each)]
-        assert rows[name]["mse"].value == pytest.approx(np.mean(known**2), rel=1e-4)
-        assert rows[name]["mae"].value == pytest.approx(np.mean(np.abs(known)), rel=1e-4)
-
-
-def test_each_step_has_the_ridge_regression_of_the_windows_that_measured_it():
-    made = ForecastData(**DATA)
-    ahead = cells.linear(made)(torch.ones(1, 48, 2))
-    starts = made.series.windows("train", 48, 12)
-    all_past = np.stack([made.series.filled[i : i + 48, 0] for i in starts])
-    all_future = np.stack([made.series.values[i + 48 : i + 60, 0] for i in starts])
-    assert not np.isfinite(all_future).all(axis=0).any()
-    for step in range(12):
-        there = np.isfinite(all_future[:, step])
-        past, future = all_past[there], all_future[there, step]
-        centred = past - past.mean(axis=0)
-        towards = centred.T @ (future - future.mean())
-        weight = np.linalg.solve(centred.T @ centred + np.eye(48), towards)
-        wanted = (1 - past.mean(axis=0)) @ weight + future.mean()
-        assert ahead[0, step, 1].item() == pytest.approx(wanted, abs=1e-3)
-
-
-@pytest.mark.parametrize("horizon", [96, 150])
-def test_a_horizon_without_a_whole_window_has_all_its_floors(horizon):
-    data = {**DATA, "horizon": horizon, "n_val": 5, "n_test": 7}
-    rows = {x.variant: x.metrics["mse"].value for x in cells.floors(data, 5000)}
-    assert rows["ridge"] < rows["mean"] / 3
-    short = cells.floors({**data, "lookback": 20}, 5000)
-    assert "last season" in rows
-    assert "last season" not in {x.variant for x in short}
 
 
 def test_a_forecast_that_is_no_number_is_not_left_out():
