@@ -225,7 +225,8 @@ class Forecasting(PaperStudy):
             path = figure_path(out, f"mse_{series}_{horizon}")
             caption = in_prose(f"Forecasts of {series}, {horizon} steps ahead.")
             title = caption.rstrip(".")
-            bars(values, path, "mean squared error", level, "the law without noise", title=title)
+            error, floor = "mean squared error", "noise alone"
+            bars(values, path, error, level, floor, title=title, log=True)
             pictures.append(Picture(caption, [path]))
         return pictures
 

@@ -74,15 +74,20 @@ def bars(
     named: str = "guessing",
     dots: str = "seeds",
     title: str = "",
+    log: bool = False,
 ) -> Path:
     """Draw a bar per row with a dot per seed, and a dotted line at a level, with its name.
 
-    Attentions have the colours of other figures; whatever has none is grey.
+    Attentions have the colours of other figures; whatever has none is grey. On a logarithmic axis,
+    which no bar has a foot on, a stroke stands for it.
     """
     with canvas(WIDTH, 1.2 + 0.27 * len(values)) as (figure, axes):
         for place, (name, seeds) in enumerate(values.items()):
             colour, each = own_colour(name), list(seeds.values())
-            axes.barh(place, fmean(each), color=colour, alpha=0.35, height=0.72)
+            if log:
+                axes.plot(fmean(each), place, "|", color=colour, ms=15, mew=2)
+            else:
+                axes.barh(place, fmean(each), color=colour, alpha=0.35, height=0.72)
             axes.plot(each, [place] * len(each), "o", color=colour, mec="white", mew=0.4, ms=5)
         axes.set_yticks(range(len(values)), list(map(display, values)))
         axes.set_ylim(len(values) - 0.4, -0.6)
@@ -93,7 +98,11 @@ def bars(
         if title:
             headline(figure, title)
         gap = "\n" if len(xlabel) > LONGEST else " "
-        axes.set_xlabel(f"{xlabel}{gap}(bars: means; dots: {dots})")
+        if log:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+        marks = "strokes" if log else "bars"
+        axes.set_xlabel(f"{xlabel}{gap}({marks}: means; dots: {dots})")
         return save_figure(figure, path)
 
 
