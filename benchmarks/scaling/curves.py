@@ -21,8 +21,12 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 CURVE, PLAN, EXAM = "curve", "plan", "exam"
 FLOPS = "flops"
+EXPONENTS = "exponent_within", "exponent_closer"
+"""Those of continued orbits like those of the training, and of closer ones."""
 LEAST = 3
 """Fewest points of a curve through which a power law is fitted."""
+FITTED = 100
+"""First sequences, whose orbits are fitted and whose pieces are looked up."""
 
 
 @dataclass(frozen=True)
@@ -139,30 +143,40 @@ def fit(seeds: Sequence[Sequence[tuple[float, float]]]) -> Fit | None:
 
 
 def frontier(found: Sequence[Point], y: str) -> dict[str, Fit]:
-    """Return the compute-optimal line of each variant: ``y`` in FLOPs, of the best widths.
+    """Return the compute-optimal line of each variant: ``y`` in FLOPs of pre-training.
 
-    Of each seed only trainings count that no cheaper one undercuts. Where the best of a few noisy
-    trainings is taken the line lies a little low.
+    It goes through the trainings of the best widths; of one width, through all. The exam has none,
+    since a head's own training takes FLOPs too.
     """
+    if y == EXAM:
+        return {}
     variants = dict.fromkeys(point.variant for point in found if point.sequences == 0)
     made = {variant: fit(list(best(found, variant, y).values())) for variant in variants}
     return {variant: each for variant, each in made.items() if each is not None}
 
 
 def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[float, float]]]:
-    """Return the (FLOPs, y) of a variant's trainings that no cheaper one undercuts, by seed."""
-    seeds: dict[int, list[tuple[float, float]]] = {}
+    """Return the (FLOPs, y) of a variant's trainings of the best widths, by seed.
+
+    A width and number of steps is left out where another width has a lower mean for fewer FLOPs.
+    Means over seeds decide for all seeds, so that no seed is chosen for its luck.
+    """
+    trained: dict[tuple[int, int], list[Point]] = {}
     for point in found:
         if point.variant == variant and point.sequences == 0 and y in point.metrics:
-            pair = point.at(FLOPS), point.metrics[y]
-            seeds.setdefault(point.seed, []).append(pair)
+            trained.setdefault((point.heads, point.steps), []).append(point)
+    means = {
+        key: (fmean(x.at(FLOPS) for x in each), fmean(x.metrics[y] for x in each))
+        for key, each in trained.items()
+    }
     kept: dict[int, list[tuple[float, float]]] = {}
-    for seed, pairs in seeds.items():
-        least = math.inf
-        for flops, value in sorted(pairs):
-            if value < least:
-                kept.setdefault(seed, []).append((flops, value))
-                least = value
+    for key, each in trained.items():
+        flops, mean = means[key]
+        others = (means[other] for other in trained if other[0] != key[0])
+        if any(cheaper <= flops and lower < mean for cheaper, lower in others):
+            continue
+        for point in each:
+            kept.setdefault(point.seed, []).append((point.at(FLOPS), point.metrics[y]))
     return kept
 
 

@@ -60,7 +60,7 @@ DRAWINGS = (
 )
 OF = {FLOPS: "compute", "heads": "width", "sequences": "data"}
 AGAINST = {
-    FLOPS: "FLOPs of the training",
+    FLOPS: "FLOPs of pre-training",
     "heads": "heads per block",
     "sequences": "different sequences of the training",
 }
@@ -68,7 +68,7 @@ CAPTION = (
     "{about}, against {against}. Each point is a training of its own, lines join means over "
     "seeds; grey: what needs no training. {thin}"
 )
-THIN = "Thin: power law through the best of widths, dotted in its colour where there is one width."
+THIN = "Thin: power law through the best widths, dotted in its colour where there is one width."
 NEW = "Level, dotted: new sequences at every step."
 
 
@@ -110,7 +110,8 @@ def _figure(
         axis.set_ylabel(drawing.label)
         axis.grid(axis="y")
         label_ends(axis, ends)
-        thin = {FLOPS: THIN, "sequences": NEW}.get(along, "")
+        fitted = bool(frontier(found, drawing.metric))
+        thin = {FLOPS: THIN if fitted else "", "sequences": NEW}.get(along, "")
         caption = CAPTION.format(about=drawing.about, against=AGAINST[along], thin=thin).rstrip()
         return Picture(caption, [save_figure(figure, out / f"{drawing.file}.png")])
 
@@ -147,7 +148,7 @@ def _compute(
             axis.plot(over, line, color=colours[variant], lw=0.9, ls=":")
         else:
             axis.plot(over, line, color=TRUTH, lw=0.8)
-            ends.append(End(f"{variant}, best of widths", over[1], line[1], TRUTH))
+            ends.append(End(f"{variant}, best widths, fitted", over[1], line[1], TRUTH))
     return ends
 
 

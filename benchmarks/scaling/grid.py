@@ -77,6 +77,7 @@ def _controls(grid: Grid, settings: Scaling) -> Cell:
         functions.controls,
         _case(grid, CURVE, "controls", "control", None, {}),
         _asked(grid, settings),
+        version=2,  # steps after pieces of orbits came in
     )
 
 

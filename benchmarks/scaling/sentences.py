@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.scaling.axes import AXES, fixed, named
-from benchmarks.scaling.curves import Fit, Point, controls, fits, frontier, plan, points
+from benchmarks.scaling.curves import EXPONENTS, Fit, Point, controls, fits, frontier, plan, points
+from orbits.implied.within import is_power
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
@@ -20,6 +21,7 @@ MEASURES = {
     "exam": "the exam of heads on it, in times the causal ceiling,",
     MISSED: "the share of the kick that is missed",
 }
+LONGER = "that preset has longer sequences and finer bins"
 PLACES = {"steps": "after {}", "heads": "with {}", "sequences": "with {}"}
 
 
@@ -39,9 +41,8 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     for axis in ("steps", "sequences"):  # that of width is in the line of compute
         for key, each in fits(found, axis, MISSED).items():
             said.append(_curve(MISSED, axis, key, each, found))
-    for measure in (MISSED, "exam"):
-        for variant, each in frontier(found, measure).items():
-            said += _outlook(measure, variant, each, results)
+    for variant, each in lines.items():
+        said += _outlook(variant, each, results)
     return [*said, *_law(found)]
 
 
@@ -121,24 +122,35 @@ def _compute(variant: str, each: Fit) -> str:
     )
 
 
-def _outlook(measure: str, variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
-    """Say what the line of compute gives for the preset that it is extrapolated to."""
+def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
+    """Say what the line of compute gives for the preset that it is extrapolated to.
+
+    Its interval is that of the seeds alone, of a straight line; whatever speaks against one is
+    said.
+    """
     target = plan(results)
     if target is None or target.case.variant != variant:
         return []
     flops, (most, _) = target.metrics["flops"].value, each.last
     if (value := each.at(flops)) is None or flops <= most:
         return []
-    floor, line = "", controls(results).get(FIT)
-    if measure == MISSED and line is not None:
-        floor = f"; an orbit fit misses {line.metrics[MISSED].value:.3f}"
-    of = "its line of compute" if measure == MISSED else f"the line of its {measure}"
+    doubts = []
+    if len(each.bends) >= MINIMUM_SEEDS and over_seeds(each.bends).low > 0:
+        doubts.append("the line flattens already")
+    if (fit := controls(results).get(FIT)) is not None:
+        floor = fit.metrics[MISSED].value
+        less = "even " if value.value < floor else ""
+        doubts.append(f"{less}an orbit fit, which is given the law, misses {floor:.3f}")
     return [
-        f"{variant}: extrapolated by {math.log10(flops / most):.1f} decades to the training of "
-        f"preset {target.case.arm} ({flops:.2g} FLOPs), {of} gives "
-        f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]{floor}. It is a guess: nothing "
-        "shows that the line stays straight, and that preset has longer sequences and finer bins."
+        f"{variant}: a straight line of compute, extrapolated by {math.log10(flops / most):.1f} "
+        f"decades to the training of preset {target.case.arm} ({flops:.2g} FLOPs), gives "
+        f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}] (the interval is that of the seeds "
+        f"alone). It is a guess: {_listed([*doubts, LONGER])}."
     ]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _law(found: Sequence[Point]) -> Iterator[str]:
@@ -150,15 +162,19 @@ def _law(found: Sequence[Point]) -> Iterator[str]:
                 ends.setdefault((point.metrics["flops"], _sequences(point)), []).append(point)
         parts = []
         for spent in dict.fromkeys((min(ends), max(ends))):
-            inside, outside = (
-                fmean(point.metrics[name] for point in ends[spent])
-                for name in ("exponent_within", "exponent_closer")
-            )
-            parts.append(f"r^{inside:.2f} and r^{outside:.2f} with {_spent(spent, ends)}")
+            inside, outside = (_power([x.metrics[name] for x in ends[spent]]) for name in EXPONENTS)
+            parts.append(f"{inside} and {outside} with {_spent(spent, ends)}")
         yield (
             f"{variant} continues orbits like those of its training, and closer ones, by "
             f"{', by '.join(parts)}."
         )
+
+
+def _power(exponents: Sequence[float]) -> str:
+    """Return the mean power of trainings, or that some follow none."""
+    if not all(map(is_power, exponents)):
+        return "no power"
+    return f"r^{fmean(exponents):.2f}"
 
 
 def _spent(one: tuple[float, float], ends: Collection[tuple[float, float]]) -> str:

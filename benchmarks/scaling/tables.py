@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from benchmarks.scaling.axes import AXES, fixed, named
-from benchmarks.scaling.curves import Fit, Point, controls, fits, frontier, points
+from benchmarks.scaling.curves import (
+    EXPONENTS,
+    FITTED,
+    Fit,
+    Point,
+    controls,
+    fits,
+    frontier,
+    points,
+)
+from orbits.implied.within import is_power
 from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
@@ -16,16 +26,20 @@ LAWS = "Power laws"
 BEST_WIDTHS = "the best of widths"
 LAWS_CAPTION = (
     "Least squares of logarithms, seed by seed; exponent: over seeds. Bend: coefficient of the "
-    "squared logarithm, 0 for a power law. Compute: FLOPs of the trainings that no cheaper one of "
-    "the same seed undercuts."
+    "squared logarithm, 0 for a power law. Compute: FLOPs of pre-training, of those widths that no "
+    "other one undercuts, by means, for fewer FLOPs."
 )
 POINTS = "Points"
 POINTS_CAPTION = (
     "Missed: rms error of one step's kick over the rms kick. r: the power of the distance by which "
-    "orbits are continued, of the training's world, and closer than any of the training. Exam: of "
-    "a force head on it."
+    "orbits are continued, of the training's world, and closer than any of the training, or how "
+    "many trainings follow no power. Exam: of a force head on it."
 )
 CONTROLS = "Without a training"
+CONTROLS_CAPTION = (
+    "The law is given to the orbit fit alone. Missed by the fit and by pieces of orbits: over the "
+    "first {} sequences."
+)
 
 
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
@@ -60,7 +74,7 @@ def _points(found: Sequence[Point]) -> Table:
     has_exam = any("exam" in point.metrics for point in found)
     columns = [Column(x) for x in (*names, *(["exam"] if has_exam else []))]
     groups = grouped(found, lambda x: (x.variant, x.heads, x.steps, x.sequences))
-    metrics = ("missed", "nll", "exponent_within", "exponent_closer")
+    metrics = ("missed", "nll", *EXPONENTS)
     rows = []
     for (variant, heads, steps, sequences), each in groups.items():
         boxes = [_box(each, name) for name in (*metrics, *(["exam"] if has_exam else []))]
@@ -79,6 +93,8 @@ def _points(found: Sequence[Point]) -> Table:
 
 def _box(each: Sequence[Point], name: str) -> Value:
     values = [point.metrics[name] for point in each if name in point.metrics]
+    if name in EXPONENTS and (none := sum(not is_power(x) for x in values)):
+        return Value(f"no power in {none} of {len(values)}")
     return mean_over_seeds(values, ".3f") if values else Value("-")
 
 
@@ -87,11 +103,8 @@ def _controls(results: Sequence[Result]) -> Table:
     rows = [
         [
             Value(name, kind="name"),
-            *(
-                number(result.value(metric), ".3f")
-                for metric in ("missed", "exponent_within", "exponent_closer")
-            ),
+            *(number(result.value(metric), ".3f") for metric in ("missed", *EXPONENTS)),
         ]
         for name, result in controls(results).items()
     ]
-    return Table(CONTROLS, columns, rows)
+    return Table(CONTROLS, columns, rows, caption=CONTROLS_CAPTION.format(FITTED))

@@ -19,6 +19,8 @@ from orbits.runs.statistics.bootstrap import percentiles, resampled
 
 GRID = np.linspace(-6, 6, 121)
 """Exponents at which losses are known; between them they are parabolas."""
+STEEPEST = float(GRID[-2]) - 0.05
+"""From here on a minimum is the end of the grid, and no power of the distance was found."""
 ROUNDS = 5
 """Rounds of re-weighted least squares for the constants, which start at a median."""
 
@@ -34,12 +36,17 @@ def within(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:
         seed: Seed of the resampling.
 
     Returns:
-        At an end of the grid, -6 or 6, no power of the distance describes these pulls.
+        At an end of the grid no power of the distance describes these pulls (:func:`is_power`).
 
     Raises:
         ValueError: There are fewer than two sequences.
     """
     return percentiles(*within_resampled(pulls, n_boot, seed))
+
+
+def is_power(exponent: float) -> bool:
+    """Return whether an exponent is one, and not an end of the grid, where no power was found."""
+    return abs(exponent) < STEEPEST
 
 
 def within_least_squares(pulls: Pulls, n_boot: int = 200, seed: int = 0) -> Interval:

@@ -55,7 +55,7 @@ class OrbitTable:
             )
         self.steps = steps
         batch = protocol.batch(seed, "train", np.arange(n_sequences), "pretrain")
-        self.orbits = _places(batch["coordinates"])
+        self.orbits = as_complex(batch["coordinates"])
 
     def rollout(self, points: Array, n_prompt: int) -> Array:
         """Return prompts and their continuations, [N, T, 2] in AU.
@@ -66,7 +66,7 @@ class OrbitTable:
         """
         rolled, first = points.copy(), (n_prompt - 1) // 2
         rows = slice(1 + 2 * first, 1 + 2 * (points.shape[1] // 2))
-        past, table = _places(points)[:, first - self.steps : first], self.orbits
+        past, table = as_complex(points)[:, first - self.steps : first], self.orbits
         ahead = points.shape[1] // 2 - first
         found = _continued(past, table[:, : self.steps], table[:, self.steps : self.steps + ahead])
         rolled[:, rows] = np.stack([found.real, found.imag], axis=-1).reshape(len(points), -1, 2)
@@ -83,7 +83,7 @@ class OrbitTable:
         starts = range(table.shape[1] - steps)
         pieces = np.concatenate([table[:, s : s + steps + 1] for s in starts])
         expected = np.full(points.shape, np.nan)
-        places = _places(points)
+        places = as_complex(points)
         for s in range(steps, places.shape[1]):
             past = places[:, s - steps : s]
             found = _continued(past, pieces[:, :steps], pieces[:, steps:])[:, 0]
@@ -97,7 +97,7 @@ def orbit_table(protocol: Protocol | Mixture, seed: int = 0) -> OrbitTable:
     return OrbitTable(protocol, seed)
 
 
-def _places(rows: Array) -> Complex:
+def as_complex(rows: Array) -> Complex:
     """Return rows [N, 1 + 2 S, 2] that take turns as complex places [N, S, bodies]."""
     steps = (rows.shape[1] - 1) // 2
     both = rows[:, 1 : 1 + 2 * steps].reshape(len(rows), steps, 2, 2)

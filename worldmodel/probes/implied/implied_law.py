@@ -77,8 +77,11 @@ class ImpliedLaw(Probe):
         return next(filter(None, reasons), None)
 
     def version(self, checkpoint: Checkpoint) -> int:
-        """Return 2 in another world, where version 1 asked single steps of the own one alone."""
-        return 1 if checkpoint.law == checkpoint.trained_on.law else 2
+        """Return 2, or 3 in another world, where version 1 asked single steps of the own one alone.
+
+        The version before has no steps after pieces of orbits.
+        """
+        return 2 if checkpoint.law == checkpoint.trained_on.law else 3
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""

@@ -11,7 +11,8 @@ from orbits.ceiling import fit
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
-from worldmodel.controls.names import BELIEVER, CUBIC, FILTER, FIT, IN_BINS, TABLE, TRUE
+from worldmodel.controls.names import BELIEVER, CUBIC, FILTER, FIT, IN_BINS, PIECES, TABLE, TRUE
+from worldmodel.controls.orbit_pieces import orbit_pieces
 from worldmodel.controls.orbit_table import orbit_table
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next
 
@@ -68,7 +69,7 @@ def next_points(
 
     Args:
         test: The systems.
-        fitted: The first of them, whose orbits are fitted.
+        fitted: The first of them, whose orbits are fitted and whose pieces are looked up.
         trained_on: The world of the training, if they are of another one: its law is what one who
             fits orbits believes.
     """
@@ -80,6 +81,7 @@ def next_points(
     if refusal(own) is None:
         yield FILTER, "control", linear_autoregression(own).next_points(test.observed)
         yield TABLE, "control", orbit_table(own).next_points(test.observed)
+        yield PIECES, "control", orbit_pieces(own).next_points(fitted.observed)
 
 
 def _cubic(points: Array, n_prompt: int | None) -> Array:

@@ -6,8 +6,9 @@ of held-out sequences, each point from the true ones before it: nats, the error 
 the kick behind a step that is missed, and the exponent of the distance that these kicks have along
 each orbit.
 
-Beside it stand an orbit fit to the same points, a linear filter and a table of orbits from the
-model's own world, cubic extrapolation, the truth in bins and the model's untrained twin.
+Beside it stand an orbit fit to the same points, a linear filter and two tables of orbits from the
+model's own world (one pastes an orbit, one takes steps after similar pieces), cubic extrapolation,
+the truth in bins and the model's untrained twin.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from orbits.runs.page import Picture
 from orbits.runs.result import Metric, Result, grouped
 from orbits.runs.statistics import Interval
 from orbits.visible import check_shifted
-from worldmodel.controls.names import FILTER, FIT, TABLE
+from worldmodel.controls.names import FILTER, FIT, PIECES
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, references
@@ -87,6 +88,10 @@ class NextPoint(Probe):
         except ValueError as error:
             return str(error)
         return None
+
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return 2; version 1 had no steps after pieces of orbits."""
+        return 2
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the measures in the box and in each shift, and those of the controls."""
@@ -193,7 +198,7 @@ def _sentences(name: str, mine: Sequence[Result], results: Sequence[Result]) -> 
     """Say what a model misses in its box and in shifts: that of least, of most, those of a file."""
     missed = {k: [x.metrics["missed"] for x in some] for k, some in _by_shift(mine).items()}
     law = mine[0].case.law
-    # A filter and a table are those of the model's own world.
+    # A filter and pieces are those of the model's own world.
     results = [x for x in results if trained_on(x) == trained_on(mine[0])]
     box = "its training box"
     if law is not None and law != trained_on(mine[0]):
@@ -222,7 +227,7 @@ def _beside(results: Sequence[Result], shift: str) -> str:
     """Return what the references miss in a shift, in words."""
     there = _by_shift(results)[shift]
     of = {x.case.variant: x.metrics["missed"].value for x in there}
-    named = [f"{who} {of[who]:.2f}" for who in (FIT, FILTER, TABLE) if who in of]
+    named = [f"{who} {of[who]:.2f}" for who in (FIT, FILTER, PIECES) if who in of]
     return ", ".join(named)
 
 
