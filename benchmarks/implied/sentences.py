@@ -57,7 +57,9 @@ def _verdict(named: dict[str, list[Row]], found: Sequence[Row]) -> list[str]:
         return []
     every = [share for each in shares.values() for share in each]
     does = "by one power of the distance, whatever law rules the prompt"
-    if max(every) > LITTLE:
+    if max(every) <= LITTLE and min(every) <= -LITTLE:
+        does = "by laws that change little, or against those of their prompts"
+    elif max(every) > LITTLE:
         does = "by the law of their prompts" + " in part" * (min(every) < NEARLY_ALL)
     each = "; ".join(f"{name} {_ends(values)}" for name, values in shares.items())
     if len(shares) > MOST_NAMED:

@@ -152,16 +152,29 @@ def worlds(found: Sequence[Row], metric: str = "exponent") -> list[str]:
 
 
 def has_no_law(row: Row, found: Sequence[Row], longest: int) -> bool:
-    """Tell whether continuations of some world obey no power law of a force between the bodies.
+    """Tell whether continuations of some training obey no power law of an attraction somewhere.
 
-    Extrapolators and models that hardly learnt anything have exponents above those of all worlds.
+    Extrapolators and models that hardly learnt anything have exponents far above those of all
+    worlds, and above 0; an end of the grid of exponents is none.
     """
-    names = worlds(found)
-    values = [row.value(f"exponent@{world}", longest) for world in names]
-    truth = find(found, TRUTH)
-    true = [truth.value(f"exponent@{world}", longest) for world in names] if truth else []
-    most = max((each for each in true if each is not None), default=0.0) + 0.5
-    return any(value is not None and not -NO_POWER < value < most for value in values)
+    most = max([0.0, *_exponents(find(found, TRUTH), found, longest)]) + 0.5
+    return not all(-NO_POWER < value < most for value in _exponents(row, found, longest))
+
+
+def shallower(row: Row, found: Sequence[Row], longest: int) -> tuple[float, float] | None:
+    """Return the least and most exponent of a row if all are shallower than every true one."""
+    own, true = _exponents(row, found, longest), _exponents(find(found, TRUTH), found, longest)
+    if own and true and min(own) > max(true) + 0.1:
+        return min(own), max(own)
+    return None
+
+
+def _exponents(row: Row | None, found: Sequence[Row], longest: int) -> list[float]:
+    """Return the exponents of all trainings of a row in all worlds."""
+    if row is None:
+        return []
+    names = (f"exponent@{world}" for world in worlds(found))
+    return [each.value for name in names for each in row.metrics(name, longest)]
 
 
 def leak(row: Row, found: Sequence[Row]) -> float | None:

@@ -30,6 +30,7 @@ from benchmarks.worlds.scores import (
     leak,
     prompts,
     rows,
+    shallower,
     worlds,
 )
 from orbits.runs.result import Result
@@ -56,11 +57,12 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     if not models:
         return []
     models.sort(key=lambda row: row.value("S", longest) or 0.0, reverse=True)
-    said = [_verdict(row, found, longest, others=row is models[0]) for row in models]
+    lawful = [row for row in models if not has_no_law(row, found, longest)]
+    first = (lawful or models)[0]
+    said = [_verdict(row, found, longest, others=row is first) for row in models]
     if any(x.case.protocol == TELLING for x in results):
         said.append("The time step tells the law: S may count what is read from it, too.")
-    said += _meaning(models, found, longest)
-    lawful = [row for row in models if not has_no_law(row, found, longest)]
+    said += _meaning(lawful, found, longest)
     said += [line for row in lawful for line in _growth(row, found)]
     said += [line for row in lawful for line in _held_out(row, longest, found)]
     said += [line for row in lawful for line in _leak(row, found)]
@@ -76,11 +78,13 @@ def _family(family: str, results: Sequence[Result]) -> list[str]:
     longest = max(prompts(found), default=0)
     models = [row for row in found if row.arm in (MIXTURE, WITH_FAMILIES)]
     models = [row for row in models if row.metrics("S", longest)]
+    lawful = [row for row in models if not has_no_law(row, found, longest)]
     said = []
     for row in models:
-        verdict = _verdict(row, found, longest, row.name, others=row is models[0])
+        others = row is (lawful or models)[0]
+        verdict = _verdict(row, found, longest, row.name, others=others)
         said.append(f"Worlds of {family}: {verdict}")
-        if not has_no_law(row, found, longest):
+        if row in lawful:
             said += _leak(row, found, row.name)
     names = (TABLE, TABLE_WITH_FAMILIES, ALONE, FILTER, UNTRAINED)
     parts = _shares(names, found, longest)
@@ -103,16 +107,22 @@ def _verdict(row: Row, found: Sequence[Row], longest: int, name: str = "", *, ot
     assert value is not None
     if has_no_law(row, found, longest):
         return (
-            f"{name} goes on by no power of the distance that attracts, so its S says "
+            f"{name} goes on by no power law of an attraction, so its S says "
             f"nothing: {row.said('S', longest)} after {longest} steps."
         )
-    if value < LITTLE:
+    if value <= -LITTLE:
+        does = "goes against a change of the prompt's law"
+    elif value < LITTLE:
         does = "follows nearly one law in all worlds"
     elif value < NEARLY_ALL:
         does = "follows part of a change of the prompt's law"
     else:
         does = "follows the law of its prompt"
     said = [f"{name} {does}: S = {row.said('S', longest)} after {longest} steps (1: all, 0: none)"]
+    if (own := shallower(row, found, longest)) is not None:
+        said.append(
+            f"all its laws, r^{own[0]:.2f} to r^{own[1]:.2f}, are shallower than these worlds'"
+        )
     for other, who in OTHERS.items() if others else ():
         beside = find(found, other)
         if beside is not None and beside.metrics("S", longest):
@@ -124,8 +134,8 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
     """Say what S is worth: what a table of orbits has, then the other controls."""
     said = []
     table = find(found, TABLE)
-    best = max((row.value("S", longest) or 0.0, row.variant) for row in models)
-    if table is not None and (own := table.value("S", longest)) is not None:
+    best = max(((row.value("S", longest) or 0.0, row.variant) for row in models), default=None)
+    if best is not None and table is not None and (own := table.value("S", longest)) is not None:
         if own >= best[0]:
             line = "No model has more S than a table of training orbits, so S does not tell an "
             line += "inferred law from remembered orbits"

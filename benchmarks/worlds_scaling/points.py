@@ -32,7 +32,7 @@ class Point:
         place: Its place on each of :data:`AXES`; 0 sequences are new ones at every step.
         row: Its answers.
         seeds: Seed of each training, in the order of the row's metrics.
-        has_law: Whether its continuations obey a power of the distance that attracts.
+        has_law: Whether its continuations obey a power law of an attraction.
     """
 
     variant: str

@@ -80,7 +80,7 @@ def _without_law(found: Sequence[Point]) -> list[str]:
     if not where:
         return []
     return [
-        "Continuations obey no power of the distance that attracts, so S says nothing there: "
+        "Continuations obey no power law of an attraction, so S says nothing there: "
         f"{'; '.join(where)}."
     ]
 

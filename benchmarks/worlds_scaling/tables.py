@@ -17,7 +17,7 @@ POINTS_CAPTION = (
     "Share of a change of the prompt's law that continuations follow: 0 imposes one law, 1 follows "
     "each. Half: the longest prompt at half the time step. Nats of a next point and median error "
     "in AU twelve steps after the prompt, over test worlds whose law lies in the training. No law: "
-    "continuations obey no power of the distance that attracts, so S says nothing."
+    "continuations obey no power law of an attraction, so S says nothing."
 )
 GAINS = "Gain of S for ten times as much"
 GAINS_CAPTION = (

@@ -42,7 +42,6 @@ DERIVED: dict[str, dict[str, str]] = {
     "Results": {"175 of 180": "sum of the column within 0.05 over the twelve rows of models"},
     "The five findings in detail": {"175 of 180": "as in Results"},
     FOUND: {"175 of 180": "as in Results"},
-    "A law inferred from the prompt": {"-2.75": "the setting low"},
     "Softmax taken apart": {"0.068 [0.022, 0.115]": PAIRED},
     "Looking up in the row": dict.fromkeys(
         ("4.4 [3.3, 5.6]", "5.6 [1.0, 10.2]", "3.7 [2.3, 5.0]"), PAIRED

@@ -62,7 +62,13 @@ def test_the_verdict_comes_first_and_the_table_says_what_it_is_worth(results):
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0.1, "follows nearly one law"), (0.5, "follows part of"), (0.9, "follows the law of its")],
+    [
+        (-0.5, "goes against a change of"),
+        (-0.1, "follows nearly one law"),
+        (0.1, "follows nearly one law"),
+        (0.5, "follows part of"),
+        (0.9, "follows the law of its"),
+    ],
 )
 def test_the_verdict_follows_from_s(share, said):
     assert said in STUDY.sentences([*both("softmax", names.MIXTURE, share, seed=0)])[0]
@@ -78,7 +84,24 @@ def test_a_model_above_the_table_is_said_to_be(results):
 def test_what_attracts_by_no_power_has_no_verdict_on_laws():
     wild = [result("softmax", names.MIXTURE, 0.0, 12, seed=0, **{"exponent@-2": 0.9})]
     (said, *_) = STUDY.sentences(wild)
-    assert "by no power of the distance that attracts" in said
+    assert "by no power law of an attraction" in said
+
+
+def test_one_training_without_a_law_is_enough_to_say_so():
+    found = [x for seed in range(3) for x in both("softmax", names.MIXTURE, 0.5, seed=seed)]
+    found += both("lazy", names.MIXTURE, 0.9, seed=0)
+    found += [result("lazy", names.MIXTURE, 0.9, 12, seed=1, **{"exponent@-2": -5.9})]
+    first, second, *_ = STUDY.sentences([*found, *both(names.TABLE, "control", 0.7)])
+    assert first.startswith("lazy goes on by no power law of an attraction")
+    assert "a table of training orbits" in second, "beside the first whose S means something"
+
+
+def test_laws_that_are_all_too_shallow_are_said_to_be(results):
+    flat = {"exponent@-2.5": -1.2, "exponent@-2": -1.1, "exponent@-1.5": -1.0}
+    said = STUDY.sentences([*results, result("lazy", names.MIXTURE, 0.2, 12, seed=0, **flat)])
+    (line,) = (x for x in said if "are shallower than these worlds'" in x)
+    assert line.startswith("lazy follows part of a change of the prompt's law: S = 0.20")
+    assert "all its laws, r^-1.20 to r^-1.00," in line
 
 
 def test_the_leak_is_what_moves_more_than_the_truth(results):
