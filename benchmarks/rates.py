@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from statistics import fmean
@@ -14,6 +15,7 @@ SWEPT = ("lr", "weight_decay")
 """Parts of a setting that only choose the training, and not the measurement."""
 VALIDATED = {"val_accuracy": 1, "val_mse": -1}
 """Metrics by which rates are chosen, with the sign of the better direction."""
+Key = tuple[Any, ...]
 
 
 def jobs(
@@ -57,21 +59,33 @@ def best(results: Iterable[Result]) -> list[Result]:
     A row is a variant at one setting. The best have the best mean validation among those with the
     most seeds: a rate at which a seed failed does not win by the seeds that are left.
     """
-    rows: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Result]]] = {}
+    rows: dict[Key, dict[Key, list[Result]]] = {}
     for result in results:
         if result.ok:
             case = result.case
-            setting = ((k, str(v)) for k, v in case.setting.items() if k not in SWEPT)
-            row = rows.setdefault((case.law, case.protocol, case.arm, case.variant, *setting), {})
+            setting = tuple((k, str(v)) for k, v in case.setting.items() if k not in SWEPT)
+            trained = case.law, case.protocol, case.variant, *setting
+            row = rows.setdefault((case.arm, trained), {})
             row.setdefault(tuple(case.get(name) for name in SWEPT), []).append(result)
-    return [result for trials in rows.values() for result in max(trials.values(), key=_score)]
+    return [result for row in rows for result in rows[row][_best(row, rows)]]
 
 
-def _score(trials: Sequence[Result]) -> tuple[int, float]:
-    found = [
-        sign * value
+def _best(row: Key, rows: Mapping[Key, Mapping[Key, Sequence[Result]]]) -> Key:
+    """Return the rate and decay of a row; of an arm without a validation, those of its training."""
+    trials = rows[row]
+    if not any(map(_validated, trials.values())):
+        for other, theirs in rows.items():
+            if other[1] == row[1] and any(map(_validated, theirs.values())):
+                best = _best(other, rows)
+                return best if best in trials else next(iter(trials))
+    return max(trials, key=lambda rate: (len(trials[rate]), fmean(_validated(trials[rate]) or [0])))
+
+
+def _validated(trials: Sequence[Result]) -> list[float]:
+    """Return what trainings of a rate have on validation examples; the worst if it is no number."""
+    return [
+        sign * value if math.isfinite(value) else -math.inf
         for name, sign in VALIDATED.items()
         for trial in trials
         if (value := trial.value(name)) is not None
     ]
-    return len(trials), fmean(found) if found else 0.0

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import ModelParallelStrategy, Strategy
@@ -194,19 +194,50 @@ class _KeepBest(Callback):
             trainer.save_checkpoint(self.path)
 
 
-class _AfterValidation(Callback):
-    """Callback that writes a checkpoint again after the validation of its step.
+class _Checkpoints(Callback):
+    """Callback that writes a checkpoint every so many steps, behind the validation of its step.
 
-    What the validation decided (a switch, a stop) is then part of it: Lightning's own callback
-    saves before that.
+    What validation measured and decided (a switch, a stop, the best) is then part of it, and no
+    killed run comes back between a step and its validation, which would be left out.
     """
 
-    def __init__(self, path: Path, every: int) -> None:
-        self.path, self.every = path, every
+    def __init__(self, path: Path, every: int, val_every: int) -> None:
+        self.path, self.every, self.val_every = path, every, val_every
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.global_step % self.val_every:
+            self._write(trainer)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self._write(trainer)
+
+    def _write(self, trainer: lightning.Trainer) -> None:
         if trainer.global_step % self.every == 0:
             trainer.save_checkpoint(self.path)
+
+
+class _RandomNumbers(Callback):
+    """Callback that has a resumed run draw (dropout, crops) what the killed one would have drawn.
+
+    Of several devices all go on from the state of the first.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+
+    def state_dict(self) -> dict[str, Any]:
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        return {"cpu": torch.get_rng_state(), "cuda": cuda}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.found = dict(state_dict)
+
+    def on_train_batch_start(self, *_: Any) -> None:  # behind all that a start draws
+        if found := self.found:
+            torch.set_rng_state(found["cpu"].cpu())
+            for device, state in enumerate(found["cuda"][: torch.cuda.device_count()]):
+                torch.cuda.set_rng_state(state.cpu(), device)
+            self.found = {}
 
 
 def _fit(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> None:
@@ -231,13 +262,14 @@ def _fit(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> N
         more.append(SharpenWhen(**when))
     if job.get("keep_best"):
         more.append(_KeepBest(kept / BEST))
+    val_every = job.get("val_steps") or max(1, steps // 10)
     trainer = lightning.Trainer(
         accelerator=training.accelerator,
         devices=training.devices,
         strategy=_strategy(training),
         precision=training.precision,  # type: ignore[arg-type]
         max_steps=steps,
-        val_check_interval=job.get("val_steps") or max(1, steps // 10),
+        val_check_interval=val_every,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         gradient_clip_val=1.0,
@@ -246,16 +278,12 @@ def _fit(job: Job, kept: Path, progress: Progress, pretrained: Path | None) -> N
         # Named by their first step: those of a resumed run do not replace the earlier ones.
         logger=CSVLogger(kept, "curves", f"{start:09d}", flush_logs_every_n_steps=1),
         callbacks=[
-            ModelCheckpoint(
-                kept,
-                filename=checkpoint.stem,
-                every_n_train_steps=training.checkpoint_steps,
-                enable_version_counter=False,
-            ),
             _Report(progress),
             *more,
-            *([_AfterValidation(checkpoint, training.checkpoint_steps)] if more else []),
+            _RandomNumbers(),
+            _Checkpoints(checkpoint, training.checkpoint_steps, val_every),
         ],
+        enable_checkpointing=False,  # Lightning's own saves before a validation
         plugins=[AtomicCheckpoints(), LightningEnvironment()],
         enable_progress_bar=False,
         enable_model_summary=False,

@@ -17,7 +17,7 @@ def in_step(table: pandas.DataFrame, dates: pandas.Series, gaps: str) -> pandas.
 
     Args:
         table: The rows.
-        dates: Their dates in ISO 8601, of any kind; others are not read, and nothing is missing.
+        dates: Their dates in ISO 8601, of any kind.
         gaps: ``refuse`` missing rows, or ``carry`` what is known over them.
 
     Raises:
@@ -26,8 +26,11 @@ def in_step(table: pandas.DataFrame, dates: pandas.Series, gaps: str) -> pandas.
     """
     way_out = f"or take the rows as they are by --drop {dates.name!r}"
     read = pandas.to_datetime(dates, format="ISO8601", utc=True, errors="coerce")
-    if len(table) < 3 or read.isna().all():
+    if len(table) < 3:
         return table
+    if read.isna().all():
+        such = f"dates such as {str(dates.iloc[0])!r}"
+        raise ValueError(f"{such} are not read; write them as 2025-01-31, {way_out}")
     if (unread := np.flatnonzero(read.isna())).size:
         raise ValueError(f"row {unread[0] + 1} has no date; correct it, {way_out}")
     if (back := np.flatnonzero(read.diff() <= pandas.Timedelta(0))).size:

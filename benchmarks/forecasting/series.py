@@ -20,6 +20,8 @@ from benchmarks.forecasting import orbital
 from benchmarks.forecasting.dates import in_step
 
 Array = npt.NDArray[np.float64]
+TIMES = ("date", "dates", "time", "timestamp", "datetime")
+"""Headings of a column of dates."""
 TRAIN, TEST = 0.7, 0.2
 """Shares of training and test of a series without published parts; validation has the rest."""
 
@@ -132,6 +134,11 @@ def load(
         table = _earth_rotation(Path(file))
     elif file is not None:
         table, dates = _read(Path(file))
+        if dates is None and str(first := table.columns[0]).lower() in TIMES and first not in drop:
+            raise ValueError(
+                f"{name}: column {first} holds numbers; write dates as 2025-01-31, or leave it out "
+                f"by --drop {first!r}"
+            )
         # Published files are taken row by row, as everywhere in the field.
         if dates is not None and dates.name not in drop and name not in KNOWN:
             try:
@@ -149,7 +156,7 @@ def load(
     table = table.drop(columns=list(drop))
     ends = _ends(name, len(table), source)
     table = table.iloc[: ends[2]]
-    _check(name, table, ends[0], gaps)
+    _check(name, table, ends, gaps)
     table = table.astype(np.float64).replace([np.inf, -np.inf], np.nan)
     values = table.to_numpy()
     filled = table.ffill().bfill().to_numpy()
@@ -174,11 +181,18 @@ def _read(path: Path) -> tuple[pandas.DataFrame, pandas.Series | None]:
         table = pandas.read_csv(path, header=0 if headed else None)
     except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no CSV: {' '.join(str(error).split())}") from None
+    if not isinstance(table.index, pandas.RangeIndex):
+        raise ValueError(
+            f"{path}: rows have more values than there are headings; divide columns by commas, and "
+            "decimals by points"
+        )
     table.columns = [str(column) for column in table.columns]
     first_column = table.columns[0]
     numbers = pandas.to_numeric(table[first_column], errors="coerce")
     unnamed = headed and pandas.isna(first.iloc[0])
-    if numbers.isna().all() or (unnamed and numbers.eq(range(len(table))).all()):
+    if unnamed and numbers.eq(range(len(table))).all():
+        return table.drop(columns=first_column), None
+    if numbers.isna().all():
         return table.drop(columns=first_column), table[first_column]
     return table, None
 
@@ -220,7 +234,7 @@ def _ends(name: str, length: int, source: Source) -> tuple[int, int, int]:
     return training, training + validation, training + validation + test
 
 
-def _check(name: str, table: pandas.DataFrame, n_train: int, gaps: str) -> None:
+def _check(name: str, table: pandas.DataFrame, ends: tuple[int, int, int], gaps: str) -> None:
     if table.shape[1] == 0:
         raise ValueError(f"{name} has no column of numbers")
     for column in table.columns:
@@ -237,7 +251,13 @@ def _check(name: str, table: pandas.DataFrame, n_train: int, gaps: str) -> None:
                 f"{name}, column {column}: {missing.size} of {len(table)} values are missing, the "
                 f"first in row {missing[0] + 1}; fill them, or run with --gaps carry"
             )
-        known = numbers[:n_train].dropna()
+        for part, rows in (("validation", slice(*ends[:2])), ("test", slice(*ends[1:]))):
+            if numbers[rows].isna().all():
+                raise ValueError(
+                    f"{name}, column {column}: no value in the {part} part; leave it out by "
+                    f"--drop {column!r}"
+                )
+        known = numbers[: ends[0]].dropna()
         if known.nunique() < 2:
             raise ValueError(
                 f"{name}, column {column} is constant in the training part, so nothing scales it; "

@@ -62,6 +62,9 @@ def read(folder: str | Path | None) -> ImageFolder:
         ]
     if other := sorted(set(names["val"]) ^ set(names["train"])):
         raise ValueError(f"{folder}: class {other[0]} is in one of train and val alone")
+    for part, found in files.items():
+        if empty := sorted(set(range(len(names[part]))) - {number for _, number in found}):
+            raise ValueError(f"{folder}/{part}/{names[part][empty[0]]} has no image")
     for file, _ in (each for part in files.values() for each in part):
         if file.suffix.lower() not in ENDINGS:
             raise ValueError(f"{file}: no image; leave {', '.join(ENDINGS)} alone in the folder")
@@ -99,7 +102,7 @@ def pixels(
     """
     try:
         with _opened(file) as opened:
-            image = opened.convert("RGB")
+            image = _in_bytes(opened).convert("RGB")
     except (OSError, SyntaxError) as error:
         raise _broken(file, error) from None
     box, flip = _centre(image, size), False
@@ -110,6 +113,14 @@ def pixels(
         resized = resized.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     values = np.asarray(then(resized), np.float32) / 255
     return np.ascontiguousarray(((values - MEAN) / DEVIATION).transpose(2, 0, 1), np.float32)
+
+
+def _in_bytes(image: Image.Image) -> Image.Image:
+    """Return an image of 16 bits a pixel with 8; a conversion would cut what is above 255."""
+    if not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image, np.float32) / 257
+    return Image.fromarray(values.round().clip(0, 255).astype(np.uint8))
 
 
 class _opened:

@@ -111,7 +111,10 @@ class Mixture(Sweep):
     def exercises(self) -> Iterator[Exercise]:
         """Yield the mixture at each width, with seven tests, the last two longer than training."""
         mixture = MQARMixture(self.vocab_size)
-        tests = {f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs) for n, pairs in TEST}
+        tests = {
+            f"{n}/{pairs}": MQAR(self.vocab_size, n, pairs, random_non_queries=True)
+            for n, pairs in TEST
+        }
         for head_dim in self.head_dims:
             setting = {"width": self.n_head * head_dim}
             yield Exercise(mixture, head_dim, sum(mixture.rows), tests, setting)

@@ -37,6 +37,6 @@ def file_digest(path: str | Path) -> str:
     return _digest(path, status.st_size, status.st_mtime_ns)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.cache  # a folder of images has more files than any number
 def _digest(path: Path, size: int, modified: int) -> str:
     return artefact.sha256(path)

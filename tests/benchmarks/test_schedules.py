@@ -173,6 +173,29 @@ def test_a_validation_at_the_step_of_a_checkpoint_is_not_lost_with_a_kill(run):
     assert same(whole, run(cell, accuracy))
 
 
+def test_a_kill_inside_a_validation_loses_none_of_its_numbers(run):
+    cell = config("softmax", checkpoint_steps=STEPS // 2)
+    whole = run(cell, rises(to_90=5))
+
+    def dies(step):
+        if step == STEPS:
+            raise Killed
+        return 0.5
+
+    assert run(cell, dies) is None
+    again = run(cell, rises(to_90=5))
+    assert max(again[1]) == STEPS, "the last step is validated again"
+    assert same(whole, again)
+
+
+def test_a_resumed_run_draws_what_the_killed_one_would_have_drawn(run, monkeypatch):
+    step = TokenModel.training_step
+    monkeypatch.setattr(TokenModel, "training_step", lambda *args: torch.rand(()) * step(*args))
+    whole = run(config("softmax"), rises())
+    assert run(config("softmax"), rises(), killed_at=19) is None
+    assert same(whole, run(config("softmax"), rises()))
+
+
 def test_a_failure_after_an_early_stop_does_not_train_further(run):
     cell, accuracy = config("softmax", stop_when=DONE), rises(to_99=12)
     whole = run(cell, accuracy, fails_after=True)

@@ -191,13 +191,43 @@ def test_missing_rows_are_gaps_by_their_dates(tmp_path):
         pandas.date_range("1800-01-01", periods=100, freq="YS"),
         HOURS + pandas.to_timedelta(np.random.default_rng(0).normal(0, 30, 100), unit="s"),
         pandas.date_range("2016-10-29", periods=100, freq="h", tz="Europe/Berlin"),
-        ["01/01/2000"] * 100,
-        ["a-0"] * 100,
     ],
 )
-def test_months_jitter_summer_time_and_what_is_no_iso_date_are_no_gaps(tmp_path, dates):
+def test_months_jitter_and_summer_time_are_no_gaps(tmp_path, dates):
     path = written(tmp_path / "mine.csv", table(100), dates)
     assert series.load("mine.csv", path).values.shape == (100, 3)
+
+
+@pytest.mark.parametrize("dates", [["31/01/2000"] * 100, ["a-0"] * 100])
+def test_dates_that_are_not_read_are_refused_and_may_be_left_out(tmp_path, dates):
+    path = written(tmp_path / "mine.csv", table(100), dates)
+    with pytest.raises(ValueError, match="are not read; write them as 2025-01-31, or take"):
+        series.load("mine.csv", path)
+    assert series.load("mine.csv", path, drop=["date"]).values.shape == (100, 3)
+
+
+def test_a_column_of_numbers_that_is_called_a_date_is_no_channel(tmp_path):
+    path = tmp_path / "mine.csv"
+    table(100).rename(columns={"a": "Timestamp"}).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="column Timestamp holds numbers; write dates as"):
+        series.load("mine.csv", path)
+    assert series.load("mine.csv", path, drop=["Timestamp"]).values.shape == (100, 2)
+
+
+def test_decimal_commas_are_refused(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("date;a\n" + "".join(f"2020-01-{n:02};5,{n}\n" for n in range(1, 31)))
+    with pytest.raises(ValueError, match="more values than there are headings; divide columns by"):
+        series.load("mine.csv", path)
+
+
+@pytest.mark.parametrize(("rows", "part"), [((70, 80), "validation"), ((80, 100), "test")])
+def test_a_part_without_a_value_is_refused_where_gaps_are_carried(tmp_path, rows, part):
+    frame = table(100)
+    frame.loc[rows[0] : rows[1] - 1, "b"] = np.nan
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(ValueError, match=f"column b: no value in the {part} part"):
+        series.load("mine.csv", tmp_path / "mine.csv", gaps="carry")
 
 
 def test_a_missing_month_is_a_gap(tmp_path):

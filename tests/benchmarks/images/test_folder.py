@@ -49,6 +49,23 @@ def test_a_part_of_a_folder_has_all_classes(images):
         assert {number for _, number in few.images} == {0, 1}
 
 
+def test_a_class_without_images_is_named(images):
+    for file in (images / "val" / "light").iterdir():
+        file.unlink()
+    with pytest.raises(ValueError, match="val/light has no image"):
+        folder.read(images)
+
+
+def test_sixteen_bits_of_grey_are_not_cut_to_white(tmp_path):
+    ramp = np.linspace(0, 65535, 64, dtype=np.uint16)
+    Image.fromarray(np.tile(ramp, (64, 1))).save(tmp_path / "deep.png")
+    Image.fromarray(np.tile((ramp / 257).round().astype(np.uint8), (64, 1))).save(
+        tmp_path / "8.png"
+    )
+    deep, shallow = (folder.pixels(tmp_path / name, 32) for name in ("deep.png", "8.png"))
+    np.testing.assert_array_equal(deep, shallow)
+
+
 def test_a_random_crop_lies_in_the_image_and_turns_half_of_the_time(tmp_path):
     ramp = np.tile(np.arange(0, 250, 5, dtype=np.uint8)[None, :, None], (40, 1, 3))
     Image.fromarray(ramp).save(tmp_path / "ramp.png")

@@ -44,6 +44,9 @@ def test_queries_with_likely_places_tell_part_of_the_answer():
     assert 22 < blind.by_place(even) < 28
 
 
-@pytest.mark.parametrize(("name", "score"), [("in_context_recall", 31.8), ("selective_copy", 20.3)])
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [("in_context_recall", 31.8), ("selective_copy", 20.3), ("compression", 21.0)],
+)
 def test_problems_of_mad_have_scores_that_need_no_look_up(name, score):
     assert blind.commonest(mad_settings.BASELINES[name][0]) == pytest.approx(score, abs=0.5)

@@ -29,6 +29,20 @@ def test_the_rate_is_chosen_by_validation_and_never_by_the_test():
     assert chosen(results) == [("a", 1e-3, 0.1, 0)]
 
 
+def test_an_arm_without_a_validation_is_taken_at_the_rate_of_its_training():
+    results = [result(lr=1e-3, val=40), result(lr=1e-2, val=80)]
+    for lr in (1e-3, 1e-2):
+        case = Case("mqar", "m", "a", "cut", 0, setting={"lr": lr, "weight_decay": 0.1})
+        results.append(Result(case, "ok", metrics={"accuracy": Metric(50.0)}))
+    assert {x.case.get("lr") for x in best(results)} == {1e-2}
+    assert len(best(results)) == 2
+
+
+def test_a_training_that_ends_in_no_number_is_not_chosen():
+    results = [result(lr=1e-3, val=40), result(lr=1e-2, val=float("nan"))]
+    assert chosen(results) == [("a", 1e-3, 0.1, 0)]
+
+
 def test_one_rate_is_chosen_for_all_seeds_of_a_model():
     results = [result(lr=1e-3, seed=0, val=100), result(lr=1e-2, seed=0, val=0)]
     results += [
