@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orbits.runs.figure import WIDTH, canvas, headline, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.plots import shares
-from orbits.runs.result import Result
+from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import Interval
 from worldmodel.probes.donors import ANOTHER_MASS, OTHER_LAW, RANDOM, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
@@ -76,30 +77,21 @@ def draw_all(results: Sequence[Result], out: Path, drawing: Drawing = LAW) -> li
     donors = drawing.donors
     shown = [x for x in results if rank(x) == 0 and own_setting(x)["donor"] in donors]
     looks = Looks(shown)
+    alike = grouped(shown, lambda x: (looks.model(x), *_place(x, drawing)))
     panels = list(dict.fromkeys(str(own_setting(x)[drawing.panels]) for x in shown))
     places = list(dict.fromkeys((own_setting(x)["after"], own_setting(x)["rows"]) for x in shown))
-    lines = len(donors) * len({looks.model(x) for x in shown})
+    lines = len(donors) * len({key[0] for key in alike})
     shape = {"nrows": len(panels), "sharex": True, "squeeze": False}
     height = 1.6 + (0.4 + 0.22 * lines) * len(panels)
     with canvas(max(WIDTH, 2.4 + 0.5 * len(places)), height, **shape) as (figure, axes):
         headline(figure, drawing.title)
         for (axis,), panel in zip(axes, panels, strict=True):
             table: dict[str, list[Interval | None]] = {}
-            for model in dict.fromkeys(map(looks.model, shown)):
+            for model in dict.fromkeys(key[0] for key in alike):
                 for donor in donors:
-                    wanted = {drawing.panels: panel, "donor": donor}
                     table[f"{model}, {donor}"] = [
-                        _share(
-                            [
-                                x
-                                for x in shown
-                                if looks.model(x) == model
-                                and {**wanted, "after": after, "rows": rows}.items()
-                                <= own_setting(x).items()
-                            ],
-                            drawing.metric,
-                        )
-                        for after, rows in places
+                        _share(alike.get((model, panel, donor, *place), []), drawing.metric)
+                        for place in places
                     ]
             shares(axis, table)
             axis.set_title(drawing.panel(panel), loc="left")
@@ -108,6 +100,12 @@ def draw_all(results: Sequence[Result], out: Path, drawing: Drawing = LAW) -> li
         return [
             Picture(drawing.caption, [save_figure(figure, out / "figures" / f"{drawing.name}.png")])
         ]
+
+
+def _place(result: Result, drawing: Drawing) -> tuple[Any, ...]:
+    """Return the panel of a result, its donor, and where in the model it was put in."""
+    setting = own_setting(result)
+    return (str(setting[drawing.panels]), *(setting[name] for name in ("donor", "after", "rows")))
 
 
 def _share(alike: Sequence[Result], metric: str) -> Interval | None:
