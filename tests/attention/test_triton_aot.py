@@ -21,7 +21,11 @@ def compiled(*arguments):
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("arch", "more"),
-    [(80, ()), (89, ()), (90, ("reweight d64 16bit",)), (100, ()), (120, ())],
+    [
+        (80, ()),
+        (90, ("reweight d64 16bit",)),
+        *(pytest.param(arch, (), marks=pytest.mark.slow) for arch in (89, 100, 120)),
+    ],
     ids=str,
 )
 def test_the_tiles_of_lssar_build_within_the_limits(arch, more):

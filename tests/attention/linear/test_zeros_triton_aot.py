@@ -52,7 +52,6 @@ OTHERS = ("scan_kernel reverse", "mix_kernel q", "mix_kernel v")
 @pytest.mark.parametrize(
     ("architecture", "channels", "kernels"),
     [
-        (80, 64, KERNELS),
         (90, 64, KERNELS),
         *(
             pytest.param(architecture, d, KERNELS + OTHERS, marks=pytest.mark.slow)

@@ -224,7 +224,7 @@ def test_models_of_a_world_where_the_force_knows_the_planet_alone(short_copy, ca
     assert elsewhere.value("exponent_m1") > 0.3 + elsewhere.value("exponent_m2")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_world_where_masses_do_not_show_says_so(tmp_path, capsys):
     out = tmp_path / "out"
