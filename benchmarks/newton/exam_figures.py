@@ -140,7 +140,7 @@ def _draw(
             label_level(axis, 1.0, "orbit fit" if few else "", lw=1.2, ls="-")
             beside = reference and value_of(reference)
             if reference and beside:
-                text = "best without\nattention" if few else ""
+                text = display(reference.variant).replace(" ", "\n") if few else ""
                 label_level(axis, beside.value, text, CONTROL, ls="--")
             axis.tick_params(axis="y", length=0, pad=6)  # marks at the edge
         axes[0][0].set_yticks(range(len(lines)), [line.name for line in lines])
