@@ -183,8 +183,11 @@ def means(exam: Exam) -> Table:
 
 def sentences(exam: Exam) -> list[str]:
     """Return the answer of the exam: the best and last model, and what they are beside."""
+    why = "since a training failed or a predicted force has no logarithm"
+    names = ", ".join(row.name for row in exam.unscored)
+    lost = [f"Without a score, {why}: {names}."] if names else []
     if not exam.models:
-        return []
+        return lost
     best, worst = exam.models[0], exam.models[-1]
     found = [
         f"{exam.where} the best model, {best.name}, errs {_words(best.score)} times as "
@@ -192,6 +195,7 @@ def sentences(exam: Exam) -> list[str]:
     ]
     if worst is not best:
         found.append(f"The last of {len(exam.models)}, {worst.name}: {_words(worst.score)} times.")
+    found += lost
     for first in exam.plain[:1]:
         found.append(
             f"Without attention, {first.name}, which sees what models see: "

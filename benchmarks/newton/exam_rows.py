@@ -157,6 +157,11 @@ class Exam:
         return [row for row in self.rows if not row.is_control and row.score]
 
     @cached_property
+    def unscored(self) -> list[ExamRow]:
+        """The contestants without a score: they failed, or a prediction has no logarithm."""
+        return [row for row in self.rows if not row.is_control and not row.score]
+
+    @cached_property
     def tables(self) -> list[ExamRow]:
         """The look-up tables, which are told the true state."""
         return [row for row in self._fitted if is_table(row.variant)]

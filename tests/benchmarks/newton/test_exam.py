@@ -264,10 +264,14 @@ def test_shifts_of_systems_and_of_the_time_step_have_scores_of_their_own():
 def test_a_failed_exam_stays_a_row_and_a_missing_score_is_last():
     (lost,) = results("sigmoid", [1])
     failed = Result(lost.case, status="failed", error="ValueError: no")
-    rows = Exam.of([*results("softmax", [30]), failed]).rows
+    exam = Exam.of([*results("softmax", [30]), failed])
+    rows = exam.rows
     assert [row.variant for row in rows] == ["softmax", "sigmoid"]
     assert rows[1].trainings == "-, 1 failed"
     assert rows[1].score is None
+    (said,) = (x for x in exam_report.sentences(exam) if x.startswith("Without a score"))
+    assert "sigmoid" in said
+    assert "softmax" not in said
 
 
 def test_medians_are_in_units_of_the_causal_ceilings(tmp_path):
