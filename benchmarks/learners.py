@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from benchmarks.training_options import Job, options
 from orbits.runs.choices import check_choice
@@ -97,8 +98,19 @@ def check_encoder(job: Job, name: str) -> None:
 def _check(job: str) -> None:
     """Build each different model once."""
     filled: Any = {"lr": 1e-3, "steps": 1, "seed": 0, **json.loads(job)}
-    with torch.device("meta"):
+    with torch.device("meta"), _Unfilled():
         build(filled)
+
+
+class _Unfilled(TorchFunctionMode):
+    """Mode in which weights get no start values; to draw those of none takes half of a build."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(function, "__module__", "") == torch.nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **(kwargs or {}))
 
 
 def data(job: Job) -> SequenceData:

@@ -243,7 +243,7 @@ def test_a_mixer_from_a_file_is_trained_in_workers_and_probed(stranger):
     assert "fading" in (stranger.folder / "probed" / "report.md").read_text("utf-8")
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_model_of_an_attention_and_a_law_from_files_is_probed(stranger):
     plugins = "--plugin my_attention.py --plugin my_law.py"
     world = "--model.attention soft --data.protocol_args.law gentle"

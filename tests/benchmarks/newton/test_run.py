@@ -209,7 +209,7 @@ def test_a_world_with_models_from_elsewhere(tmp_path, capsys):
     assert "Newtonian observer, averaged over the past" in table
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_models_of_a_world_where_the_force_knows_the_planet_alone(short_copy, capsys):
     run(short_copy, "--elsewhere", "m1_over_r2", *SHORT, "--resume")

@@ -114,7 +114,7 @@ def test_an_engine_that_cannot_run_is_refused_by_name(monkeypatch):
 
 
 @pytest.mark.heavy
-@pytest.mark.full
+@pytest.mark.slow
 def test_operon_finds_newton_without_noise(make):
     sample = make(0, n=300)
     front = fit(sample.X, sample.newton, engine="operon", seed=0)
