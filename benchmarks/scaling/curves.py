@@ -22,11 +22,11 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 CURVE, PLAN, EXAM = "curve", "plan", "exam"
 FLOPS = "flops"
 EXPONENTS = "exponent_within", "exponent_closer"
-"""Those of continued orbits like those of the training, and of closer ones."""
+"""Exponents of continued orbits like those of the training, and of closer ones."""
 LEAST = 3
 """Fewest points of a curve through which a power law is fitted."""
 FITTED = 100
-"""First sequences, whose orbits are fitted and whose pieces are looked up."""
+"""Sequences, the first ones, whose orbits are fitted and whose pieces are looked up."""
 
 
 @dataclass(frozen=True)
