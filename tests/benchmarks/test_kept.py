@@ -12,9 +12,18 @@ pytestmark = [pytest.mark.full, pytest.mark.usefixtures("undrawn")]
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 PLACES = sorted(path.parent for path in KEPT.rglob("run.json"))
 assert len(PLACES) > 30
+EXAMS = [f"newton-exam-{x}" for x in ("100", "300", "from-power-1-5", "labels-power-1-5")]
+ALIKE = {*EXAMS, "newton-exam-labels-from-power-1-5", "probe-exchange-law"}
+"""Runs whose reports take longest, and are made as those of ``newton-exam`` and of probes are."""
+assert {place.name for place in PLACES} >= ALIKE
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.relative_to(KEPT)))
+def _marked(place):
+    marks = [pytest.mark.slow] if place.name in ALIKE else []
+    return pytest.param(place, marks=marks, id=str(place.relative_to(KEPT)))
+
+
+@pytest.mark.parametrize("place", map(_marked, PLACES))
 def test_a_kept_report_is_made_again_from_its_results(place, tmp_path):
     again = tmp_path / place.name
     shutil.copytree(place, again)
