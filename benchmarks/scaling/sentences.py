@@ -145,12 +145,8 @@ def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
         f"{variant}: a straight line of compute, extrapolated by {math.log10(flops / most):.1f} "
         f"decades to the training of preset {target.case.arm} ({flops:.2g} FLOPs), gives "
         f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}] (the interval is that of the seeds "
-        f"alone). It is a guess: {_listed([*doubts, LONGER])}."
+        f"alone). It is a guess: {'; '.join([*doubts, LONGER])}."
     ]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return ", and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _law(found: Sequence[Point]) -> Iterator[str]:

@@ -37,6 +37,6 @@ def file_digest(path: str | Path) -> str:
     return _digest(path, status.st_size, status.st_mtime_ns)
 
 
-@functools.cache  # a folder of images has more files than any number
+@functools.cache  # unbounded: a folder may hold a million images
 def _digest(path: Path, size: int, modified: int) -> str:
     return artefact.sha256(path)

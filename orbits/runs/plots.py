@@ -78,8 +78,8 @@ def bars(
 ) -> Path:
     """Draw a bar per row with a dot per seed, and a dotted line at a level, with its name.
 
-    Attentions have the colours of other figures; whatever has none is grey. On a logarithmic axis,
-    which no bar has a foot on, a stroke stands for it.
+    Attentions have the colours of other figures; whatever has none is grey. A logarithmic axis
+    has no 0 for bars to start from, so strokes mark the means.
     """
     with canvas(WIDTH, 1.2 + 0.27 * len(values)) as (figure, axes):
         for place, (name, seeds) in enumerate(values.items()):

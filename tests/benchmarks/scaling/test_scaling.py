@@ -216,7 +216,7 @@ def test_the_line_of_compute_leads_to_the_larger_preset_and_what_speaks_against_
     fit = record("orbit fit", "ceiling", 0.06, 1.0)
     (said,) = (x for x in STUDY.sentences([*found, target, fit]) if "extrapolated" in x)
     assert "2.0 decades to the training of preset gpu (5e+14 FLOPs), gives 0.0" in said
-    assert "the line flattens already, even an orbit fit, which is given the law, misses" in said
+    assert "the line flattens already; even an orbit fit, which is given the law, misses" in said
     exams = examined(lambda place: 100 / place, "steps", (10, 100, 1000))
     assert not any("extrapolated" in x and "exam" in x for x in STUDY.sentences([*exams, target]))
 
