@@ -57,6 +57,7 @@ class WorldsScalingStudy(TrainingStudy):
     Settings = WorldsScaling
     once = ("attention", "exponents", "steps", "heads", "sequences", "laws", "seeds")
     metrics: ClassVar[Mapping[str, Quantity]] = worlds.STUDY.metrics
+    restore = staticmethod(worlds.STUDY.restore)  # its trainings are those of worlds
     cells = deferred("benchmarks.worlds_scaling.grid:cells")
     tables = deferred("benchmarks.worlds_scaling.tables:tables")
     figures = deferred("benchmarks.worlds_scaling.figure:figures")

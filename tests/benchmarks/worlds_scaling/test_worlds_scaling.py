@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 
@@ -11,10 +12,12 @@ from benchmarks.worlds.names import CEILING, MIXTURE, TABLE
 from benchmarks.worlds.scores import TRUTH
 from benchmarks.worlds_scaling import points
 from benchmarks.worlds_scaling.worlds_scaling import STUDY, WorldsScaling
+from orbits.runs import reuse
 from orbits.runs.palette import own_colour
 from orbits.runs.result import Case, Metric, Result
 from tests.benchmarks.runs import finished
 
+KEPT = Path(__file__).parents[3] / "benchmarks/results/worlds-small"
 STEPS = (100, 1000, 10_000)
 WORLDS = (-2.5, -2.0, -1.5)
 
@@ -140,6 +143,13 @@ def test_trainings_have_the_addresses_of_worlds():
     assert len(shared) == 3
     assert {cell.key for cell in shared} <= there
     assert len({cell.key for cell in cells}) == len(cells)
+
+
+def test_kept_world_models_of_worlds_serve(tmp_path):
+    """Their weights are read, by the answers that are still to be computed."""
+    cells = STUDY.cells(STUDY.settings("width", heads=(2,)))
+    left = reuse.plan(cells, [KEPT], tmp_path, STUDY.restore).left
+    assert {cell.case.kind for cell in left} == {"truth", "worlds"}
 
 
 def test_few_sequences_change_the_address_and_new_ones_do_not():
