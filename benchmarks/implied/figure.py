@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,9 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
 
 
 def _matrix(named: dict[str, list[Row]], found: Sequence[Row], path: Path) -> Path:
-    inside = [place for place in places(found) if place[1] is None]
-    outer = [place for place in places(found) if place[1] is not None]
+    every = sorted(places(found), key=_exponent)  # from left to right, as numbers rise
+    inside = [place for place in every if place[1] is None]
+    outer = [place for place in every if place[1] is not None]
     widths = [max(2, len(inside)), len(outer)] if outer else [1]
     shape = {"nrows": len(named), "ncols": len(widths), "width_ratios": widths, "squeeze": False}
     height = min(2.9, max(1.1, 5.6 / len(named)))
@@ -89,6 +91,12 @@ def _styles(mine: Sequence[Row]) -> dict[str, dict[str, Any]]:
     return {row.trained_in: found[str(row.world)] for row in mine}
 
 
+def _exponent(place: Place) -> float:
+    """Return the exponent of a prompt's law; laws that are no power come last."""
+    exponents = laws.get(place[0]).exponents
+    return math.inf if exponents is None else exponents["r"]
+
+
 def _tick(place: Place) -> str:
     law, shift = place
     return in_words(law) + (f"\n{shift.replace('_', ' ')}" if shift else "")
@@ -119,11 +127,10 @@ def _on_line(place: Place) -> bool:
 def _end(row: Row, text: str, colour: str, where: Sequence[Place]) -> End | None:
     """Return the place of a row's name: at its last prompt of the training box."""
     there = [(at, x) for at, place in enumerate(where) if (x := row.mean(place)) is not None]
-    return (
-        End(text, there[-1][0], float(np.clip(there[-1][1], LOWEST, HIGHEST)), colour)
-        if (there)
-        else None
-    )
+    if not there:
+        return None
+    at, mean = there[-1]
+    return End(text, at, float(np.clip(mean, LOWEST, HIGHEST)), colour)
 
 
 def _handles(found: Sequence[Row]) -> list[Line2D]:
