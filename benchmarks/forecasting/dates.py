@@ -1,4 +1,4 @@
-"""Rows of a series that are missing by their dates."""
+"""What dates say of a series: the rows that are missing, and the steps of a season."""
 
 from __future__ import annotations
 
@@ -10,6 +10,23 @@ MONTH = pandas.Timedelta(days=27)
 """Longer steps are counted in months, whose days differ."""
 TOLERANCE = 0.1
 """Share of a step by which a date may be off."""
+CYCLES = tuple(pandas.Timedelta(days=days) for days in (1, 7, 365.25))
+"""A day, a week and a year."""
+
+
+def season_of(dates: pandas.Series) -> int:
+    """Return the steps of the shortest of :data:`CYCLES` that has two or more; else 1.
+
+    So an hourly series has seasons of 24 steps, a daily one of 7, a weekly one of 52 and a monthly
+    one of 12.
+
+    Args:
+        dates: Rising dates in ISO 8601.
+    """
+    if len(dates) < 3:
+        return 1
+    step = pandas.to_datetime(dates, format="ISO8601", utc=True).diff().median()
+    return next((n for cycle in CYCLES if (n := round(cycle / step)) > 1), 1)
 
 
 def in_step(table: pandas.DataFrame, dates: pandas.Series, gaps: str) -> pandas.DataFrame:

@@ -17,7 +17,7 @@ import pandas
 from matplotlib import cbook
 
 from benchmarks.forecasting import orbital
-from benchmarks.forecasting.dates import in_step
+from benchmarks.forecasting.dates import in_step, season_of
 
 Array = npt.NDArray[np.float64]
 TIMES = ("date", "dates", "time", "timestamp", "datetime")
@@ -79,7 +79,7 @@ class Series:
         values: [T, C], NaN where nothing was measured.
         filled: The same with the last measured value in gaps, [T, C]: what models read.
         ends: Ends of training, validation and test.
-        season: Steps of a season.
+        season: Steps of a season; 1 where none is known.
         truth: Values by a law, without noise, in the same scale, [T, C]; None where none is known.
     """
 
@@ -128,7 +128,8 @@ def load(
         drop: Columns that are left out; that of dates, so that no row is missing by them.
     """
     truth = None
-    source = KNOWN.get(name, Source(24, ""))
+    source = KNOWN.get(name, Source(1, ""))
+    season = source.season
     if name == "earth_rotation":
         assert file is not None
         table = _earth_rotation(Path(file))
@@ -143,6 +144,7 @@ def load(
         if dates is not None and dates.name not in drop and name not in KNOWN:
             try:
                 table = in_step(table, dates, gaps)
+                season = season_of(dates)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
         drop = [column for column in drop if dates is None or column != dates.name]
@@ -163,7 +165,7 @@ def load(
     mean, sd = np.nanmean(values[: ends[0]], axis=0), np.nanstd(values[: ends[0]], axis=0)
     if truth is not None:
         truth = (truth - mean) / sd
-    return Series((values - mean) / sd, (filled - mean) / sd, ends, source.season, truth)
+    return Series((values - mean) / sd, (filled - mean) / sd, ends, season, truth)
 
 
 def _read(path: Path) -> tuple[pandas.DataFrame, pandas.Series | None]:

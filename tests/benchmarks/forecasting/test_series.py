@@ -291,3 +291,14 @@ def test_without_its_package_the_series_is_not_there(monkeypatch):
     monkeypatch.setattr(series.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(series.Missing, match="pip install astropy-iers-data"):
         series.find("earth_rotation", None)
+
+
+@pytest.mark.parametrize(
+    ("step", "season"),
+    [("15min", 96), ("h", 24), ("D", 7), ("W", 52), ("MS", 12), ("QS", 4), ("YS", 1)],
+)
+def test_a_file_of_ones_own_has_the_season_of_its_dates(tmp_path, step, season):
+    dates = pandas.date_range("2016-01-01", periods=100, freq=step)
+    path = written(tmp_path / "mine.csv", table(100), dates)
+    assert series.load("mine.csv", path).season == season
+    assert series.load("mine.csv", path, drop=["date"]).season == 1
