@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from benchmarks.worlds.names import (
     ALONE,
@@ -177,22 +178,26 @@ def _exponents(row: Row | None, found: Sequence[Row], longest: int) -> list[floa
     return [each.value for name in names for each in row.metrics(name, longest)]
 
 
-def leak(row: Row, found: Sequence[Row]) -> float | None:
-    """Return how far half the time step moves the exponents of a row more than those of the truth.
+def leak(row: Row, found: Sequence[Row]) -> list[Metric]:
+    """Return how far half the time step moves the exponents of each training, beyond the truth's.
 
     The mean over test worlds of the change of the exponent. A model that reads the law off the rate
     of sampling takes more points a turn for a shallower law, and goes up.
     """
     truth, longest = find(found, TRUTH), max(prompts(found), default=0)
-    moved = []
-    for world in worlds(found):
-        name = f"exponent@{world}"
-        changes = [
-            None if half is None or whole is None else half - whole
+    if truth is None:
+        return []
+    every = []
+    for name in (f"exponent@{world}" for world in worlds(found)):
+        own, true = (
+            [
+                half.value - whole.value
+                for half, whole in zip(
+                    each.metrics(name, longest, True), each.metrics(name, longest), strict=False
+                )
+            ]
             for each in (row, truth)
-            if each is not None
-            for half, whole in [(each.value(name, longest, True), each.value(name, longest))]
-        ]
-        if len(changes) == 2 and changes[0] is not None and changes[1] is not None:
-            moved.append(changes[0] - changes[1])
-    return sum(moved) / len(moved) if moved else None
+        )
+        if own and true:
+            every.append([change - true[0] for change in own])
+    return [Metric(fmean(changes)) for changes in zip(*every, strict=True)]

@@ -33,6 +33,7 @@ from benchmarks.worlds.scores import (
     shallower,
     worlds,
 )
+from orbits.runs import trainings
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -46,7 +47,7 @@ OTHERS = {
 }
 """References that stand beside a model in its verdict, in words."""
 LEAKS = 0.1
-"""Change of an exponent from which half the time step is said to move it."""
+"""Change of an exponent up to which half the time step hardly moves it."""
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
@@ -188,18 +189,20 @@ def _held_out(row: Row, longest: int, found: Sequence[Row]) -> list[str]:
 
 
 def _leak(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
-    moved = leak(row, found)
-    if moved is None:
+    if not (moved := leak(row, found)):
         return []
-    if moved > LEAKS:
+    value, low, high = trainings.together(moved)
+    if low > 0 and value > LEAKS:
         means = "towards shallower laws, as if it read the law off the rate of sampling"
-    elif moved < -LEAKS:
+    elif high > LEAKS:
+        means = "so reading the law off the rate of sampling is neither shown nor excluded"
+    elif high < 0:
         means = "towards steeper laws, which reading the law off the rate of sampling would not do"
     else:
-        means = "hardly, so the rate of sampling does not tell it the law"
+        means = "not towards shallower laws, as reading the law off the rate of sampling would"
     return [
-        f"Leak test: half the time step moves {name or row.variant}'s exponents by {moved:+.2f}, "
-        f"{means}."
+        f"Leak test: half the time step moves {name or row.variant}'s exponents by "
+        f"{trainings.words(moved)}, {means}."
     ]
 
 

@@ -21,7 +21,7 @@ from benchmarks.worlds.scores import Row, families, leak, prompts, rows, worlds
 from orbits.runs import trainings
 from orbits.runs.result import Result
 from orbits.runs.study import Study
-from orbits.runs.table import NOTHING, Column, Table, Value, number
+from orbits.runs.table import NOTHING, Column, Table, Value
 
 T = TypeVar("T")
 TRAININGS = (MIXTURE, WITH_FAMILIES, TOLD, ALONE)
@@ -95,7 +95,7 @@ def _s(found: Sequence[Row]) -> Table:
             continue
         n_trainings = len(row.metrics("S", longest))
         boxes = [row.box("S", steps) for steps in lengths]
-        boxes += [row.box("S", longest, half=True), number(leak(row, found), ".2f")]
+        boxes += [row.box("S", longest, half=True), trainings.box(leak(row, found))]
         made.append([_name(row), _count(row, n_trainings), *boxes])
     return _table(S, headings, made, S_CAPTION)
 

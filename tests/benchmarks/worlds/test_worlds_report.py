@@ -56,7 +56,7 @@ def test_the_verdict_comes_first_and_the_table_says_what_it_is_worth(results):
     assert "softmax, told the law 0.90" in controls
     assert growth == "softmax: S 0.15 after 4, 0.31 after 12 steps of prompt."
     assert "off the line through the others by 0.01" in held
-    assert "moves softmax's exponents by +0.39, towards shallower laws" in moved
+    assert "moves softmax's exponents by 0.39 [0.39, 0.39], towards shallower laws" in moved
     assert read.endswith("nats: softmax -0.50 and -0.70.")
 
 
@@ -106,8 +106,26 @@ def test_laws_that_are_all_too_shallow_are_said_to_be(results):
 
 def test_the_leak_is_what_moves_more_than_the_truth(results):
     found = rows(results)
-    assert leak(find(found, names.MIXTURE), found) == pytest.approx(0.39)
-    assert leak(find(found, names.CEILING), found) is None
+    assert [x.value for x in leak(find(found, names.MIXTURE), found)] == [pytest.approx(0.39)] * 3
+    assert leak(find(found, names.CEILING), found) == []
+
+
+@pytest.mark.parametrize(
+    ("moved", "meaning"),
+    [
+        ((0.3, 0.31, 0.32), "as if it read the law off the rate of sampling"),
+        ((-0.1, 0.3, 0.4), "neither shown nor excluded"),
+        ((0.05, 0.06, 0.2), "neither shown nor excluded"),
+        ((-0.4, -0.3, -0.2), "towards steeper laws"),
+        ((-0.03, 0.001, 0.02), "not towards shallower laws"),
+    ],
+)
+def test_the_leak_is_judged_by_its_interval_over_trainings(moved, meaning):
+    found = [*both(TRUTH, "-", 1.0, moved=0.01)]
+    for seed, change in enumerate(moved):
+        found += both("softmax", names.MIXTURE, 0.3, moved=change + 0.01, seed=seed)
+    (line,) = (x for x in STUDY.sentences(found) if x.startswith("Leak test"))
+    assert meaning in line
 
 
 def test_tables_have_at_most_seven_columns(results):
