@@ -155,6 +155,11 @@ def frontier(found: Sequence[Point], y: str) -> dict[str, Fit]:
     return {variant: each for variant, each in made.items() if each is not None}
 
 
+def several_widths(variant: str, found: Sequence[Point]) -> bool:
+    """Return whether a variant was trained at several widths; at one, compute is its steps."""
+    return len({point.heads for point in found if point.variant == variant}) > 1
+
+
 def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[float, float]]]:
     """Return the (FLOPs, y) of a variant's trainings of the best widths, by seed.
 

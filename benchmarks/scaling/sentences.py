@@ -8,7 +8,17 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.scaling.axes import AXES, fixed, named
-from benchmarks.scaling.curves import EXPONENTS, Fit, Point, controls, fits, frontier, plan, points
+from benchmarks.scaling.curves import (
+    EXPONENTS,
+    Fit,
+    Point,
+    controls,
+    fits,
+    frontier,
+    plan,
+    points,
+    several_widths,
+)
 from orbits.implied.within import is_power
 from orbits.runs.at_once import Compared, in_each
 from orbits.runs.result import Result
@@ -37,7 +47,9 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
         for key, each in fits(found, axis, "exam").items()
     ]
     lines = frontier(found, MISSED)
-    said += [_compute(variant, each) for variant, each in lines.items() if _widths(variant, found)]
+    said += [
+        _compute(variant, each) for variant, each in lines.items() if several_widths(variant, found)
+    ]
     for axis in ("steps", "sequences"):  # that of width is in the line of compute
         for key, each in fits(found, axis, MISSED).items():
             said.append(_curve(MISSED, axis, key, each, found))
@@ -107,11 +119,6 @@ def _bend(each: Fit) -> str:
     flattens = (value > 0) == (fmean(each.exponents) < 0)
     bent = "flattens" if flattens else "steepens"
     return f"; it {bent} (bend {value:.3f} [{low:.3f}, {high:.3f}])"
-
-
-def _widths(variant: str, found: Sequence[Point]) -> bool:
-    """Return whether a variant has several widths; of one, compute is its steps."""
-    return len({point.heads for point in found if point.variant == variant}) > 1
 
 
 def _compute(variant: str, each: Fit) -> str:

@@ -15,6 +15,7 @@ from benchmarks.scaling.curves import (
     fits,
     frontier,
     points,
+    several_widths,
 )
 from orbits.implied.within import is_power
 from orbits.runs.result import Result, grouped
@@ -26,8 +27,11 @@ LAWS = "Power laws"
 BEST_WIDTHS = "the best of widths"
 LAWS_CAPTION = (
     "Least squares of logarithms, seed by seed; exponent: over seeds. Bend: coefficient of the "
-    "squared logarithm, 0 for a power law. Compute: FLOPs of pre-training, of those widths that no "
-    "other one undercuts, by means, for fewer FLOPs."
+    "squared logarithm, 0 for a power law."
+)
+COMPUTE_CAPTION = (
+    " Compute: FLOPs of pre-training, of those widths that no other one undercuts, by means, for "
+    "fewer FLOPs."
 )
 POINTS = "Points"
 POINTS_CAPTION = (
@@ -57,9 +61,12 @@ def _laws(found: Sequence[Point]) -> Table:
                 others = [other for other in AXES if other != axis]
                 rows.append(_law(variant, fixed(others, places), name, axis, each))
         for variant, each in frontier(found, measure).items():
+            if not several_widths(variant, found):
+                continue  # compute is its steps then
             rows.append(_law(variant, BEST_WIDTHS, name, "compute", each))
     of_compute = [place for place, row in enumerate(rows) if row[1].text == BEST_WIDTHS]
-    return Table(LAWS, columns, rows, LAWS_CAPTION, front=of_compute)
+    caption = LAWS_CAPTION + COMPUTE_CAPTION * bool(of_compute)
+    return Table(LAWS, columns, rows, caption, front=of_compute)
 
 
 def _law(variant: str, held: str, measure: str, axis: str, each: Fit) -> list[Value]:
