@@ -36,9 +36,7 @@ from orbits.mixture import Mixture, is_held_out, spread
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
-
-_TRIED = 300
-"""Systems that each law is tried on before any work."""
+from worldmodel.probes.implied import asked as implied
 
 
 def cells(study: Study, settings: Worlds) -> list[Cell]:
@@ -260,10 +258,11 @@ class _Grid:
                 f"tested must lie from low {settings.low:g} to high {settings.high:g}, got "
                 f"{outside[0]:g}"
             )
-        # Powers in between bind what the least and the largest exponent bind.
+        # Powers in between bind what the least and the largest exponent bind, and are seen as well.
         for exponent in (settings.low, settings.high, settings.single, *settings.tested):
             name = power_name(-exponent)
             world = protocols.get(settings.protocol, {**self.arguments, "law": name})
-            world.systems(0, "test", range(_TRIED))  # refuses a law that does not bind
+            if why := implied.refusal(world):
+                raise ValueError(why)
         if settings.exchanged:
             exchange.check(self.protocol, settings.exchanged, settings.n_exchanged)

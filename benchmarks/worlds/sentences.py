@@ -66,7 +66,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     said += _meaning(lawful, found, longest)
     said += [line for row in lawful for line in _growth(row, found)]
     said += [line for row in lawful for line in _held_out(row, longest, found)]
-    said += [line for row in lawful for line in _leak(row, found)]
+    said += [line for row in lawful for line in leak_test(row, found)]
     said += _read_out(models, found, longest)
     said += _steps(results)
     said += [line for family in families(results) for line in _family(family, results)]
@@ -86,7 +86,7 @@ def _family(family: str, results: Sequence[Result]) -> list[str]:
         verdict = _verdict(row, found, longest, row.name, others=others)
         said.append(f"Worlds of {family}: {verdict}")
         if row in lawful:
-            said += _leak(row, found, row.name)
+            said += leak_test(row, found, row.name)
     names = (TABLE, TABLE_WITH_FAMILIES, ALONE, FILTER, UNTRAINED)
     parts = _shares(names, found, longest)
     if models and parts:
@@ -188,7 +188,17 @@ def _held_out(row: Row, longest: int, found: Sequence[Row]) -> list[str]:
     ]
 
 
-def _leak(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
+def leak_test(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
+    """Say how half the time step moves the exponents of a row, and what that means.
+
+    Args:
+        row: Who was asked.
+        found: All rows, the truth among them.
+        name: Takes the place of the row's variant.
+
+    Returns:
+        A sentence; none where that was not asked.
+    """
     if not (moved := leak(row, found)):
         return []
     value, low, high = trainings.together(moved)
@@ -201,7 +211,7 @@ def _leak(row: Row, found: Sequence[Row], name: str = "") -> list[str]:
     else:
         means = "not towards shallower laws, as reading the law off the rate of sampling would"
     return [
-        f"Leak test: half the time step moves {name or row.variant}'s exponents by "
+        f"Leak test: half the time step moves the exponents of {name or row.variant} by "
         f"{trainings.words(moved)}, {means}."
     ]
 

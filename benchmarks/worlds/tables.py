@@ -45,6 +45,8 @@ HELD_CAPTION = (
     "of the training, after the longest prompt. Nats of a next point in the four steps after it. "
     "Error: median distance in AU of planet - star from the truth, twelve steps after the prompt."
 )
+BIAS = "Bias at laws held out, by the prompt"
+BIAS_CAPTION = "The same bias after prompts of so many steps; at each law held out."
 READ_OUT = "Law read-out"
 READ_OUT_CAPTION = (
     "A posterior over the exponent from the state at the end of a prompt, by ridge regressions of "
@@ -73,7 +75,8 @@ FAMILY_CAPTION = (
 def tables(study: Study, results: Sequence[Result]) -> list[Table]:
     """Return S, exponents by world, what is held out, and read-outs; then each other family."""
     found = rows(results)
-    made = [_s(found), _worlds(found), _held_out(found), _read_out(found), _steps(results)]
+    made = [_s(found), _worlds(found), _held_out(found), _bias(found), _read_out(found)]
+    made.append(_steps(results))
     for family in families(results):
         there = rows(results, family)
         caption = FAMILY_CAPTION.format(f"{FAMILIES[family].parameter} (held out: in brackets)")
@@ -124,6 +127,15 @@ def _held_out(found: Sequence[Row]) -> Table:
         if any(box != NOTHING for box in boxes):
             made.append([_name(row), *boxes])
     return _table(HELD, headings, made, HELD_CAPTION)
+
+
+def _bias(found: Sequence[Row]) -> Table:
+    at = _few(worlds(found, "bias"), 2)
+    asked = [(x, steps) for x in at for steps in _shown(prompts(found))]
+    names = tuple(f"at {x}, {steps} steps" for x, steps in asked)
+    boxes = [(row, [row.box(f"bias@{x}", steps) for x, steps in asked]) for row in found]
+    made = [[_name(row), *each] for row, each in boxes if any(box != NOTHING for box in each)]
+    return _table(BIAS, ("who", *names), made, BIAS_CAPTION)
 
 
 def _read_out(found: Sequence[Row]) -> Table:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import CEILING, FILTER, TABLE, UNTRAINED
 from benchmarks.worlds.scores import Row, find, prompts, worlds
+from benchmarks.worlds.sentences import leak_test
 from benchmarks.worlds_scaling.points import (
     AXES,
     Gain,
@@ -100,8 +101,9 @@ def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
         best = max(mine, key=lambda point: point.row.value("S", longest) or 0.0)
         said.append(
             f"{variant} has most S with {fixed(best)}: {best.row.said('S', longest)}; at half the "
-            f"time step, which tells no law, {best.row.said('S', longest, half=True)}."
+            f"time step, which no training had, {best.row.said('S', longest, half=True)}."
         )
+        said += leak_test(best.row, [*beside, best.row], f"{variant} ({fixed(best)})")
         names = worlds([best.row], "bias")
         table = find(beside, TABLE)
         if names and table is not None:

@@ -80,6 +80,7 @@ def test_each_value_counts_once_and_in_order():
     ("flag", "message"),
     [
         ("--low=-3.2 --held-out=", "'power_a1_n3.2': n must be"),
+        ("--protocol=identifiable --low=-2.97 --held-out=", "turn in 0.12 years"),
         ("--single=-3.5", "'power_a1_n3.5': n must be"),
         ("--held-out=-2.2", "ascending and in pairs"),
         ("--held-out=-1,-2", "ascending and in pairs"),

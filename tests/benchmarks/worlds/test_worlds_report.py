@@ -56,7 +56,7 @@ def test_the_verdict_comes_first_and_the_table_says_what_it_is_worth(results):
     assert "softmax, told the law 0.90" in controls
     assert growth == "softmax: S 0.15 after 4, 0.31 after 12 steps of prompt."
     assert "off the line through the others by 0.01" in held
-    assert "moves softmax's exponents by 0.39 [0.39, 0.39], towards shallower laws" in moved
+    assert "moves the exponents of softmax by 0.39 [0.39, 0.39], towards shallower laws" in moved
     assert read.endswith("nats: softmax -0.50 and -0.70.")
 
 
@@ -130,12 +130,13 @@ def test_the_leak_is_judged_by_its_interval_over_trainings(moved, meaning):
 
 def test_tables_have_at_most_seven_columns(results):
     tables = [table for table in STUDY.tables(results) if table.rows]
-    assert [len(table.columns) for table in tables] == [6, 4, 6, 7]
+    assert [len(table.columns) for table in tables] == [6, 4, 6, 3, 7]
     shares = [[value.text for value in row] for row in tables[0].rows]
     assert shares[0][:2] == ["true orbits in bins", "-"]
     assert ["softmax, mixture", "3", "0.15", "0.31", "0.31", "0.39"] in shares
     assert tables[1].columns[2].heading == "-2 (held out)"
-    assert len(tables[3].rows) == 2, "one reading for each prompt"
+    assert [x.text for x in tables[3].rows[1][1:]] == ["0.01"] * 2
+    assert len(tables[4].rows) == 2, "one reading for each prompt"
 
 
 def test_single_steps_have_a_table_and_a_sentence_of_their_own(results):
