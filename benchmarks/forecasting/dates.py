@@ -1,4 +1,4 @@
-"""What dates say of a series: the rows that are missing, and the steps of a season."""
+"""Missing rows and the season of a series, by its dates."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 
 from orbits import protocols
 from orbits.implied.cells import implied_forces
+from orbits.implied.coverage import PATH, Coverage, coverage, main
 from orbits.implied.family_free import family_free
 from orbits.implied.one_step import OneStep
 from orbits.implied.overall import overall
@@ -158,32 +159,33 @@ def test_cells_of_true_steps_are_the_law():
 
 @pytest.mark.full
 def test_intervals_cover_the_law_under_errors_of_places():
-    protocol, world, batch = seen(n=80)
-    steps, rng = OneStep(protocol, world, FIRST), np.random.default_rng(1)
-    kick = steps.kicks(batch["coordinates"])
-    hits = {"within": 0, "r": 0, "constant": 0}
-    for repeat in range(60):
-        noisy = kick.planet + rng.standard_t(3, kick.planet.shape) * 0.005
-        pulls = steps.pulls(noisy)
-        along, law = within(pulls, seed=repeat), overall(pulls, steps.m1, steps.m2, seed=repeat)
-        hits["within"] += along.low <= -2 <= along.high
-        hits["r"] += law.exponents[2].low <= -2 <= law.exponents[2].high
-        hits["constant"] += law.constant.low <= G <= law.constant.high
-    assert min(hits.values()) >= 51, hits  # 85%: 60 draws at 95% are below it once in a thousand
+    found = coverage(draws=60)
+    path = found.pop(PATH)
+    held = {name: each.holding(each.truth).value for name, each in found.items()}
+    assert min(held.values()) >= 51 / 60, "60 draws at 95% are below 85% once in a thousand"
+    assert -1.995 < path.mean < -1.95, "errors of places shorten the near end of an orbit"
+    assert path.holding(path.mean).value >= 51 / 60
+    spread = path.found[:, 0].std()
+    assert np.mean(path.found[:, 2] - path.found[:, 1]) / 3.92 == pytest.approx(spread, rel=0.4)
 
 
-@pytest.mark.full
-def test_intervals_of_a_path_with_errors_hold_their_spread_but_not_their_bias():
-    """So continuations are compared with the truth in bins, which has the same bias."""
-    _, _, batch = seen(n=80)
-    true, rng = batch["coordinates"], np.random.default_rng(2)
-    noisy = (true + rng.standard_t(3, true.shape) * 0.002 for _ in range(60))
-    found = np.array([within(path(x, batch), seed=k) for k, x in enumerate(noisy)])
-    middle = found[:, 0].mean()
-    assert -1.995 < middle < -1.95, "errors of places shorten the near end of an orbit"
-    covered = np.sum((found[:, 1] <= middle) & (middle <= found[:, 2]))
-    assert covered >= 51, "85%: 60 draws at 95% are below it once in a thousand"
-    assert np.mean(found[:, 2] - found[:, 1]) / 3.92 == pytest.approx(found[:, 0].std(), rel=0.4)
+def test_the_coverage_of_intervals_is_a_table(capsys):
+    main(["--n", "20", "--draws", "2"])
+    heading, _, first, *others = capsys.readouterr().out.splitlines()
+    assert heading == "| quantity | truth | mean | hold truth | hold mean |"
+    assert first.startswith("| exponent within | -2.000 |")
+    assert len(others) == 6
+
+
+def test_the_share_of_intervals_that_hold_a_value_is_counted():
+    made = Coverage(1.0, np.array([[1.0, 0.5, 1.5], [2.0, 1.5, 2.5]]))
+    assert made.mean == 1.5
+    assert made.holding(1.0).value == 0.5
+    assert made.holding(1.5).value == 1.0
+
+
+def test_fewer_than_two_draws_are_refused(refusal):
+    assert "n and draws must be 2 or more, got 80 and 1" in refusal(main, ["--draws", "1"])
 
 
 def test_resamples_are_those_of_the_interval():
