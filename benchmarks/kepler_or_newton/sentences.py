@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from statistics import fmean
 
 from benchmarks.kepler_or_newton.beside import CONTEXT, NOISE, verdicts
@@ -21,6 +22,7 @@ from benchmarks.kepler_or_newton.scores import (
 from benchmarks.published import compare
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, over_seeds
+from orbits.runs.statistics import compare as compare_pairs
 from orbits.runs.study import Study
 from worldmodel.controls.names import IN_BINS, TABLE
 
@@ -48,7 +50,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     if len(noises) > 1:
         named = {f"{x:g} AU": each for x, each in noises.items()}
         said += [_listed("By noise on the context", named), *_counts(results, NOISE, "noise")]
-    return [*said, *_references(found), *_attentions(found)]
+    return [*said, *_references(found), *_attentions(found), *_moves(found)]
 
 
 def _transition(windows: dict[object, Carried], found: Sequence[Carried]) -> list[str]:
@@ -200,6 +202,36 @@ def _attentions(found: Sequence[Carried]) -> list[str]:
         if scores:
             parts.append(f"{name}: {scores}")
     return [f"R² of force and shape by attention: {'; '.join(parts)}."] if len(parts) > 1 else []
+
+
+def _moves(found: Sequence[Carried]) -> list[str]:
+    """Say which attentions' scores the shortest window moves further than another's, by seed."""
+    both = {
+        name: (windows.pop(ALL), *windows.values())
+        for name, each in by_attention(found).items()
+        if len(windows := dict(each)) == 2
+    }
+    said = []
+    for what, metrics in SCORES.items():
+        moved: dict[str, BySeed] = {}
+        for name, (whole, short) in both.items():
+            before, after = whole.score(metrics), short.score(metrics)
+            moved[name] = {seed: after[seed] - before[seed] for seed in after if seed in before}
+        pairs = compare_pairs({(a, b): (moved[a], moved[b]) for a, b in combinations(moved, 2)})
+        if not pairs:
+            continue
+        apart = [
+            f"{a}'s further than {b}'s by {x.difference.value:z.2f} [{x.difference.low:z.2f}, "
+            f"{x.difference.high:z.2f}] ({'claimed' if x.differs else 'alone'})"
+            for (a, b), x in pairs.items()
+            if x.difference.low > 0 or x.difference.high < 0
+        ]
+        each = ", ".join(f"{_mean(values)} ({name})" for name, values in moved.items())
+        said.append(
+            f"The window moves {what} by {each}: "
+            f"{'; '.join(apart) or 'that it moves one further than another is not shown'}."
+        )
+    return said
 
 
 def _listed(what: str, named: dict) -> str:

@@ -186,6 +186,16 @@ def test_a_transition_of_random_weights_is_said_to_be_no_learnt_law():
     assert "Training changes the force by +0.00 in all rows and by +0.00 in the window" in said[1]
 
 
+def test_how_far_the_window_moves_attentions_is_compared_by_seed():
+    made = results(RISES, FALLS)
+    for each in results({0: 0.5, 3: 0.5}, FALLS):
+        made.append(dataclasses.replace(each, case=dataclasses.replace(each.case, variant="lazy")))
+    force, shape = sentences(STUDY, made)[-2:]
+    assert "the force by 0.40 (softmax), 0.00 (lazy): softmax's further than lazy's by" in force
+    assert "0.40 [0.40, 0.40]" in force
+    assert shape.endswith("that it moves one further than another is not shown.")
+
+
 def test_windows_without_all_rows_are_named(monkeypatch):
     monkeypatch.setitem(STEPS, 11, 5.0)
     first = sentences(STUDY, results({11: 0.5, 3: 0.9}, {11: 0.9, 3: 0.5}))[0]
