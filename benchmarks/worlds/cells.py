@@ -15,7 +15,7 @@ from benchmarks.training import CURVES
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
 from benchmarks.worlds.families import FAMILIES
-from benchmarks.worlds.names import FILTER, HALF, PLACES, TABLE
+from benchmarks.worlds.names import FILTER, HALF, PIECES, PLACES, TABLE
 from benchmarks.worlds.readout import most_telling, scores
 from benchmarks.worlds.steps import observed
 from orbits.arithmetic import Array
@@ -23,6 +23,7 @@ from orbits.law_posterior import law_posterior
 from orbits.mixture import Mixture
 from orbits.runs.cell import Outcome, Progress
 from worldmodel.controls.linear_autoregression import LinearAutoregression
+from worldmodel.controls.orbit_pieces import STEPS, OrbitPieces
 from worldmodel.controls.orbit_table import OrbitTable
 from worldmodel.data.mixture import tell
 from worldmodel.models.gpt_world import layer_names, layers
@@ -113,8 +114,9 @@ def ask_control(
     """Ask what has no world model: a table or a linear filter of the mixture, or a read-out."""
     asked = Asked.of(world, tested, prompts, n_test)
     worlds = Mixture(asked.protocol, tuple(mixture))
-    if control in (TABLE, FILTER):
-        return _own_paths(asked, _without_model(control, worlds, prompts, n_table), truths)
+    if control in (TABLE, PIECES, FILTER):
+        continued = _without_model(control, worlds, prompts, n_table)
+        return _own_paths(asked, continued, truths, STEPS if control == PIECES else 0)
     read, unseen = _reading(worlds, n_read, n_test)
     decode = asked.protocol.tokens.decode
     outcomes = []
@@ -280,7 +282,11 @@ def continuation(
 
 
 def _without_model(control: str, worlds: Mixture, prompts: Sequence[int], n_table: int) -> Continue:
-    """Return what continues prompts by a table or a linear filter of a mixture."""
+    """Return what continues prompts by orbits or a linear filter of a mixture."""
+    if control == PIECES:
+        table = OrbitTable(worlds, DATA_SEED, n_table, max(prompts))
+        pieces = OrbitPieces(worlds.protocol, DATA_SEED, table.orbits)
+        return lambda test, rows: pieces.rollout(test.observed, rows)
     makers: dict[int, Any] = {
         steps: OrbitTable(worlds, DATA_SEED, n_table, steps)
         if control == TABLE
@@ -290,11 +296,15 @@ def _without_model(control: str, worlds: Mixture, prompts: Sequence[int], n_tabl
     return lambda test, rows: makers[rows // 2].rollout(test.observed, rows)
 
 
-def _own_paths(asked: Asked, continued: Continue, truths: Path) -> list[Outcome]:
-    """Return the exponents of continuations in each setting, beside those of true orbits."""
+def _own_paths(asked: Asked, continued: Continue, truths: Path, shortest: int = 0) -> list[Outcome]:
+    """Return the exponents of continuations in each setting, beside those of true orbits.
+
+    Prompts of fewer steps than ``shortest`` are left out.
+    """
     return [
         Outcome(asked.measured(asked.own_path(setting, continued), truth), setting=setting)
         for setting, truth in zip(asked.settings, load_truths(truths), strict=True)
+        if setting["prompt"] >= shortest
     ]
 
 

@@ -22,6 +22,7 @@ from benchmarks.worlds.names import (
     FAMILY,
     FILTER,
     MIXTURE,
+    PIECES,
     STEPS,
     TABLE,
     TABLE_WITH_FAMILIES,
@@ -36,6 +37,7 @@ from orbits.mixture import Mixture, is_held_out, spread
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
 from orbits.runs.study import Study
+from worldmodel.controls.orbit_pieces import STEPS as COMPARED
 from worldmodel.probes.implied import asked as implied
 
 
@@ -103,6 +105,8 @@ class _Grid:
         yield Cell(steps.of_filter, case, {**self._steps(), **filtered})
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
         for name in CONTROLS:
+            if name == PIECES and max(settings.prompts) < COMPARED:
+                continue  # no prompt has as many steps as a piece
             asked = {**table, "control": name}
             case = self._case("worlds", name, "control")
             yield Cell(functions.ask_control, case, asked, needs=needs, version=readout.VERSION)

@@ -1,5 +1,7 @@
 """Names of arms, controls and settings, as results have them."""
 
+from worldmodel.controls.names import PIECES
+
 NEUTRAL, TELLING = "neutral_step", "identifiable"
 """Protocols whose time step tells nothing of the law, and tells it."""
 MIXTURE, TOLD, ALONE, UNTRAINED = "mixture", "told the law", "one world", "untrained"
@@ -13,7 +15,7 @@ FAMILY = "family"
 """The kind of results in worlds of another family, and the name of that family in a setting."""
 CEILING = "orbit fits over the laws"
 TABLE, FILTER, PLACES = "table of training orbits", "linear autoregression", "read-out of places"
-CONTROLS = (TABLE, FILTER, PLACES)
+CONTROLS = (TABLE, PIECES, FILTER, PLACES)
 HALF = "half"
 """The time step of the leak test, under the setting ``time step``."""
 TRAINED, HELD_OUT = "trained", "held-out"

@@ -12,6 +12,7 @@ from benchmarks.worlds.names import (
     FILTER,
     HELD_OUT,
     MIXTURE,
+    PIECES,
     PLACES,
     STEPS,
     TABLE,
@@ -143,14 +144,14 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
         else:
             line = f"{best[1]} has {best[0] - own:.2f} more S than a table of training orbits"
         said += [f"{line}.", *_memory(table, models, found, longest)]
-    parts = _shares((TOLD, ALONE, FILTER, UNTRAINED), found, longest)
+    parts = _shares((PIECES, TOLD, ALONE, FILTER, UNTRAINED), found, longest)
     return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said
 
 
 def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
     """Say by what a table and models differ: laws that are in no table, and where orbits end."""
     parts = []
-    for row in (table, *models, find(found, CEILING)):
+    for row in (table, find(found, PIECES), *models, find(found, CEILING)):
         if row is None or (error := row.value(f"error@{HELD_OUT}", longest)) is None:
             continue
         biases = [row.value(f"bias@{world}", longest) for world in worlds(found, "bias")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.scaling.axes import named
-from benchmarks.worlds.names import CEILING, FILTER, TABLE, UNTRAINED
+from benchmarks.worlds.names import CEILING, FILTER, PIECES, TABLE, UNTRAINED
 from benchmarks.worlds.scores import Row, find, prompts, worlds
 from benchmarks.worlds.sentences import leak_test
 from benchmarks.worlds_scaling.points import (
@@ -20,7 +20,7 @@ from benchmarks.worlds_scaling.points import (
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
-REFERENCES = (CEILING, TABLE, FILTER, UNTRAINED)
+REFERENCES = (CEILING, TABLE, PIECES, FILTER, UNTRAINED)
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:

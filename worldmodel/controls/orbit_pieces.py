@@ -59,6 +59,29 @@ class OrbitPieces:
             expected[:, rows] = np.stack([by_row.real, by_row.imag], axis=-1)
         return expected
 
+    def rollout(self, points: Array, n_prompt: int) -> Array:
+        """Return prompts and their continuations step by step, [N, T, 2] in AU.
+
+        Args:
+            points: Observed places in AU, [N, T, 2].
+            n_prompt: Rows of the prompt, an odd number; at least as many steps as are compared.
+
+        Raises:
+            ValueError: The prompt has fewer steps.
+        """
+        first = (n_prompt - 1) // 2
+        if first < STEPS:
+            raise ValueError(f"a prompt of {first} steps has no piece of {STEPS}")
+        places = as_complex(points).copy()
+        for step in range(first, places.shape[1]):
+            past = places[:, step - STEPS : step].reshape(len(places), -1)
+            places[:, step, 0] = self._of_body[0].after(past)
+            places[:, step, 1] = self._of_body[1].after(np.hstack([past, places[:, step, :1]]))
+        ahead = places[:, first:].reshape(len(places), -1)
+        rolled, rows = points.copy(), slice(n_prompt, n_prompt + ahead.shape[1])
+        rolled[:, rows] = np.stack([ahead.real, ahead.imag], axis=-1)
+        return rolled
+
 
 class _Steps:
     """Pieces [M, P + 1], the last place of which is a step from the last but two, its body's."""

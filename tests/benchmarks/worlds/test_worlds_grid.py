@@ -40,7 +40,7 @@ def test_models_differ_in_their_worlds_and_in_what_they_are_told(small):
 
 def test_every_model_and_control_is_asked_the_same(small):
     asked = [x for x in small if x.case.kind == "worlds"]
-    assert len(asked) == 9 + 2 + 1 + 3 + 1
+    assert len(asked) == 9 + 2 + 1 + 4 + 1
     truths = {x.needs["truths"].key for x in asked}
     assert len(truths) == 1
     for cell in asked:

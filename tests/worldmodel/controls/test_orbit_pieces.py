@@ -58,3 +58,20 @@ def test_fewer_pieces_than_a_mean_takes_are_all_taken(n):
     few = as_complex(points)[:, : STEPS + 1]
     found = OrbitPieces(PROTOCOL, 0, few).next_points(points)
     assert np.isfinite(found[:, FIRST:]).all()
+
+
+def test_continuations_of_its_own_orbits_are_theirs_and_prompts_are_kept():
+    own = PROTOCOL.batch(0, "train", [7], "pretrain")["coordinates"]
+    pieces = OrbitPieces(PROTOCOL, 0, np.repeat(as_complex(own), NEAREST, axis=0))
+    seen = own.copy()
+    seen[:, FIRST:] = 0.0
+    rolled = pieces.rollout(seen, FIRST)
+    np.testing.assert_array_equal(rolled[:, :FIRST], own[:, :FIRST])
+    np.testing.assert_allclose(rolled[:, FIRST:], own[:, FIRST:], rtol=0, atol=1e-9)
+
+
+def test_a_prompt_without_a_piece_is_refused():
+    points = PROTOCOL.batch(0, "train", [7], "pretrain")["coordinates"]
+    pieces = OrbitPieces(PROTOCOL, 0, as_complex(points))
+    with pytest.raises(ValueError, match="a prompt of 5 steps has no piece of 6"):
+        pieces.rollout(points, 11)
