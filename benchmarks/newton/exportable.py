@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orbits.runs import folder
 
-STUDIES = ("newton", "implied", "worlds", "kepler_or_newton")
+STUDIES = ("newton", "implied", "worlds", "worlds_scaling", "kepler_or_newton")
 """All train world models of orbits; heads are exported of the first alone."""
 
 

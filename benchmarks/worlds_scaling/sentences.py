@@ -17,6 +17,7 @@ from benchmarks.worlds_scaling.points import (
     points,
     references,
 )
+from orbits.runs import trainings
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
@@ -104,6 +105,11 @@ def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
             f"time step, which no training had, {best.row.said('S', longest, half=True)}."
         )
         said += leak_test(best.row, [*beside, best.row], f"{variant} ({fixed(best)})")
+        if explained := best.row.read(longest)[1]:
+            said.append(
+                "Ridge regression reads the exponent from states after the prompt, in the layer "
+                f"that tells most, with R² {trainings.words(explained)}."
+            )
         names = worlds([best.row], "bias")
         table = find(beside, TABLE)
         if names and table is not None:
