@@ -19,7 +19,7 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import NO_DONOR, OTHER_LAW, WHOLE
 
 FLAGS = (
-    *("--steps", "3", "--prompts", "4"),
+    *("--steps", "3", "--prompts", "4,6"),
     *("--n-test", "4", "--n-fitted", "2", "--n-fits", "5", "--n-bins", "64"),
     *("--families", "softened,mond", "--n-family-laws", "4"),
     *("--exchanged=-1,-0.5", "--n-exchanged", "20"),
