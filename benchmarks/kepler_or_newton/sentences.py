@@ -87,9 +87,9 @@ def _moved(before: Carried, after: Carried) -> str:
     return " and for ".join(parts)
 
 
-def _less(trained: Carried, untrained: Carried, metrics: Sequence[str]) -> BySeed:
-    """Return the excess of a score of trained models over that of their twins."""
-    own, other = trained.score(metrics), untrained.score(metrics)
+def _less(one: Carried, another: Carried, metrics: Sequence[str]) -> BySeed:
+    """Return the excess of a score of some models over that of others, by seed."""
+    own, other = one.score(metrics), another.score(metrics)
     return {seed: own[seed] - other[seed] for seed in own if seed in other}
 
 
@@ -213,15 +213,12 @@ def _moves(found: Sequence[Carried]) -> list[str]:
     }
     said = []
     for what, metrics in SCORES.items():
-        moved: dict[str, BySeed] = {}
-        for name, (whole, short) in both.items():
-            before, after = whole.score(metrics), short.score(metrics)
-            moved[name] = {seed: after[seed] - before[seed] for seed in after if seed in before}
+        moved = {name: _less(short, whole, metrics) for name, (whole, short) in both.items()}
         pairs = compare_pairs({(a, b): (moved[a], moved[b]) for a, b in combinations(moved, 2)})
         if not pairs:
             continue
         apart = [
-            f"{a}'s further than {b}'s by {x.difference.value:z.2f} [{x.difference.low:z.2f}, "
+            f"{a}'s less {b}'s is {x.difference.value:z.2f} [{x.difference.low:z.2f}, "
             f"{x.difference.high:z.2f}] ({'claimed' if x.differs else 'alone'})"
             for (a, b), x in pairs.items()
             if x.difference.low > 0 or x.difference.high < 0

@@ -191,7 +191,7 @@ def test_how_far_the_window_moves_attentions_is_compared_by_seed():
     for each in results({0: 0.5, 3: 0.5}, FALLS):
         made.append(dataclasses.replace(each, case=dataclasses.replace(each.case, variant="lazy")))
     force, shape = sentences(STUDY, made)[-2:]
-    assert "the force by 0.40 (softmax), 0.00 (lazy): softmax's further than lazy's by" in force
+    assert "the force by 0.40 (softmax), 0.00 (lazy): softmax's less lazy's is 0.40" in force
     assert "0.40 [0.40, 0.40]" in force
     assert shape.endswith("that it moves one further than another is not shown.")
 
