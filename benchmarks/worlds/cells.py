@@ -15,7 +15,7 @@ from benchmarks.training import CURVES
 from benchmarks.training_options import Job
 from benchmarks.worlds.asked import AHEAD, Asked, Continue, load_truths, mean, save_truths
 from benchmarks.worlds.families import FAMILIES
-from benchmarks.worlds.names import FILTER, HALF, PIECES, PLACES, TABLE
+from benchmarks.worlds.names import FILTER, HALF, MEMORIES, NEAREST_MEAN, PIECES, PLACES, TABLE
 from benchmarks.worlds.readout import most_telling, scores
 from benchmarks.worlds.steps import observed
 from orbits.arithmetic import Array
@@ -39,6 +39,9 @@ from worldmodel.probes.motion.held_out import (
 SCORED = 4
 """Steps after a prompt whose next points are scored, from the true points before each."""
 DATA_SEED = 0
+NEAREST = {TABLE: 1, NEAREST_MEAN: 3}
+"""Orbits of which a table takes the mean. Of 1, 3, 5, 10 and 20 three end nearest to the truth on
+1,000 validation sequences of the mixture of ``small``, after twelve steps of prompt."""
 Plain = Mapping[str, Any]
 Worlds = Sequence[Plain]
 States = dict[str, Array]
@@ -114,7 +117,7 @@ def ask_control(
     """Ask what has no world model: a table or a linear filter of the mixture, or a read-out."""
     asked = Asked.of(world, tested, prompts, n_test)
     worlds = Mixture(asked.protocol, tuple(mixture))
-    if control in (TABLE, PIECES, FILTER):
+    if control in (*MEMORIES, FILTER):
         continued = _without_model(control, worlds, prompts, n_table)
         return _own_paths(asked, continued, truths, STEPS if control == PIECES else 0)
     read, unseen = _reading(worlds, n_read, n_test)
@@ -288,9 +291,9 @@ def _without_model(control: str, worlds: Mixture, prompts: Sequence[int], n_tabl
         pieces = OrbitPieces(worlds.protocol, DATA_SEED, table.orbits)
         return lambda test, rows: pieces.rollout(test.observed, rows)
     makers: dict[int, Any] = {
-        steps: OrbitTable(worlds, DATA_SEED, n_table, steps)
-        if control == TABLE
-        else LinearAutoregression(worlds, DATA_SEED, steps)
+        steps: LinearAutoregression(worlds, DATA_SEED, steps)
+        if control == FILTER
+        else OrbitTable(worlds, DATA_SEED, n_table, steps, NEAREST[control])
         for steps in prompts
     }
     return lambda test, rows: makers[rows // 2].rollout(test.observed, rows)

@@ -22,6 +22,7 @@ from benchmarks.worlds.names import (
     FAMILY,
     FILTER,
     MIXTURE,
+    NEAREST_MEAN,
     PIECES,
     STEPS,
     TABLE,
@@ -39,6 +40,9 @@ from orbits.runs.result import Case
 from orbits.runs.study import Study
 from worldmodel.controls.orbit_pieces import STEPS as COMPARED
 from worldmodel.probes.implied import asked as implied
+
+MOST_ORBITS = 200_000
+"""Orbits that the mean of the nearest is taken of, where a training has more."""
 
 
 def cells(study: Study, settings: Worlds) -> list[Cell]:
@@ -104,10 +108,13 @@ class _Grid:
         case = self._case(STEPS, FILTER, "control")
         yield Cell(steps.of_filter, case, {**self._steps(), **filtered})
         table = {**self._asked(), **self._read(), "n_table": settings.n_table}
+        seen = settings.sequences or settings.steps * settings.batch_size
         for name in CONTROLS:
             if name == PIECES and max(settings.prompts) < COMPARED:
                 continue  # no prompt has as many steps as a piece
             asked = {**table, "control": name}
+            if name == NEAREST_MEAN:
+                asked["n_table"] = min(seen, MOST_ORBITS)
             case = self._case("worlds", name, "control")
             yield Cell(functions.ask_control, case, asked, needs=needs, version=readout.VERSION)
         fitted = {

@@ -15,7 +15,11 @@ FAMILY = "family"
 """The kind of results in worlds of another family, and the name of that family in a setting."""
 CEILING = "orbit fits over the laws"
 TABLE, FILTER, PLACES = "table of training orbits", "linear autoregression", "read-out of places"
-CONTROLS = (TABLE, PIECES, FILTER, PLACES)
+NEAREST_MEAN = "mean of nearest training orbits"
+"""The control that remembers as many orbits as a training has, and takes the mean of several."""
+MEMORIES = (TABLE, NEAREST_MEAN, PIECES)
+"""Controls that paste what they remember of training orbits, and know no law."""
+CONTROLS = (*MEMORIES, FILTER, PLACES)
 HALF = "half"
 """The time step of the leak test, under the setting ``time step``."""
 TRAINED, HELD_OUT = "trained", "held-out"

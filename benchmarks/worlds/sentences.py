@@ -11,7 +11,9 @@ from benchmarks.worlds.names import (
     CEILING,
     FILTER,
     HELD_OUT,
+    MEMORIES,
     MIXTURE,
+    NEAREST_MEAN,
     PIECES,
     PLACES,
     STEPS,
@@ -143,15 +145,16 @@ def _meaning(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[
             line += "inferred law from remembered orbits"
         else:
             line = f"{best[1]} has {best[0] - own:.2f} more S than a table of training orbits"
-        said += [f"{line}.", *_memory(table, models, found, longest)]
-    parts = _shares((PIECES, TOLD, ALONE, FILTER, UNTRAINED), found, longest)
+        said += [f"{line}.", *_memory(models, found, longest)]
+    parts = _shares((NEAREST_MEAN, PIECES, TOLD, ALONE, FILTER, UNTRAINED), found, longest)
     return [*said, f"S of the other controls: {'; '.join(parts)}."] if parts else said
 
 
-def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
-    """Say by what a table and models differ: laws that are in no table, and where orbits end."""
+def _memory(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[str]:
+    """Say by what memories and models differ: laws that none remembers, and where orbits end."""
     parts = []
-    for row in (table, find(found, PIECES), *models, find(found, CEILING)):
+    memories = (find(found, name) for name in MEMORIES)
+    for row in (*memories, *models, find(found, CEILING)):
         if row is None or (error := row.value(f"error@{HELD_OUT}", longest)) is None:
             continue
         biases = [row.value(f"bias@{world}", longest) for world in worlds(found, "bias")]
@@ -162,7 +165,7 @@ def _memory(table: Row, models: Sequence[Row], found: Sequence[Row], longest: in
     if not parts:
         return []
     return [
-        "What a table cannot have is a law held out: mean size of the bias there, and median error "
+        "What no memory has is a law held out: mean size of the bias there, and median error "
         f"where continuations end: {'; '.join(parts)}."
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.scaling.axes import named
-from benchmarks.worlds.names import CEILING, FILTER, PIECES, TABLE, UNTRAINED
+from benchmarks.worlds.names import CEILING, FILTER, HELD_OUT, MEMORIES, UNTRAINED
 from benchmarks.worlds.scores import Row, find, prompts, worlds
 from benchmarks.worlds.sentences import leak_test
 from benchmarks.worlds_scaling.points import (
@@ -21,7 +21,7 @@ from orbits.runs import trainings
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 
-REFERENCES = (CEILING, TABLE, PIECES, FILTER, UNTRAINED)
+REFERENCES = (CEILING, *MEMORIES, FILTER, UNTRAINED)
 
 
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
@@ -88,10 +88,10 @@ def _without_law(found: Sequence[Point]) -> list[str]:
 
 
 def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
-    """Say of the point of each variant with most S what a table of orbits would not have.
+    """Say of the point of each variant with most S what memories of orbits would not have.
 
-    It remembers laws, so that it is biased at those held out, and time steps, so that half of one
-    leaves it little.
+    They hold laws of the training, so that they are biased at those held out and end farther off,
+    and time steps of the training, so that half of one leaves them less.
     """
     said = []
     for variant in dict.fromkeys(point.variant for point in found):
@@ -111,14 +111,18 @@ def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
                 f"that tells most, with R² {trainings.words(explained)}."
             )
         names = worlds([best.row], "bias")
-        table = find(beside, TABLE)
-        if names and table is not None:
-            own, its = (
-                ", ".join(f"{row.said(f'bias@{x}', longest)} at {x}" for x in names)
-                for row in (best.row, table)
-            )
+        memories = [row for name in MEMORIES if (row := find(beside, name)) is not None]
+        if names and memories:
+            own, *theirs = (_held_out(row, names, longest) for row in (best.row, *memories))
+            each = (f"{row.name} {its}" for row, its in zip(memories, theirs, strict=True))
             said.append(
-                f"At laws held out of the training it is off the line through the others by {own}; "
-                f"a table of orbits by {its}."
+                "At laws held out of the training it is off the line through the others by, and "
+                f"ends off the truth by: {own}; {'; '.join(each)}."
             )
     return said
+
+
+def _held_out(row: Row, names: Sequence[str], longest: int) -> str:
+    """Return the bias at each law held out and the median error there, in words."""
+    biases = ", ".join(f"{row.said(f'bias@{x}', longest)} at {x}" for x in names)
+    return f"{biases}, {row.said(f'error@{HELD_OUT}', longest)} AU"

@@ -36,6 +36,7 @@ class OrbitTable:
         seed: Seed of the data, as training takes it.
         n_sequences: Training sequences that are kept.
         steps: Time steps of the past that are compared, of both bodies.
+        nearest: Orbits of which the mean is taken, the most similar ones.
 
     Raises:
         ValueError: Systems have several planets, or sequences are too short.
@@ -47,13 +48,14 @@ class OrbitTable:
         seed: int,
         n_sequences: int = N_SEQUENCES,
         steps: int = STEPS,
+        nearest: int = 1,
     ) -> None:
         if protocol.max_planets != 1 or protocol.n_points < 4 * steps:
             raise ValueError(
                 f"a table of orbits needs one planet and n_points >= {4 * steps}, protocol "
                 f"{protocol.name!r} has {protocol.max_planets} and {protocol.n_points}"
             )
-        self.steps = steps
+        self.steps, self.nearest = steps, min(nearest, n_sequences)
         batch = protocol.batch(seed, "train", np.arange(n_sequences), "pretrain")
         self.orbits = as_complex(batch["coordinates"])
 
@@ -68,7 +70,8 @@ class OrbitTable:
         rows = slice(1 + 2 * first, 1 + 2 * (points.shape[1] // 2))
         past, table = as_complex(points)[:, first - self.steps : first], self.orbits
         ahead = points.shape[1] // 2 - first
-        found = _continued(past, table[:, : self.steps], table[:, self.steps : self.steps + ahead])
+        before, after = table[:, : self.steps], table[:, self.steps : self.steps + ahead]
+        found = _continued(past, before, after, self.nearest)
         rolled[:, rows] = np.stack([found.real, found.imag], axis=-1).reshape(len(points), -1, 2)
         return rolled
 
@@ -86,7 +89,7 @@ class OrbitTable:
         places = as_complex(points)
         for s in range(steps, places.shape[1]):
             past = places[:, s - steps : s]
-            found = _continued(past, pieces[:, :steps], pieces[:, steps:])[:, 0]
+            found = _continued(past, pieces[:, :steps], pieces[:, steps:], self.nearest)[:, 0]
             expected[:, 1 + 2 * s : 3 + 2 * s] = np.stack([found.real, found.imag], axis=-1)
         return expected
 
@@ -104,7 +107,7 @@ def as_complex(rows: Array) -> Complex:
     return both[..., 0] + 1j * both[..., 1]
 
 
-def _continued(past: Complex, before: Complex, after: Complex) -> Complex:
+def _continued(past: Complex, before: Complex, after: Complex, nearest: int) -> Complex:
     """Return [N, A, bodies] for pasts [N, P, bodies] by a table's [M, P and A, bodies]."""
     own, own_middle = _centred(past)
     keys, middle = _centred(before)
@@ -114,10 +117,12 @@ def _continued(past: Complex, before: Complex, after: Complex) -> Complex:
     found = []
     for start in range(0, len(own), CHUNK):
         some = own[start : start + CHUNK]
-        best = np.argmax(np.abs(some.astype(np.complex64) @ lookup), axis=1)
-        turn = np.sum(keys[best].conj() * some, axis=1) / length[best] ** 2
-        piece = after[best] - middle[best, None, None]
-        found.append(turn[:, None, None] * piece + own_middle[start : start + CHUNK, None, None])
+        alike = np.abs(some.astype(np.complex64) @ lookup)
+        best = np.argpartition(alike, -nearest, axis=1)[:, -nearest:]  # [N, nearest]
+        turn = np.sum(keys[best].conj() * some[:, None], axis=2) / length[best] ** 2
+        piece = after[best] - middle[best][..., None, None]
+        mean = np.mean(turn[..., None, None] * piece, axis=1)
+        found.append(mean + own_middle[start : start + CHUNK, None, None])
     return np.concatenate(found)
 
 

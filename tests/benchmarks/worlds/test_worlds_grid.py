@@ -40,7 +40,7 @@ def test_models_differ_in_their_worlds_and_in_what_they_are_told(small):
 
 def test_every_model_and_control_is_asked_the_same(small):
     asked = [x for x in small if x.case.kind == "worlds"]
-    assert len(asked) == 9 + 2 + 1 + 4 + 1
+    assert len(asked) == 9 + 2 + 1 + 5 + 1
     truths = {x.needs["truths"].key for x in asked}
     assert len(truths) == 1
     for cell in asked:
@@ -48,7 +48,10 @@ def test_every_model_and_control_is_asked_the_same(small):
             {"exponent": x, "held_out": x in (-2.0, -1.0)} for x in (-2.5, -2.0, -1.5, -1.0, -0.5)
         ]
         assert cell.arguments["prompts"] == [4, 8, 12]
-    assert {x.case.variant for x in asked if x.case.arm == "control"} == set(names.CONTROLS)
+    controls = {x.case.variant: x for x in asked if x.case.arm == "control"}
+    assert set(controls) == set(names.CONTROLS)
+    remembered = controls[names.NEAREST_MEAN].arguments["n_table"]
+    assert remembered == 2200 * 64, "as many orbits as a training has"
 
 
 def test_other_families_are_asked_of_models_that_know_them_and_of_those_that_do_not(small):

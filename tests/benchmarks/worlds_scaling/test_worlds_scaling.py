@@ -89,7 +89,8 @@ def test_what_has_most_is_told_at_half_the_step_and_at_laws_held_out_beside_a_ta
     assert said[1].startswith(
         "Leak test: half the time step moves the exponents of softmax (9 steps, 2 heads"
     )
-    assert "by 0.02 [0.02, 0.02] at -2; a table of orbits by 0.25 at -2" in said[2]
+    assert "by: 0.02 [0.02, 0.02] at -2, 0.50 [0.50, 0.50] AU; table of training" in said[2]
+    assert said[2].endswith("orbits 0.25 at -2, 0.50 AU.")
     held = next(table for table in STUDY.tables(results) if table.title.startswith("Laws held"))
     assert [row[5].text for row in held.rows] == ["0.01", "0.02", "0.25"]
 

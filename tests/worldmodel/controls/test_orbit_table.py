@@ -42,6 +42,24 @@ def test_what_it_pastes_obeys_its_own_law_whatever_the_prompt(table):
     assert error[:, 25:27].mean() > 0.03, "but it does not go on from where the prompt ends"
 
 
+def test_the_mean_of_several_is_of_the_most_similar():
+    prompt = PROTOCOL.batch(0, "test", np.arange(5), "pretrain")["coordinates"]
+    one, three, everyone = (
+        OrbitTable(PROTOCOL, seed=0, n_sequences=n, nearest=k)
+        for n, k in ((40, 1), (40, 3), (3, 9))
+    )
+    misfit = [
+        np.linalg.norm(each.rollout(prompt, 25) - prompt, axis=-1)[:, 25:] for each in (one, three)
+    ]
+    assert misfit[1].mean() < misfit[0].mean(), "errors of several orbits cancel in part"
+    each = []
+    for keep in range(3):
+        single = OrbitTable(PROTOCOL, seed=0, n_sequences=3)
+        single.orbits = single.orbits[keep : keep + 1]
+        each.append(single.rollout(prompt, 25))
+    np.testing.assert_allclose(everyone.rollout(prompt, 25), np.mean(each, axis=0), atol=1e-9)
+
+
 def test_protocols_without_such_a_table_are_refused():
     for protocol in (protocols.get("fixed"), dataclasses.replace(PROTOCOL, n_points=40)):
         with pytest.raises(ValueError, match="one planet and n_points >= 48"):
