@@ -37,7 +37,7 @@ def test_mqar_trains_it(name, tmp_path):
 def test_the_flagship_trains_it_and_gives_it_a_head(name, tmp_path):
     prepare()
     (tmp_path / "cells").mkdir()
-    few = {"pretrain_steps": 5, "finetune_steps": 5, "n_test": 60}
+    few = {"pretrain_steps": 2, "finetune_steps": 2, "n_test": 60}
     grid = cells("tiny", attention=(name,), **few)
     asked = ("forces", variants([name])[0].label, "pretrained")
     head = next(c for c in grid if (c.case.kind, c.case.variant, c.case.arm) == asked)

@@ -12,8 +12,9 @@ pytestmark = [pytest.mark.full, pytest.mark.usefixtures("undrawn")]
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 PLACES = sorted(path.parent for path in KEPT.rglob("run.json"))
 assert len(PLACES) > 30
-EXAMS = [f"newton-exam-{x}" for x in ("100", "300", "from-power-1-5", "labels-power-1-5")]
-ALIKE = {*EXAMS, "newton-exam-labels-from-power-1-5", "probe-exchange-law"}
+WORLDS = ("power-1-5", "from-power-1-5", "labels-power-1-5", "labels-from-power-1-5")
+EXAMS = [f"newton-exam-{x}" for x in ("100", "300", "few-power-1-5", "few-power-2-5", *WORLDS)]
+ALIKE = {*EXAMS, "newton-small-1000-mixers", "kepler-or-newton-attentions", "probe-exchange-law"}
 """Runs whose reports take longest, and are made as those of ``newton-exam`` and of probes are."""
 assert {place.name for place in PLACES} >= ALIKE
 

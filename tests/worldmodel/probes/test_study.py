@@ -313,7 +313,7 @@ def test_every_probe_runs_in_worker_processes(trained, tmp_path):
 
 @pytest.mark.full
 def test_a_run_that_is_killed_goes_on_where_it_was(trained, tmp_path):
-    flags = ["--probes", "inductive_bias", "--preset", "tiny", "--datasets", "10", "--steps", "3"]
+    flags = ["--probes", "inductive_bias", "--preset", "tiny", "--datasets", "6", "--steps", "2"]
     command = [sys.executable, "-m", "worldmodel", "probe", str(trained()), *flags]
     command += ["--executor", "here", "--out", str(tmp_path / "killed")]
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -326,7 +326,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was(trained, tmp_path):
     assert not (tmp_path / "killed" / "results.jsonl").exists()
     subprocess.run(command, check=True, capture_output=True)
     settings = STUDY.settings(
-        "tiny", checkpoints=[str(trained())], probes=["inductive_bias"], datasets=10, steps=3
+        "tiny", checkpoints=[str(trained())], probes=["inductive_bias"], datasets=6, steps=2
     )
     whole = study.run(STUDY, settings, tmp_path / "whole", HERE)
     again, _ = folder.load(tmp_path / "killed")

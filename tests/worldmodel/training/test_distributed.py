@@ -69,7 +69,7 @@ def test_two_processes_end_where_one_with_twice_the_batch_does(tmp_path, alone, 
     assert largest_difference(trained, alone["force", BATCH]) > 1e-3, "a half of the batch differs"
 
 
-@pytest.mark.parametrize("strategy", ["ddp", "fsdp2"])
+@pytest.mark.parametrize("strategy", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp2"])
 def test_a_killed_training_of_two_processes_continues(tmp_path, alone, strategy):
     which = cell("pretrain", dataclasses.replace(TWO, strategy=strategy))
 
@@ -148,7 +148,7 @@ def test_tensors_are_not_made_parallel_in_silence(tmp_path):
 @pytest.mark.parametrize(
     "strategy",
     [
-        ["--trainer.strategy=ddp"],
+        pytest.param(["--trainer.strategy=ddp"], marks=pytest.mark.slow),
         [
             "--trainer.strategy=ModelParallelStrategy",
             "--trainer.strategy.data_parallel_size=2",
