@@ -53,6 +53,10 @@ for name in studies.preset_files(packages()):
             load(path)
             assert "torch" not in sys.modules, path
             print(path)
+# What the report of a study imports when it is called.
+import benchmarks.kepler_or_newton.beside
+import benchmarks.kepler_or_newton.exam
+assert "torch" not in sys.modules, "kepler_or_newton"
 """
 
 

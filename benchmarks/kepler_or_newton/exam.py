@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from benchmarks.kepler_or_newton.points import ALL, Point
 from benchmarks.newton import exam_report, newton
 from benchmarks.newton.exam_rows import Exam
-from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship
 from benchmarks.training_options import Job
 from orbits.runs.cell import Cell
 from orbits.runs.page import Section
 from orbits.runs.result import Result
 from symreg.leaderboard.row import EXAM
+
+if TYPE_CHECKING:  # it imports torch, and a report needs the section alone
+    from benchmarks.newton.grid import Grid
 
 NOTE = (
     "Heads are fine-tuned by the flagship's recipe, on labelled sequences without noise. Where a "
