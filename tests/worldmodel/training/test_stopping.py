@@ -163,7 +163,10 @@ def test_the_next_start_removes_what_a_killed_training_left(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
+)
 def test_a_signal_to_the_whole_group_stops_a_training_with_workers(tmp_path, number, code):
     """As a terminal sends Ctrl-C, and some schedulers SIGTERM: to the loaders' processes too."""
     last = tmp_path / "pretrain" / "version_0" / "checkpoints" / "last.ckpt"
