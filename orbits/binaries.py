@@ -12,12 +12,15 @@ from orbits import inverse_cdf, motion
 from orbits.arithmetic import TURN, Array, exp, shared
 from orbits.inverse_cdf import NORMAL, quantile
 from orbits.philox import uniforms
+from orbits.shifts import ELEMENTS
 from orbits.systems import Systems
 
 POINTS_PER_TURN = 12.0
 """Least samples per period, where they are not drawn."""
 CORNER = {"planet_mass": 0.4, "eccentricity": 0.4}
 """Bounds of which no system of ``without_corner`` exceeds both at once."""
+WIDE = {"semi_major_axis": 1.6}
+"""The bound that no system of ``without_wide`` exceeds, in AU."""
 
 _LN_4, _LN_40 = 1.3862943611198906, 3.6888794541139363
 
@@ -57,14 +60,14 @@ class Binaries:
             differ in how often the distance swings in a turn of the angle, so a step that is
             chosen by the period of the distance shows a sampling rate that tells the law; one
             that is chosen by the angle's does not. Newton's law has one period of both.
-        leaves_out_corner: Draw masses, axis and eccentricity of the binaries above both values of
-            :data:`CORNER`, one in seven, again, with draws of their own, until they are outside.
-            All others keep their bits.
+        left_out: Elements and a value each. Draw masses, axis and eccentricity of the binaries
+            above all of them, such as :data:`CORNER`, again, with draws of their own, until they
+            are outside. All others keep their bits.
     """
 
     draws_points: bool = False
     period: Callable[..., Array] = motion.period
-    leaves_out_corner: bool = False
+    left_out: tuple[tuple[str, float], ...] = ()
 
     def __call__(
         self,
@@ -130,9 +133,10 @@ class Binaries:
 
     def leaves_out(self, u: Array) -> npt.NDArray[np.bool_]:
         """Tell which draws [4 or more, N] are of a binary that is left out, [N]."""
-        planet, _, _, eccentricity = binary(u[0], u[1], u[2], u[3])
-        corner = (planet > CORNER["planet_mass"]) & (eccentricity > CORNER["eccentricity"])
-        return self.leaves_out_corner & corner
+        if not self.left_out:
+            return np.zeros(u.shape[1], bool)
+        drawn = dict(zip(ELEMENTS, binary(u[0], u[1], u[2], u[3]), strict=True))
+        return np.all([drawn[name] > bound for name, bound in self.left_out], axis=0)
 
     def _draws(self, seed: int, stream: int, indices: npt.NDArray) -> Array:
         """Return the uniform numbers of some systems, [8, N]."""
@@ -149,7 +153,8 @@ SAMPLERS = {
     "identifiable": Binaries(),
     "free_step": Binaries(draws_points=True),
     "neutral_step": Binaries(period=motion.angular_period),
-    "without_corner": Binaries(leaves_out_corner=True),
+    "without_corner": Binaries(left_out=tuple(CORNER.items())),
+    "without_wide": Binaries(left_out=tuple(WIDE.items())),
 }
 
 

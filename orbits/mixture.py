@@ -87,7 +87,7 @@ class Mixture:
                 "neutral_step"
             )
         sampler = SAMPLERS.get(self.protocol.sampler)
-        if sampler is not None and sampler.leaves_out_corner:
+        if sampler is not None and sampler.left_out:
             raise ValueError(
                 f"a mixture of protocol {self.protocol.name!r} would tell the law by the orbits "
                 "that are drawn again; take neutral_step"

@@ -13,6 +13,7 @@ identifiable   Binaries whose two masses can be read from what is observed.
 free_step      The same binaries with a time step that is drawn apart from the period.
 neutral_step   The same binaries with a time step that does not tell the law.
 without_corner The same binaries without those in a corner of the box: eccentric and heavy.
+without_wide   The same binaries without those of the widest orbits, a range that is held out.
 nbody          Hill-stable systems whose planets pull on each other; no labels.
 drag, changing_g, hidden_body, kinds
                The binaries of ``identifiable``, moved by more than their attraction
@@ -100,6 +101,7 @@ _CATALOGUE = {
             }.items()
         ),
         dataclasses.replace(_BINARIES, name="without_corner", sampler="without_corner"),
+        dataclasses.replace(_BINARIES, name="without_wide", sampler="without_wide"),
     )
 }
 OVERRIDES = ("n_points", "n_bins", "target", "law", "label_leak", "shift")

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from orbits import laws, motion, protocols, systems
-from orbits.binaries import CORNER, SAMPLERS, drawn_points
+from orbits.binaries import CORNER, SAMPLERS, WIDE, drawn_points
 from orbits.philox import uniforms
 
 G = 39.4784176044
@@ -243,3 +243,12 @@ def test_without_a_corner_both_elements_are_met_and_never_together(binaries):
         assert stats.ks_2samp(again, kept).pvalue > 1e-3
     alone = SAMPLERS["without_corner"](0, 3, np.flatnonzero(corner)[:5], DTS)
     np.testing.assert_array_equal(alone.star_mass, part.star_mass[corner][:5])
+
+
+def test_without_wide_orbits_all_others_keep_their_bits(binaries):
+    part = SAMPLERS["without_wide"](0, 3, np.arange(N), DTS)
+    wide = binaries.semi_major_axis[:, 0] > WIDE["semi_major_axis"]
+    assert 0.14 < wide.mean() < 0.18, "ln(2 / 1.6) / ln 4"
+    assert part.semi_major_axis.max() <= WIDE["semi_major_axis"]
+    for field, before, after in zip(part._fields, binaries, part, strict=True):
+        np.testing.assert_array_equal(before[~wide], after[~wide], err_msg=field)
