@@ -165,7 +165,7 @@ def _memory(models: Sequence[Row], found: Sequence[Row], longest: int) -> list[s
     if not parts:
         return []
     return [
-        "What no memory has is a law held out: mean size of the bias there, and median error "
+        "At laws held out of the training, mean size of the bias, and median error "
         f"where continuations end: {'; '.join(parts)}."
     ]
 
