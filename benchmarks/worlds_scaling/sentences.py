@@ -90,8 +90,8 @@ def _without_law(found: Sequence[Point]) -> list[str]:
 def _best(found: Sequence[Point], beside: Sequence[Row]) -> list[str]:
     """Say of the point of each variant with most S what memories of orbits would not have.
 
-    They hold laws of the training, so that they are biased at those held out and end farther off,
-    and time steps of the training, so that half of one leaves them less.
+    They hold laws of the training, so that they are biased at those held out, and time steps of
+    the training, so that half of one leaves them less.
     """
     said = []
     for variant in dict.fromkeys(point.variant for point in found):
