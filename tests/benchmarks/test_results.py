@@ -10,6 +10,7 @@ row. Of digits that were changed at random it found 45% in numbers without a bra
 bracket and its value, which are three numbers of one cell.
 """
 
+import itertools
 import json
 import math
 import re
@@ -46,7 +47,12 @@ DERIVED: dict[str, dict[str, str]] = {
     "Looking up in the row": dict.fromkeys(
         ("4.4 [3.3, 5.6]", "5.6 [1.0, 10.2]", "3.7 [2.3, 5.0]"), PAIRED
     ),
-    "One step outside the training box": {"0.04 [-0.05, 0.13]": PAIRED},
+    "One step outside the training box": dict.fromkeys(
+        ("0.04 [-0.05, 0.13]", "0.81 [0.77, 0.84]", "0.62 [0.47, 0.78]"), PAIRED
+    ),
+    "In worlds with drag, a changing G, a hidden body, unlike kinds": {
+        "-0.004 [-0.068, 0.060]": PAIRED
+    },
     "Length extrapolation": {"0.100 [0.058, 0.142]": PAIRED},
     "What the pilot found, and what came": {
         "17.8": "the pilot's constant of the planet for a linear filter",
@@ -66,6 +72,8 @@ DERIVED: dict[str, dict[str, str]] = {
 _FAR = {"context": 64, "ntk": False}
 _CORNER = "probe-next-point-without-corner", "probe-next-point-corner"
 _ASKED = {"variant": "softmax", "arm": "pretrained", "shift": "corner"}
+_RANGE = "probe-next-point-without-wide", "probe-next-point-wide"
+_WIDE = {**_ASKED, "shift": "wide"}
 _VELOCITY = {"horizon": 24, "series": "radial_velocity"}
 PAIRS = {
     "0.068 [0.022, 0.115]": (
@@ -94,6 +102,12 @@ PAIRS = {
     ),
     "0.09 [-0.05, 0.23]": (_CORNER, "nll", _ASKED, _ASKED, 2),
     "0.04 [-0.05, 0.13]": (_CORNER, "missed", _ASKED, _ASKED, 2),
+    "0.81 [0.77, 0.84]": (_RANGE, "nll", _WIDE, _WIDE, 2),
+    "0.62 [0.47, 0.78]": (_RANGE, "missed", _WIDE, _WIDE, 2),
+    "-0.004 [-0.068, 0.060]": (
+        "probe-disturbed-drag", "drag_rate", {"arm": "pretrained", "prompt": "drag"},
+        {"arm": "pretrained", "prompt": "identifiable"}, 3,
+    ),
 }  # fmt: skip
 """Differences of the text: run or runs, metric, the two cases, decimal places."""
 
@@ -240,12 +254,41 @@ def test_attentions_vary_more_than_seeds_where_it_says_so():
     assert len(shifts_in_which_attentions_vary_more("scratch")) == 0
 
 
+def test_seeds_differ_by_a_fifth_to_a_quarter_of_what_attentions_do_where_it_says_so():
+    attentions = ("softmax", "lssa", "lssar p=3", "lssar p=15", "sigmoid", "lazy")
+    for shift in ("closer", "more_eccentric"):
+        case = {"shift": shift, "arm": "pretrained"}
+        nats = [values("probe-next-point", "nll", {**case, "variant": x}) for x in attentions]
+        each = [abs(a - b) for of in nats for a, b in itertools.combinations(of.values(), 2)]
+        by_seed = zip(*(of.values() for of in nats), strict=True)
+        assert 1 / 5 < fmean(each) / fmean(max(x) - min(x) for x in by_seed) < 1 / 4
+
+
+def test_lssar_gains_less_by_width_than_softmax_with_each_seed_and_lazy_does_not():
+    of = {"softmax": "worlds-scaling-width"}
+    gains = {}
+    for variant in ("softmax", "lssar p=15", "lazy"):
+        run = of.get(variant, "worlds-scaling-width-attentions")
+        case = {"variant": variant, "arm": "mixture", "prompt": 12, "time step": None}
+        points = [values(run, "S", {**case, "heads": heads}) for heads in (1, 2, 4)]
+        # Evenly spaced logarithms: a line's slope is its ends' difference.
+        gains[variant] = {seed: (points[2][seed] - points[0][seed]) for seed in points[0]}
+    assert all(gains["lssar p=15"][seed] < gains["softmax"][seed] for seed in (0, 1, 2))
+    found = paired(gains["lazy"], gains["softmax"]).difference
+    assert found.low < 0 < found.high
+
+
 def values(run, metric, case):
     """Return a metric by seed of the results of a kept run with this case and setting."""
     found = {}
     for line in (KEPT / run / "results.jsonl").read_text(encoding="utf-8").splitlines():
         result = json.loads(line)
-        known = {**result["setting"], "variant": result["variant"], "arm": result["arm"]}
+        known = {
+            "time step": None,
+            **result["setting"],
+            "variant": result["variant"],
+            "arm": result["arm"],
+        }
         if metric in result["metrics"] and case.items() <= known.items():
             assert result["seed"] not in found, (run, case)
             found[result["seed"]] = result["metrics"][metric]["value"]
