@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scaling.axes import AXES
+from benchmarks.scaling.axes import AXES, Place
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
@@ -45,7 +45,7 @@ class Point:
     variant: str
     seed: int
     steps: int
-    heads: int
+    heads: Place
     sequences: int
     metrics: Mapping[str, float]
 
@@ -166,7 +166,7 @@ def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[f
     A width and number of steps is left out where another width has a lower mean for fewer FLOPs.
     Means over seeds decide for all seeds, so that no seed is chosen for its luck.
     """
-    trained: dict[tuple[int, int], list[Point]] = {}
+    trained: dict[tuple[Place, int], list[Point]] = {}
     for point in found:
         if point.variant == variant and point.sequences == 0 and y in point.metrics:
             trained.setdefault((point.heads, point.steps), []).append(point)
@@ -199,8 +199,8 @@ def controls(results: Iterable[Result]) -> dict[str, Result]:
     }
 
 
-def _key(result: Result) -> tuple[str, int, int, int, int]:
+def _key(result: Result) -> tuple[str, int, int, Place, int]:
     case = result.case
     assert case.seed is not None
-    steps, heads, sequences = (int(case.setting[axis]) for axis in AXES)
+    steps, heads, sequences = (case.setting[axis] for axis in AXES)
     return case.variant, case.seed, steps, heads, sequences

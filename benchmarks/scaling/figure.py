@@ -165,11 +165,11 @@ def _ticks(axis: Axes, along: str, found: Sequence[Point]) -> None:
         axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axis.xaxis.set_minor_formatter(NullFormatter())
         return
-    ticks = sorted({int(point.at(along)) for point in found} - {0})
+    ticks = sorted({point.at(along) for point in found} - {0})
     axis.xaxis.minorticks_off()
     axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
 
 
 def _named(point: Point, beside: Sequence[str]) -> str:
     """Return the name of a line: the attention, and what else is varied."""
-    return ", ".join([point.variant, *(named(axis, int(point.at(axis))) for axis in beside)])
+    return ", ".join([point.variant, *(named(axis, point.at(axis)) for axis in beside)])

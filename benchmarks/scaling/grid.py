@@ -15,6 +15,7 @@ from benchmarks.newton import worlds as newton_worlds
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.scaling import cells as functions
+from benchmarks.scaling.axes import Place, shape
 from benchmarks.scaling.curves import CURVE, PLAN
 from benchmarks.scaling.scaling import Scaling
 from orbits.runs.cell import Cell
@@ -38,13 +39,15 @@ def cells(study: Study, settings: Scaling) -> list[Cell]:
     return list({cell.key: cell for cell in found}.values())  # a ceiling is that of all points
 
 
-def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
+def _grid(settings: Scaling, steps: int, heads: Place, sequences: int) -> Grid:
     """Return the flagship's grid of one point."""
+    n_head, head_dim = shape(heads, flagship(settings).head_dim)
     return Grid(
         flagship(
             settings,
             pretrain_steps=steps,
-            n_head=heads,
+            n_head=n_head,
+            head_dim=head_dim,
             n_pretrain=sequences or None,
             labels=settings.labels or (100,),  # without heads, none is asked for
             shifts=("all",) if settings.labels else (),
@@ -52,7 +55,7 @@ def _grid(settings: Scaling, steps: int, heads: int, sequences: int) -> Grid:
     )
 
 
-def _point(grid: Grid, settings: Scaling, point: dict[str, int]) -> Iterator[Cell]:
+def _point(grid: Grid, settings: Scaling, point: dict[str, Place]) -> Iterator[Cell]:
     """Yield the world models of a point, their measurements, and their heads' exams."""
     asked = _asked(grid, settings)
     for (_, variant, seed), cell in grid.world_models.items():
@@ -109,7 +112,7 @@ def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:
 
 
 def _case(
-    grid: Grid, kind: str, variant: str, arm: str, seed: int | None, setting: dict[str, int]
+    grid: Grid, kind: str, variant: str, arm: str, seed: int | None, setting: dict[str, Place]
 ) -> Case:
     settings = grid.settings
     return Case(NAME, kind, variant, arm, seed, settings.law, settings.protocol, setting)

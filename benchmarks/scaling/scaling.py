@@ -28,7 +28,8 @@ class Scaling:
         attention: Attention variants or linear mixers.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         steps: Steps of pre-training, a training each.
-        heads: Heads per block, each as wide as the recipe's: the width.
+        heads: Heads per block, each as wide as the recipe's: the width. 0.5 is one head of half as
+            many channels.
         sequences: Different sequences of pre-training; 0 for new ones at every step.
         seeds: Seeds of the trainings.
         labels: Label budget of force heads, which are examined; none for none.
@@ -40,7 +41,7 @@ class Scaling:
     attention: tuple[str, ...] = ("softmax",)
     exponents: tuple[float, ...] = ()
     steps: tuple[int, ...] = (50, 110, 240, 510, 1100, 2400)
-    heads: tuple[int, ...] = (1, 2, 4)
+    heads: tuple[int | float, ...] = (1, 2, 4)
     sequences: tuple[int, ...] = (0,)
     seeds: tuple[int, ...] = (0, 1, 2)
     labels: tuple[int, ...] = ()
@@ -49,7 +50,7 @@ class Scaling:
 
     def __post_init__(self) -> None:
         check_not_empty(self, "attention", "steps", "heads", "sequences", "seeds")
-        least = {"steps": 2, "heads": 1, "sequences": 0, "seeds": 0, "labels": 1, "n_test": 20}
+        least = {"steps": 2, "sequences": 0, "seeds": 0, "labels": 1, "n_test": 20}
         check_at_least(self, least)
         if len(set(self.labels)) > 1:
             raise ValueError(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.scaling.axes import AXES, fixed, named
+from benchmarks.scaling.axes import AXES, Place, fixed, named
 from benchmarks.scaling.curves import (
     EXPONENTS,
     Fit,
@@ -87,8 +87,8 @@ def _curve(measure: str, axis: str, key: tuple[Any, ...], each: Fit, found: Sequ
     ]
     return (
         f"{variant}, {fixed(others, places)}: {MEASURES[measure]} {verb} from {start:.3f} "
-        f"{PLACES[axis].format(named(axis, int(least)))} to {end:.3f} "
-        f"{PLACES[axis].format(f'{int(most):,}')}, as {axis}^n with n = {_shown(each.exponents)}"
+        f"{PLACES[axis].format(named(axis, least))} to {end:.3f} "
+        f"{PLACES[axis].format(f'{most:,}')}, as {axis}^n with n = {_shown(each.exponents)}"
         f"{', so no trend is shown' if value is not None and not shown else _bend(each)}"
         f"{f'; with new ones at every step it is {fmean(new):.3f}' if new else ''}."
     )
@@ -105,8 +105,8 @@ def _trained(point: Point) -> str:
     return f"{_width(point.heads)}{data}"
 
 
-def _width(heads: object) -> str:
-    return f"{heads} head{'s' * (heads != 1)} wide"
+def _width(heads: Place) -> str:
+    return f"{named('heads', heads)} wide"
 
 
 def _bend(each: Fit) -> str:

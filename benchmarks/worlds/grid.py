@@ -78,8 +78,9 @@ class _Grid:
         ]
         if self.families:
             trained += [(v, WITH_FAMILIES, s, laws, told) for v, _, s, laws, told in trained]
-        trained.append((found[0], ALONE, first, alone, False))
-        trained.append((found[0], TOLD, first, self.mixture.exponents, True))
+        for seed in settings.seeds[: settings.control_trainings]:
+            trained.append((found[0], ALONE, seed, alone, False))
+            trained.append((found[0], TOLD, seed, self.mixture.exponents, True))
         models = []
         for variant, arm, seed, exponents, told in trained:
             job = self._job(variant, seed, exponents, told)

@@ -41,6 +41,8 @@ class Worlds:
         n_laws: Laws of the training, evenly over what is not held out.
         sequences: Different sequences of the training; 0 for new ones at every step.
         single: Exponent of the one world that a control is trained in.
+        control_trainings: Trainings of this control and of the one that is told the law, with the
+            first seeds.
         tested: Exponents of the test worlds, three or more; two or more not held out.
         families: Laws of other families that are asked for, too, names of
             :data:`benchmarks.worlds.families.FAMILIES`; further models are trained on them.
@@ -75,6 +77,7 @@ class Worlds:
     n_laws: int = 64
     sequences: int = 0
     single: float = -2.0
+    control_trainings: int = 1
     tested: tuple[float, ...] = (-2.5, -2.0, -1.5, -1.0, -0.5)
     families: tuple[str, ...] = ()
     n_family_laws: int = 16
@@ -100,6 +103,7 @@ class Worlds:
         check_not_empty(self, "attention", "seeds", "tested", "prompts")
         least = {"n_test": 2, "n_fitted": 2, "n_fits": 5, "n_read": 20, "n_table": 1}
         least |= {"n_laws": 1, "n_family_laws": 1, "n_exchanged": 1}
+        least |= {"control_trainings": 1}
         least |= dict.fromkeys(("n_layer", "n_head", "head_dim", "batch_size"), 1)
         check_at_least(
             self, {**least, "seeds": 0, "sequences": 0, "steps": 1, "prompts": 2, "lr": 1e-9}

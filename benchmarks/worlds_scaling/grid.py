@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
+from benchmarks.scaling.axes import shape
 from benchmarks.worlds import grid as worlds_grid
 from benchmarks.worlds import worlds
 from benchmarks.worlds.names import MIXTURE, PLACES, STEPS, UNTRAINED
@@ -36,12 +38,14 @@ def _recipe(settings: WorldsScaling) -> Worlds:
     return worlds.STUDY.settings(settings.recipe, **own, families=(), exchanged=())
 
 
-def _point(study: Study, recipe: Worlds, point: dict[str, int]) -> Iterator[Cell]:
+def _point(study: Study, recipe: Worlds, point: dict[str, Any]) -> Iterator[Cell]:
     """Yield the trainings of a point, which have the addresses of ``worlds``, and their answers."""
+    n_head, head_dim = shape(point["heads"], recipe.head_dim)
     sized = dataclasses.replace(
         recipe,
         steps=point["steps"],
-        n_head=point["heads"],
+        n_head=n_head,
+        head_dim=head_dim,
         sequences=point["sequences"],
         n_laws=point["laws"],
     )

@@ -19,7 +19,7 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 AXES = (*scaling.AXES, "laws")
 LEAST = 3
 """Fewest values of an axis through which a line is fitted."""
-Place = tuple[int, ...]
+Place = tuple[scaling.Place, ...]
 """A value for each of :data:`AXES`."""
 
 
@@ -41,7 +41,7 @@ class Point:
     seeds: tuple[int, ...]
     has_law: bool
 
-    def at(self, axis: str) -> int:
+    def at(self, axis: str) -> scaling.Place:
         """Return its place on an axis."""
         return self.place[AXES.index(axis)]
 
@@ -123,4 +123,4 @@ def fixed(point: Point, axis: str | None = None) -> str:
 def _place(result: Result) -> Place:
     """Return the place of a result; nothing of a reference."""
     setting = result.case.setting
-    return tuple(int(setting[axis]) for axis in AXES) if AXES[0] in setting else ()
+    return tuple(setting[axis] for axis in AXES) if AXES[0] in setting else ()

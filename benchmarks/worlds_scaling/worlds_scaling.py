@@ -29,7 +29,8 @@ class WorldsScaling:
         attention: Attention variants or linear mixers.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         steps: Steps of training, a training each.
-        heads: Heads per block, each as wide as the recipe's: the width.
+        heads: Heads per block, each as wide as the recipe's: the width. 0.5 is one head of half as
+            many channels.
         sequences: Different sequences of training; 0 for new ones at every step.
         laws: Laws of the mixture, evenly over what is not held out.
         seeds: Seeds of the trainings.
@@ -39,14 +40,14 @@ class WorldsScaling:
     attention: tuple[str, ...] = ("softmax",)
     exponents: tuple[float, ...] = ()
     steps: tuple[int, ...] = (140, 280, 550, 1100, 2200, 4400)
-    heads: tuple[int, ...] = (2,)
+    heads: tuple[int | float, ...] = (2,)
     sequences: tuple[int, ...] = (0,)
     laws: tuple[int, ...] = (64,)
     seeds: tuple[int, ...] = (0, 1, 2)
 
     def __post_init__(self) -> None:
         check_not_empty(self, "attention", "steps", "heads", "sequences", "laws", "seeds")
-        check_at_least(self, {"steps": 2, "heads": 1, "sequences": 0, "laws": 1, "seeds": 0})
+        check_at_least(self, {"steps": 2, "sequences": 0, "laws": 1, "seeds": 0})
 
 
 class WorldsScalingStudy(TrainingStudy):

@@ -9,6 +9,7 @@ from benchmarks.__main__ import main
 from benchmarks.newton import newton
 from benchmarks.newton.grid import Grid
 from benchmarks.scaling import curves
+from benchmarks.scaling.axes import shape
 from benchmarks.scaling.curves import Point
 from benchmarks.scaling.scaling import STUDY, Scaling
 from orbits.runs.result import Case, Metric, Result
@@ -179,6 +180,7 @@ def examined(score, axis, places):
     [
         ("steps", (10, 100, 1000), "2 heads, new sequences: {} from 10.010 after 10 steps to 0.1"),
         ("heads", (1, 2, 4), "50 steps, new sequences: {} from 100.100 with 1 head to 25.025 with"),
+        ("heads", (0.5, 1, 2), "50 steps, new sequences: {} from 200.200 with 0.5 heads to 50.050"),
         ("sequences", (10, 100, 1000, 0), "50 steps, 2 heads: {} from 10.010 with 10 sequences"),
     ],
 )
@@ -194,7 +196,7 @@ def test_the_exam_comes_first_along_what_is_varied(axis, places, said, tmp_path)
     assert exam.images[0].name == "scaling_exam.png"
     assert missed.images[0].name == "scaling.png"
     drawing = exam.images[0].with_suffix(".svg").read_text()
-    marks = {"steps": "FLOPs of pre-training", "heads": ">4<", "sequences": ">1,000<"}
+    marks = {"steps": "FLOPs of pre-training", "heads": ">2<", "sequences": ">1,000<"}
     assert marks[axis] in drawing
     assert (">new" in drawing, "FLOPs" in drawing) == (False, axis == "steps")
 
@@ -272,11 +274,25 @@ def test_heads_and_exams_are_added_where_labels_are_given():
         assert {needed.key for needed in cell.needs.values()} <= set(keys[:number])
 
 
+def test_a_fraction_of_a_head_is_a_narrower_one():
+    (model,) = (
+        cell.arguments["job"]["model"]
+        for cell in STUDY.cells(Scaling(steps=(50,), heads=(0.5,), seeds=(0,)))
+        if cell.case.arm == "pretraining" and "job" in cell.arguments
+    )
+    assert (model["n_head"], model["head_dim"]) == (1, 16)
+    assert shape(1, 32) == (1, 32)
+    assert shape(3, 32) == (3, 32)
+    assert shape(0.25, 32) == (1, 8)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"steps": ()}, "steps must not be empty"),
-        ({"heads": (0,)}, "heads must be at least 1, got 0"),
+        ({"heads": (0,)}, "heads must be whole numbers"),
+        ({"heads": (1.5,)}, "such as 0.5; got 1.5"),
+        ({"heads": (0.45,)}, "even number of its 32 channels"),
         ({"labels": (1,)}, "label budget"),
         ({"predict": "large"}, "choose from"),
         ({"recipe": "paper"}, "identifiable"),

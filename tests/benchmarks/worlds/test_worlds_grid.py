@@ -24,12 +24,13 @@ def trained(grid, arm):
 def test_models_differ_in_their_worlds_and_in_what_they_are_told(small):
     mixture = trained(small, names.MIXTURE)
     assert len(mixture) == 3 * 3
-    (told,), (alone,) = trained(small, names.TOLD), trained(small, names.ALONE)
-    (same,) = (
-        job for job in mixture if job["seed"] == 0 and job["model"]["attention"] == "softmax"
-    )
-    assert told == {**same, "data": {**same["data"], "told": True}}
-    assert alone == {**same, "data": {**same["data"], "exponents": [-2.0]}}
+    same = [job for job in mixture if job["model"]["attention"] == "softmax"]
+    assert trained(small, names.TOLD) == [
+        {**job, "data": {**job["data"], "told": True}} for job in same
+    ]
+    assert trained(small, names.ALONE) == [
+        {**job, "data": {**job["data"], "exponents": [-2.0]}} for job in same
+    ]
     assert {job["data"]["train_seed"] for job in mixture} == {0, 1, 2}
     for job in mixture:
         assert job["data"]["protocol"] == "neutral_step"
@@ -38,9 +39,14 @@ def test_models_differ_in_their_worlds_and_in_what_they_are_told(small):
         assert not any(is_held_out(x, (-2.2, -1.8, -1.2, -0.8)) for x in laws)
 
 
+def test_controls_are_trained_with_the_first_seeds():
+    assert [job["seed"] for job in trained(cells(control_trainings=2), names.TOLD)] == [0, 1]
+    assert [job["seed"] for job in trained(cells("families"), names.TOLD)] == [0]
+
+
 def test_every_model_and_control_is_asked_the_same(small):
     asked = [x for x in small if x.case.kind == "worlds"]
-    assert len(asked) == 9 + 2 + 1 + 5 + 1
+    assert len(asked) == 9 + 6 + 1 + 5 + 1
     truths = {x.needs["truths"].key for x in asked}
     assert len(truths) == 1
     for cell in asked:

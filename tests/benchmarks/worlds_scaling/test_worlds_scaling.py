@@ -169,7 +169,14 @@ def test_few_sequences_change_the_address_and_new_ones_do_not():
 def test_a_size_that_cannot_be_is_refused():
     for wrong in ({"steps": (1,)}, {"heads": (0,)}, {"laws": ()}, {"sequences": (-1,)}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            WorldsScaling(**wrong)
+            STUDY.cells(WorldsScaling(**wrong))
+
+
+def test_a_fraction_of_a_head_is_a_narrower_one():
+    settings = WorldsScaling(steps=(140,), heads=(0.5, 2), seeds=(0,))
+    cells = [cell for cell in STUDY.cells(settings) if cell.case.kind == "world model"]
+    models = [cell.arguments["job"]["model"] for cell in cells]
+    assert [(model["n_head"], model["head_dim"]) for model in models] == [(1, 16), (2, 32)]
 
 
 @pytest.mark.full
