@@ -64,8 +64,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     lawful = [row for row in models if not has_no_law(row, found, longest)]
     first = (lawful or models)[0]
     said = [_verdict(row, found, longest, others=row is first) for row in models]
-    if any(x.case.protocol == TELLING for x in results):
-        said.append("The time step tells the law: S may count what is read from it, too.")
+    said += time_step(results)
     said += _meaning(lawful, found, longest)
     said += [line for row in lawful for line in _growth(row, found)]
     said += [line for row in lawful for line in _held_out(row, longest, found)]
@@ -190,6 +189,13 @@ def _held_out(row: Row, longest: int, found: Sequence[Row]) -> list[str]:
         f"{row.variant} at laws held out of the training is off the line through the others by "
         f"{', '.join(parts)}."
     ]
+
+
+def time_step(results: Sequence[Result]) -> list[str]:
+    """Say where the time step tells the law."""
+    if any(x.case.protocol == TELLING for x in results):
+        return ["The time step tells the law: S may count what is read from it, too."]
+    return []
 
 
 def leak_test(row: Row, found: Sequence[Row], name: str = "") -> list[str]:

@@ -34,7 +34,8 @@ def cells(study: Study, settings: WorldsScaling) -> list[Cell]:
 
 
 def _recipe(settings: WorldsScaling) -> Worlds:
-    own = {name: getattr(settings, name) for name in ("attention", "exponents", "seeds")}
+    names = ("protocol", "attention", "exponents", "seeds")
+    own = {name: getattr(settings, name) for name in names}
     return worlds.STUDY.settings(settings.recipe, **own, families=(), exchanged=())
 
 

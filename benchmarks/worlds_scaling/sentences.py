@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import CEILING, FILTER, HELD_OUT, MEMORIES, UNTRAINED
 from benchmarks.worlds.scores import Row, find, prompts, worlds
-from benchmarks.worlds.sentences import leak_test
+from benchmarks.worlds.sentences import leak_test, time_step
 from benchmarks.worlds_scaling.points import (
     AXES,
     Gain,
@@ -29,6 +29,7 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     found = points(results)
     said = [_gain(gain) for axis in AXES for gain in gains(found, axis)]
     said += _new_sequences(found)
+    said += time_step(results)
     said += _without_law(found)
     beside = references(results)
     said += _best(found, beside)

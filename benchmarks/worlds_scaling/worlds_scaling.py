@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 from benchmarks.study import TrainingStudy
 from benchmarks.worlds import worlds
+from benchmarks.worlds.names import NEUTRAL, TELLING
+from orbits.runs.choices import check_choice
 from orbits.runs.deferred import deferred
 from orbits.runs.result import Quantity
 from orbits.runs.settings import check_at_least, check_not_empty
@@ -26,6 +28,8 @@ class WorldsScaling:
     Attributes:
         recipe: The preset of ``worlds`` whose laws, questions, depth, batch and learning rate are
             taken.
+        protocol: How worlds are made and observed, as in ``worlds``: with a time step that tells
+            no law, or with one that follows the period.
         attention: Attention variants or linear mixers.
         exponents: The p of every re-weighted variant, one row each; none for the catalogue's.
         steps: Steps of training, a training each.
@@ -37,6 +41,7 @@ class WorldsScaling:
     """
 
     recipe: str = "small"
+    protocol: str = NEUTRAL
     attention: tuple[str, ...] = ("softmax",)
     exponents: tuple[float, ...] = ()
     steps: tuple[int, ...] = (140, 280, 550, 1100, 2200, 4400)
@@ -46,6 +51,7 @@ class WorldsScaling:
     seeds: tuple[int, ...] = (0, 1, 2)
 
     def __post_init__(self) -> None:
+        check_choice("protocol", self.protocol, (NEUTRAL, TELLING))
         check_not_empty(self, "attention", "steps", "heads", "sequences", "laws", "seeds")
         check_at_least(self, {"steps": 2, "sequences": 0, "laws": 1, "seeds": 0})
 

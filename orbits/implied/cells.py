@@ -1,5 +1,7 @@
 """Implied forces of cells of like r, m1 and m2: the points of a prediction file.
 
+They are those behind single predicted steps, or those that a continued path shows itself.
+
 A single implied force has the error of a predicted place over dt^2, so medians are taken before a
 search sees it. F = 2 m kick / dt^2 is the force at about t + dt / 3, the centroid of the weights of
 a kick; unlike the identity of :mod:`orbits.implied.pulls`, that is biased by half a percent.
@@ -11,6 +13,7 @@ import numpy as np
 
 from orbits.arithmetic import Array
 from orbits.implied.one_step import OneStep
+from orbits.implied.pulls import Pulls
 
 
 def implied_forces(steps: OneStep, points: Array, n_cells: int) -> dict[str, Array]:
@@ -30,10 +33,43 @@ def implied_forces(steps: OneStep, points: Array, n_cells: int) -> dict[str, Arr
     for mass, own in zip(masses, (kick.planet, -kick.star), strict=True):
         pulls = steps.pulls(own)
         force = 2 * mass[:, None] * pulls.seen / steps.dt[:, None] ** 2
+        rows.append(_rows(pulls, masses, force))
+    return _medians(np.concatenate(rows), n_cells)
+
+
+def path_forces(pulls: Pulls, m1: Array, m2: Array, n_cells: int) -> dict[str, Array]:
+    """Return medians over cells of the forces that paths show by their second differences.
+
+    A path of planet - star shows the acceleration between both, F (1 / m1 + 1 / m2), where action
+    equals reaction.
+
+    Args:
+        pulls: Pulls of N paths (:func:`orbits.implied.pulls.of_path`).
+        m1: Planet masses in solar masses, [N].
+        m2: Star masses in solar masses, [N].
+        n_cells: Number of cells.
+
+    Returns:
+        As :func:`implied_forces`, but for points where two bodies were put into one place.
+    """
+    weight = pulls.weight.sum(axis=2)
+    acceleration = np.divide(pulls.seen, weight, out=np.full_like(weight, np.nan), where=weight > 0)
+    rows = _rows(pulls, np.stack([m1, m2]), (m1 * m2 / (m1 + m2))[:, None] * acceleration)
+    return _medians(rows[np.isfinite(rows).all(axis=1)], n_cells)
+
+
+def _rows(pulls: Pulls, masses: Array, force: Array) -> Array:
+    """Return ln r, ln m1, ln m2 and the force of every point, [N K, 4]."""
+    with np.errstate(divide="ignore", invalid="ignore"):
         middle = np.einsum("nkq,nkq->nk", pulls.weight, pulls.distance) / pulls.weight.sum(axis=2)
-        both = np.broadcast_to(np.log(masses)[..., None], (2, *force.shape))
-        rows.append(np.stack([np.log(middle), *both, force], axis=-1).reshape(-1, 4))
-    middles = np.array([np.median(cell, axis=0) for cell in _cells(np.concatenate(rows), n_cells)])
+        far = np.log(middle)
+    both = np.broadcast_to(np.log(masses)[..., None], (2, *force.shape))
+    return np.stack([far, *both, force], axis=-1).reshape(-1, 4)
+
+
+def _medians(table: Array, n_cells: int) -> dict[str, Array]:
+    """Return the columns of a prediction file."""
+    middles = np.array([np.median(cell, axis=0) for cell in _cells(table, n_cells)])
     r, m1, m2 = np.exp(middles[:, :3]).T
     return {"r": r, "m1": m1, "m2": m2, "force_predicted": middles[:, 3]}
 

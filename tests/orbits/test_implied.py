@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orbits import protocols
-from orbits.implied.cells import implied_forces
+from orbits.implied.cells import implied_forces, path_forces
 from orbits.implied.coverage import PATH, Coverage, coverage, main
 from orbits.implied.family_free import family_free
 from orbits.implied.one_step import OneStep
@@ -155,6 +155,18 @@ def test_cells_of_true_steps_are_the_law():
     law = G * found["m1"] * found["m2"] / found["r"] ** 2
     assert np.median(found["force_predicted"] / law) == pytest.approx(1, abs=0.03)
     assert np.median(np.abs(found["force_predicted"] / law - 1)) < 0.2
+
+
+def test_cells_of_true_paths_are_the_law():
+    _, world, batch = seen(n=200)
+    points, masses = batch["coordinates"].copy(), (world.planet_mass[:, 0], world.star_mass)
+    found = path_forces(path(points, batch), *masses, n_cells=300)
+    assert {len(column) for column in found.values()} == {300}
+    law = G * found["m1"] * found["m2"] / found["r"] ** 2
+    assert np.median(found["force_predicted"] / law) == pytest.approx(1, abs=0.03)
+    points[:5, 25:] = points[:5, 25:26]  # both in the planet's place
+    found = path_forces(path(points, batch), *masses, n_cells=300)
+    assert all(np.isfinite(column).all() for column in found.values())
 
 
 @pytest.mark.full

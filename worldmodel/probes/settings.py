@@ -35,9 +35,10 @@ class Settings:
         data_seed: Seed of the data.
         law: Force law of the world in which checkpoints are evaluated; none for their own.
             implied_law then asks single steps in all worlds of its prompts, their own among them.
-        cells: Cells of like r, m1 and m2 of which implied_law writes the median implied force as a
-            prediction file, 25 or more, one for each world whose single steps are asked; as many
-            as points writes the points themselves; 0 writes none.
+        cells: Cells of like r, m1 and m2 of which implied_law writes the median implied force as
+            prediction files, 25 or more: behind single steps, one for each world in which these
+            are asked, and of continued paths in the world of the training; as many as points
+            writes the points themselves; 0 writes none.
         draws: Continuations of each prompt that implied_law draws from the predicted distribution,
             beside the likeliest one; 0 draws none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as

@@ -172,6 +172,16 @@ def test_a_size_that_cannot_be_is_refused():
             STUDY.cells(WorldsScaling(**wrong))
 
 
+def test_a_time_step_may_tell_the_law():
+    def keys(protocol):
+        settings = WorldsScaling(steps=(140,), seeds=(0,), protocol=protocol)
+        return {cell.key for cell in STUDY.cells(settings) if cell.case.arm == MIXTURE}
+
+    assert not keys("neutral_step") & keys("identifiable")
+    with pytest.raises(ValueError, match="protocol"):
+        WorldsScaling(protocol="fixed")
+
+
 def test_a_fraction_of_a_head_is_a_narrower_one():
     settings = WorldsScaling(steps=(140,), heads=(0.5, 2), seeds=(0,))
     cells = [cell for cell in STUDY.cells(settings) if cell.case.kind == "world model"]

@@ -338,6 +338,18 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
     cubic = read(files["cubic extrapolation", "control"])
     assert (cubic.row["model"], cubic.row["arm"]) == ("cubic extrapolation", "implied, control")
     assert {"true orbit", "true orbit in bins", "orbit fit"} <= {name for name, _ in files}
+    paths = {
+        (x.case.variant, x.case.arm): read(folder.file(tmp_path, x, "predictions of paths"))
+        for x in results
+        if "predictions of paths" in x.files
+    }
+    assert paths["softmax", "pretrained"].row["arm"] == "paths"
+    assert len(paths["true orbit", "oracle"]) == 40
+    assert "nearest training orbit" in {name for name, _ in paths}
+    assert "cubic extrapolation" not in {name for name, _ in paths}, "it shows no attraction"
+    assert all(
+        x.case.setting["prompt"] == "newton" for x in results if "predictions of paths" in x.files
+    )
 
 
 @pytest.mark.full

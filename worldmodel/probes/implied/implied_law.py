@@ -31,14 +31,13 @@ import numpy as np
 import numpy.typing as npt
 
 from orbits.arithmetic import Array
-from orbits.implied.cells import implied_forces
+from orbits.implied.cells import implied_forces, path_forces
 from orbits.implied.one_step import OneStep
 from orbits.runs import artefact
 from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
-from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -46,13 +45,15 @@ from worldmodel.probes.implied import asked, figures, further, references, words
 from worldmodel.probes.implied.asked import Prompts, all_prompts
 from worldmodel.probes.implied.names import DRAWS, GIVEN, ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
 from worldmodel.probes.motion.held_out import HeldOutSystems, expectations, medians
-from worldmodel.probes.settings import Settings
+from worldmodel.probes.settings import LEAST_CELLS, Settings
 
 FITTED = 150
 """Sequences at most whose orbits are fitted for single steps, two dozen times each."""
 PREDICTIONS = "forces-{}.npz"
 """Name of a prediction file, by whose forces it holds, and in which world if not that of the
 training."""
+KICKS, PATHS = "implied", "paths"
+"""Arms of the leaderboard: forces behind single predicted steps, and those of continued paths."""
 
 
 class ImpliedLaw(Probe):
@@ -95,7 +96,7 @@ class ImpliedLaw(Probe):
             rolled = each.continued(checkpoint.model)
             if each.is_own:
                 shown |= each.shown(rolled)
-            outcomes += _asked(each, checkpoint, rolled, twins)
+            outcomes += _asked(each, checkpoint, rolled, twins, settings, pieces.folder)
             if each.is_own and settings.draws:
                 outcomes += _drawn(each, checkpoint.model, settings)
         artefact.save_arrays(pieces.folder / "orbits.npz", shown, {})
@@ -131,29 +132,42 @@ class ImpliedLaw(Probe):
 
 
 def _asked(
-    prompts: Prompts, checkpoint: Checkpoint, rolled: Array, twins: Mapping[str, OrbitModel]
+    prompts: Prompts,
+    checkpoint: Checkpoint,
+    rolled: Array,
+    twins: Mapping[str, OrbitModel],
+    settings: Settings,
+    folder: Path,
 ) -> list[Outcome]:
-    """Return the exponents of rollouts; references are asked with their own time steps."""
+    """Return the exponents of rollouts, and leave the forces of those at home if asked.
 
-    def measured(points: Array) -> dict[str, Interval]:
+    References are asked with their own time steps.
+    """
+    at_home = prompts.is_own and prompts.law == checkpoint.trained_on.law
+
+    def outcome(points: Array, name: str | None = None, arm: str | None = None) -> Outcome:
         found = prompts.measured(points)
-        return {**found, **prompts.otherwise(points)} if prompts.is_own else found
+        if prompts.is_own:
+            found |= prompts.otherwise(points)
+        files = {"orbits": "orbits.npz"} if prompts.is_own and arm is None else {}
+        if at_home and settings.cells:
+            world = prompts.test.world
+            masses = world.planet_mass[:, 0], world.star_mass
+            forces = path_forces(prompts.pulls(points), *masses, settings.cells)
+            row = _row(PATHS, name, arm, prompts.law)
+            if np.sum(forces["force_predicted"] > 0) >= LEAST_CELLS:  # else there is no attraction
+                kept = _keep(forces, checkpoint, row, settings, folder)
+                files["predictions of paths"] = kept.name
+        return Outcome(found, variant=name, arm=arm, files=files, setting=prompts.setting)
 
-    setting = prompts.setting
-    files = {"orbits": "orbits.npz"} if prompts.is_own else {}
-    outcomes = [Outcome(measured(rolled), files=files, setting=setting)]
+    outcomes = [outcome(rolled)]
     others = list(references.truths(prompts.test))
     if prompts.is_own or prompts.shift:
         others += references.continuations(prompts.test, checkpoint.trained_on)
-        for arm, twin in twins.items():
-            found = measured(prompts.continued(twin))
-            outcomes.append(Outcome(found, arm=arm, setting=setting))
+        outcomes += [outcome(prompts.continued(twin), arm=arm) for arm, twin in twins.items()]
     elif prompts.steps == prompts.law:
         others = []  # the places are those of the prompt that is told its own step
-    return outcomes + [
-        Outcome(measured(points), variant=name, arm=arm, setting=setting)
-        for name, arm, points in others
-    ]
+    return outcomes + [outcome(points, name, arm) for name, arm, points in others]
 
 
 def _drawn(prompts: Prompts, model: OrbitModel, settings: Settings) -> list[Outcome]:
@@ -185,11 +199,9 @@ def _one_step(
     ) -> Outcome:
         files = {}
         if settings.cells:
-            row = {"arm": f"implied, {arm}" if arm else "implied"}  # no head was trained
-            if name:
-                row["model"] = name
+            law = test.protocol.law
+            row = _row(KICKS, name, arm, law)
             found = implied_forces(asked, points, settings.cells)
-            row["law"] = law = test.protocol.law
             path = _keep(found, checkpoint, row, settings, pieces.folder)
             files = {"predictions" if law == home else f"predictions {law}": path.name}
         metrics = asked.measured(points, true[: len(points)])
@@ -207,6 +219,12 @@ def _one_step(
     for name, arm, points in (*references.truths(test), *others):
         outcomes.append(outcome(steps if len(points) == len(true) else some, points, name, arm))
     return outcomes
+
+
+def _row(how: str, name: str | None, arm: str | None, law: str) -> dict[str, str]:
+    """Return how a row of the leaderboard is told from others; no head was trained."""
+    row = {"arm": f"{how}, {arm}" if arm else how}
+    return {**row, **({"model": name} if name else {}), "law": law}
 
 
 def _keep(
