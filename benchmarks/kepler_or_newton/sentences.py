@@ -155,16 +155,19 @@ def _observers(windows: dict[object, Carried], found: Sequence[Carried]) -> list
         assert each.point is not None
         name = observer_name(*each.point.view)
         if each.point.window and (observer := named.get(name)):
-            inside, closer = (observer.values("exponent_within", x) for x in ("inside", "closer"))
+            his, its = (
+                [_mean(who.values("exponent_within", x)) for x in ("inside", "closer")]
+                for who in (observer, each)
+            )
             parts.append(
-                f"{each.point.context}, by r^{_mean(inside)}, closer to the star by "
-                f"r^{_mean(closer)}, {_mean(observer.values('rollout_error'), 'z.3f')} AU off in "
-                f"the box (the model {_mean(each.values('rollout_error'), 'z.3f')})"
+                f"{each.point.context}, by r^{his[0]} (the model r^{its[0]}), closer to the star "
+                f"by r^{his[1]} (r^{its[1]}), "
+                f"{_mean(observer.values('rollout_error'), 'z.3f')} AU off in the box "
+                f"({_mean(each.values('rollout_error'), 'z.3f')})"
             )
     return [
         f"An observer who holds orbits of Newton's law alone, and sees no more than the model, "
-        f"goes on with {part}: what continuations of such a window have says nothing against the "
-        "law, where his have it too."
+        f"goes on with {part}: a flat exponent that he has, too, says nothing against the law."
         for part in parts
     ]
 

@@ -225,7 +225,8 @@ def test_beside_the_published_recipe_stands_who_holds_the_law_and_sees_no_more()
         values = {"exponent_within": value, "rollout_error": 0.4}
         made.append(_result(case, "carried", values, where=where, noise=0.1, n_rows=5))
     (own,) = (x for x in sentences(STUDY, made) if x.startswith("An observer who holds"))
-    assert "goes on with window 3 (2.5 steps), by r^-0.70, closer to the star by r^-1.90" in own
+    assert "goes on with window 3 (2.5 steps), by r^-0.70 (the model r^" in own
+    assert "closer to the star by r^-1.90 (r^" in own
 
 
 def test_read_outs_are_those_of_the_best_layer_and_twins_share_the_window():
