@@ -20,6 +20,8 @@ EXAMINED, SUBMISSIONS = "newton", "submissions"
 """Studies whose results are rows of the exam."""
 FIRST = (EXAMINED, SUBMISSIONS, "probe", "implied", "worlds", "kepler_or_newton", "few_labels")
 """Studies in the order of the index; the others follow by name."""
+PICTURED = (EXAMINED, "implied")
+"""Studies whose first figure the index shows."""
 UNSAID = "No verdict in a sentence; the tables are on the page."
 
 
@@ -33,7 +35,7 @@ class Run:
         study: Its study.
         config: The settings of the run.
         verdict: The first sentence of its report; empty without one.
-        pictures: The first figure of a run of the exam, as data URLs.
+        pictures: The first figure of a run of :data:`PICTURED` studies, as data URLs.
         results: All results.
     """
 
@@ -72,6 +74,7 @@ def context(runs: Sequence[Run]) -> dict[str, Any]:
     held = checks([], held_back=False)
     return {
         "main": main,
+        "examined": EXAMINED,
         "table": table,
         "words": Words([table] if table else [], {}, ()),
         "warnings": suspicions(rows),

@@ -19,7 +19,7 @@ from benchmarks.coverage.judge import Source
 from benchmarks.coverage.page import RULE, coverage
 from benchmarks.coverage.page import TITLE as COVERED
 from benchmarks.excerpts import KEPT
-from benchmarks.site.index import EXAMINED, Run, context
+from benchmarks.site.index import PICTURED, Run, context
 from benchmarks.site.places import CLAIM, COVERAGE, GLOSSARY, INDEX, check, find
 from orbits.runs import artefact, folder, locks, page, studies, study, words
 from orbits.runs.first_screen import first_screen
@@ -76,8 +76,8 @@ def _run(its: study.Study, name: str, source: Path, out: Path) -> Run:
         artefact.write_bytes(out / _page(name), (copy / folder.PAGE).read_bytes())
         first = first_screen(report)
         config = artefact.load_record(copy / folder.CLAIM)["config"]
-        # Read while they are there: an index shows the first one of the exam alone.
-        urls = first.picture.urls if first.picture and its.name == EXAMINED else []
+        # Read while they are there.
+        urls = first.picture.urls if first.picture and its.name in PICTURED else []
     return Run(name, _page(name), its, config, first.verdict, urls, results)
 
 

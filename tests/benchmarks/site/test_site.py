@@ -94,13 +94,20 @@ for command, _ in {REFUSED!r}:
 @pytest.mark.full
 def test_a_site_of_kept_results_links_to_a_page_of_each(tmp_path):
     out = tmp_path / "site"
-    names = ("search_speed", "mqar-8192")
+    names = ("search_speed", "mqar-8192", "implied-small")
     main(["site", str(out), *(str(KEPT / name) for name in names), "--only"])
     index = (out / "index.html").read_text()
     links = re.findall(r'href="([^"#:]+)"', index)
-    assert {"search_speed.html", "mqar-8192.html", "glossary.html", "coverage.html"} <= set(links)
+    assert {
+        "search_speed.html",
+        "mqar-8192.html",
+        "implied-small.html",
+        "glossary.html",
+        "coverage.html",
+    } <= set(links)
     assert all((out / link).is_file() for link in links)
     assert "times as fast as 1" in index
+    assert index.count('<img alt="Exponents of continued orbits" src="data:') == 1
     assert not re.search(r'(?:src|href)="(?:https?:)?//', index)
     assert 'href="index.html"' in (out / "mqar-8192.html").read_text()
     # Again, without one of them: its page goes, and nothing of a reader's.
