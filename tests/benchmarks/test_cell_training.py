@@ -30,7 +30,28 @@ def killed(step, steps):
 def grid():
     pretraining = training_cells.cell(training_cells.job("pretrain", HOW))
     force = training_cells.job("force", HOW, steps=40, direction_weight=0.3)
-    return {"pretrain": pretraining, "force": training_cells.cell(force, pretraining)}
+    return {
+        "pretrain": pretraining,
+        "force": training_cells.cell(force, pretraining),
+        "density under noise": training_cells.cell(noisy_density()),
+        "mixture of worlds": training_cells.cell(mixture_of_worlds()),
+    }
+
+
+def noisy_density():
+    job = training_cells.job("pretrain", HOW)
+    job["model"] |= {"input": "coordinates", "predicts": "mixture"}
+    job["data"]["context_noise"] = 0.05
+    return job
+
+
+def mixture_of_worlds():
+    job = training_cells.job("pretrain", HOW)
+    world = {"protocol": "neutral_step", "protocol_args": {"n_bins": 128}}
+    sizes = {name: job["model"][name] for name in ("attention", "n_layer", "n_head", "head_dim")}
+    laws = {"exponents": [-2.5, -2.0, -1.0], "told": False}
+    data = {**world, **laws, "train_seed": 0, "batch_size": 32}
+    return {**job, "learner": "worlds", "model": {**world, **sizes}, "data": data}
 
 
 def results(cell, out):
@@ -52,7 +73,7 @@ def uninterrupted(grid, tmp_path_factory):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["pretrain", "force"])
+@pytest.mark.parametrize("kind", ["pretrain", "force", "density under noise", "mixture of worlds"])
 def test_a_killed_training_continues_from_its_checkpoint(grid, uninterrupted, tmp_path, kind):
     cell = grid[kind]
     (tmp_path / "cells").mkdir()
