@@ -50,7 +50,8 @@ def cells(study: Study, settings: KeplerOrNewton) -> list[Cell]:
     grid = Grid(flagship)
     found: list[Cell] = []
     trained: dict[tuple[Point, int], Cell] = {}
-    for point in star(settings, *_attentions(grid), partial(_steps, flagship)):
+    attentions = _attentions(grid, settings.mixer_windows)
+    for point in star(settings, *attentions, partial(_steps, flagship)):
         for seed in settings.seeds:
             trained[point, seed] = own = _trained(point, seed, grid)
             found += _of(point, seed, own, settings)
@@ -66,15 +67,19 @@ def _steps(flagship: NewtonSettings, window: int) -> float:
     return min(rows, n_points) / 2
 
 
-def _attentions(grid: Grid) -> tuple[dict[str, str], set[str]]:
-    """Return the labels of attentions by name, and the names of those that can have a window."""
+def _attentions(grid: Grid, mixers: bool) -> tuple[dict[str, str], set[str]]:
+    """Return the labels of attentions by name, and the names of those that have a window."""
     labels = {variant.name: variant.label for variant in grid.variants}
-    masks = {
-        variant.name: attention.get(variant.attention).mask
+    windowed = {
+        variant.name
         for variant in grid.variants
-        if variant.attention in attention.names()
+        if (
+            attention.get(variant.attention).mask == "causal"
+            if variant.attention in attention.names()
+            else mixers
+        )
     }
-    return labels, {name for name, mask in masks.items() if mask == "causal"}
+    return labels, windowed
 
 
 def _of(point: Point, seed: int, own: Cell, settings: KeplerOrNewton) -> Iterator[Cell]:

@@ -77,7 +77,7 @@ def observer_name(noise: float, n_rows: int) -> str:
 def star(
     settings: KeplerOrNewton,
     labels: Mapping[str, str],
-    quadratic: set[str],
+    windowed: set[str],
     steps: Callable[[int], float],
 ) -> list[Point]:
     """Return the points: the centre, each knob by itself, attentions with the least window.
@@ -88,7 +88,7 @@ def star(
     Args:
         settings: The first value of each knob is the centre's.
         labels: Labels of attentions, by their names in the settings.
-        quadratic: Names of attentions that can have a window.
+        windowed: Names of attentions that have a window.
         steps: Returns the time steps that are seen through a window.
     """
     first, window = settings.attention[0], settings.windows[0]
@@ -111,7 +111,7 @@ def star(
         *(
             change(centre, attention=labels[name], window=shortest)
             for name in settings.attention
-            if name in quadratic
+            if name in windowed
         ),
         *(change(centre, **PUBLISHED, window=window) for window in published),
         Point(labels[first], "bins", "bin_centres", 0.0, ALL, steps(ALL)),

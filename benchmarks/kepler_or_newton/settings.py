@@ -19,8 +19,10 @@ class KeplerOrNewton:
         predicts: Heads: ``mixture`` or ``gaussian``, which are regression, or ``bins``.
         noise: Standard deviations in AU of the noise on the context in training.
         windows: Rows that each block attends to, beside the time step; 0 for all.
-        attention: Attention variants, or linear mixers, which have no window. The shortest window
-            is tried with each variant.
+        attention: Attention variants, or linear mixers. The shortest window is tried with each
+            variant.
+        mixer_windows: Try it with linear mixers, too, which then run anew on the rows that they
+            see (:class:`worldmodel.models.windowed.Windowed`).
         seeds: Seeds of trainings.
         n_test: Held-out sequences of each question.
         labels: Labelled sequences that read-outs are fitted to.
@@ -34,6 +36,7 @@ class KeplerOrNewton:
     noise: tuple[float, ...] = (0.01, 0.0, 0.03, 0.1)
     windows: tuple[int, ...] = (0, 3, 6, 11)
     attention: tuple[str, ...] = ("softmax", "lssar", "lazy", "gla")
+    mixer_windows: bool = False
     seeds: tuple[int, ...] = (0, 1, 2)
     n_test: int = 500
     labels: int = 1000

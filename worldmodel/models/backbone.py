@@ -15,8 +15,9 @@ from attention.parts.cache import KeyValueCache
 from attention.parts.rotations import Rotations
 from attention.scalars import check_size
 from worldmodel.models.mlp import build_mlp, build_norm
+from worldmodel.models.windowed import Seen, Windowed
 
-Cache = KeyValueCache | RecurrentState
+Cache = KeyValueCache | RecurrentState | Seen
 """Cache of a block's attention over earlier positions."""
 
 
@@ -46,19 +47,17 @@ class Block(nn.Module):
             self.norm_mlp = build_norm(norm, width)
 
     def look_back(self, window: int) -> None:
-        """Attend to the last ``window`` positions and the first one of the sequence alone.
+        """See the last ``window`` positions and the first one of the sequence alone.
 
         Raises:
-            ValueError: The mixer has no attention weights, a window of its own, or a selection.
+            ValueError: The attention has a window of its own, or a selection, or reads ahead.
         """
         check_size("window", window)
-        if not isinstance(self.attention, Attention):
-            raise ValueError(
-                f"{self.attention.label} keeps no positions that a window could leave out: leave "
-                "window out"
-            )
         if not self.attention.causal:
             raise ValueError("a window looks back: leave causal=False out, or window")
+        if not isinstance(self.attention, Attention):
+            self.attention = Windowed(self.attention, window)
+            return
         self.attention.spec = self.attention.spec.within(window, sinks=1)
         self.attention.check_no_window()
 
@@ -89,9 +88,9 @@ class GPT(nn.Module):
         head_dim: Channels per head; the width is ``n_head * head_dim``.
         mlp: ``gelu``, ``swiglu`` or ``none``.
         norm: ``layer`` or ``rms``.
-        window: Positions up to its own that each block attends to, beside the first one of the
-            sequence, which may say what the others mean; None for all. Blocks add up:
-            :func:`reach`.
+        window: Positions up to its own that each block sees, beside the first one of the sequence,
+            which may say what the others mean; None for all. Blocks add up: :func:`reach`. A
+            linear mixer runs anew on them (:class:`~worldmodel.models.windowed.Windowed`).
         causal: False for an encoder, in which every position sees all others.
 
     Raises:

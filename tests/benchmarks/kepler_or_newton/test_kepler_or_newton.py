@@ -248,6 +248,16 @@ def test_errors_by_noise_are_compared_with_none():
     assert found["noise 0.1"] == compare.NOT_RUN
 
 
+def test_linear_mixers_have_a_window_where_it_is_asked_for():
+    def windows(**changes):
+        settings = STUDY.settings("tiny", attention=("softmax", "gla"), windows=(0, 3), **changes)
+        cells = [cell for cell in STUDY.cells(settings) if cell.case.kind == "training"]
+        return {cell.case.get("window") for cell in cells if cell.case.variant == "gla"}
+
+    assert windows() == {0}
+    assert windows(mixer_windows=True) == {0, 3}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -255,7 +265,6 @@ def test_errors_by_noise_are_compared_with_none():
         ({"noise": (-0.1,)}, "noise must be at least 0"),
         ({"windows": (-1,)}, "windows must be at least 0"),
         ({"places": (30,)}, "places must be at most half of n_points, 24, got 30"),
-        ({"attention": ("gated_deltanet",), "windows": (0, 3)}, "keeps no positions"),
     ],
 )
 def test_impossible_settings_are_refused_before_any_work(changes, words):

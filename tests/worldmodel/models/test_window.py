@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import attention
 from orbits import protocols
 from tests.worldmodel.trainings import save
 from worldmodel.data.orbit_sequences import OrbitSequences
@@ -12,6 +13,7 @@ from worldmodel.models.checkpoint import read_checkpoint
 from worldmodel.models.export import export
 from worldmodel.models.load import load_model
 from worldmodel.models.orbit import ForceModel, NextTokenModel
+from worldmodel.models.windowed import Windowed
 
 ARGS = {"n_points": 20, "n_bins": 40}
 PROTOCOL = protocols.get("identifiable", ARGS)
@@ -32,11 +34,11 @@ def test_an_encoder_has_no_window():
         GPT("softmax", None, 1, 2, 8, window=2, causal=False)
 
 
-@pytest.mark.parametrize("attention", ["softmax", "lssar", "lazy"])
-def test_a_model_sees_its_reach_and_the_time_step_alone(attention):
+@pytest.mark.parametrize("name", ["softmax", "lssar", "lazy", "gla", "rwkv7"])
+def test_a_model_sees_its_reach_and_the_time_step_alone(name):
     window, n_layer, row = 3, 2, 15
     torch.manual_seed(0)
-    task = NextTokenModel(**SIZES, attention=attention, window=window, n_layer=n_layer).eval()
+    task = NextTokenModel(**SIZES, attention=name, window=window, n_layer=n_layer).eval()
     given = batch()
     with torch.no_grad():
         before = task.hidden(given)[:, row]
@@ -56,19 +58,44 @@ def test_a_model_sees_its_reach_and_the_time_step_alone(attention):
     assert moves(0), "the time step is always seen"
 
 
-def test_a_window_as_long_as_the_sequence_leaves_nothing_out():
+@pytest.mark.parametrize("name", ["softmax", "gla"])
+def test_a_window_as_long_as_the_sequence_leaves_nothing_out(name):
     torch.manual_seed(0)
-    task = NextTokenModel(**SIZES).eval()
-    wide = NextTokenModel(**SIZES, window=21).eval()
-    wide.load_state_dict(task.state_dict())
+    task = NextTokenModel(**SIZES, attention=name).eval()
+    torch.manual_seed(0)
+    wide = NextTokenModel(**SIZES, attention=name, window=21).eval()
     with torch.no_grad():
         torch.testing.assert_close(wide(batch()), task(batch()))
+
+
+@pytest.mark.parametrize("window", [1, 3, 7])
+def test_a_windowed_mixer_runs_on_the_rows_that_it_sees(window):
+    torch.manual_seed(0)
+    mixer = attention.build("gla", n_head=2, head_dim=8)
+    windowed, x = Windowed(mixer, window), torch.randn(2, 12, 16, requires_grad=True)
+    found = windowed(x)
+    for place in range(12):
+        seen = [0, *range(max(1, place - window + 1), place + 1)] if place else [0]
+        torch.testing.assert_close(found[:, place], mixer(x[:, seen])[:, -1])
+    found.square().sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+def test_a_cache_continues_a_windowed_mixer():
+    torch.manual_seed(0)
+    model, x = GPT("gla", None, 2, 2, 8, window=3).eval(), torch.randn(2, 12, 16)
+    with torch.no_grad():
+        caches, parts = model.new_caches(), []
+        for part in x.split([5, 1, 4, 2], dim=1):
+            parts.append(model(part, caches))
+            assert caches[0].length == sum(each.shape[1] for each in parts)
+        torch.testing.assert_close(torch.cat(parts, dim=1), model(x))
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"attention": "gated_deltanet", "window": 3}, "gated_deltanet keeps no positions"),
+        ({"attention": "gla", "window": 0}, "window must be at least 1, got 0"),
         ({"attention": "sliding_window", "window": 3}, "has a window of its own"),
         ({"window": 0}, "window must be at least 1, got 0"),
         ({"window": 2.5}, "window must be a whole number, got 2.5"),
