@@ -41,7 +41,7 @@ class Block(nn.Module):
             name = mixer.label if isinstance(mixer, Mixer) else f"{mixer.spec.label} causal=False"
             raise ValueError(f"{name} sees what a GPT predicts: leave causal=False out")
         self.norm_attention = build_norm(norm, width)
-        self.attention = mixer
+        self.attention: Attention | Mixer | Windowed = mixer
         self.mlp = build_mlp(mlp, width)
         if self.mlp is not None:
             self.norm_mlp = build_norm(norm, width)
@@ -53,13 +53,15 @@ class Block(nn.Module):
             ValueError: The attention has a window of its own, or a selection, or reads ahead.
         """
         check_size("window", window)
-        if not self.attention.causal:
+        mixer = self.attention
+        assert not isinstance(mixer, Windowed), "a window is set once"
+        if not mixer.causal:
             raise ValueError("a window looks back: leave causal=False out, or window")
-        if not isinstance(self.attention, Attention):
-            self.attention = Windowed(self.attention, window)
+        if isinstance(mixer, Mixer):
+            self.attention = Windowed(mixer, window)
             return
-        self.attention.spec = self.attention.spec.within(window, sinks=1)
-        self.attention.check_no_window()
+        mixer.spec = mixer.spec.within(window, sinks=1)
+        mixer.check_no_window()
 
     def new_cache(self) -> Cache:
         """Return the block's cache before the first position."""
