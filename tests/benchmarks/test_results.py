@@ -18,9 +18,11 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, variance
 
+import numpy as np
 import pytest
 
 from benchmarks.excerpts import KEPT, MARKER, filled, parsed
+from orbits.runs.statistics import over_seeds
 from orbits.runs.statistics.paired import paired
 
 pytestmark = pytest.mark.full
@@ -39,6 +41,7 @@ def parts(text):
 SECTIONS = parts(TEXT) | {FOUND: parts(README)[FOUND]}
 
 PAIRED = "a difference paired by seed, of PAIRS"
+FITTED = "a power of a part of a run's points, of POWERS"
 DERIVED: dict[str, dict[str, str]] = {
     "Results": {"175 of 180": "sum of the column within 0.05 over the twelve rows of models"},
     "The five findings in detail": {"175 of 180": "as in Results"},
@@ -47,6 +50,7 @@ DERIVED: dict[str, dict[str, str]] = {
     "Looking up in the row": dict.fromkeys(
         ("4.4 [3.3, 5.6]", "5.6 [1.0, 10.2]", "3.7 [2.3, 5.0]"), PAIRED
     ),
+    "What more compute buys": {"-0.035 [-0.578, 0.509]": FITTED},
     "One step outside the training box": dict.fromkeys(
         ("0.04 [-0.05, 0.13]", "0.81 [0.77, 0.84]", "0.62 [0.47, 0.78]"), PAIRED
     ),
@@ -276,6 +280,24 @@ def test_lssar_gains_less_by_width_than_softmax_with_each_seed_and_lazy_does_not
     assert all(gains["lssar p=15"][seed] < gains["softmax"][seed] for seed in (0, 1, 2))
     found = paired(gains["lazy"], gains["softmax"]).difference
     assert found.low < 0 < found.high
+
+
+POWERS = {
+    # Text: the run, the metric, the case, and the heads of its points.
+    "-0.035 [-0.578, 0.509]": ("scaling-exam-width", "exam", {"arm": "pretrained"}, (1, 2, 3, 4, 6))
+}
+
+
+@pytest.mark.parametrize(("text", "fitted"), POWERS.items(), ids=POWERS)
+def test_a_power_that_no_report_has_is_that_of_the_lines(text, fitted):
+    run, metric, case, heads = fitted
+    at = {each: values(run, metric, {**case, "heads": each}) for each in heads}
+    x = np.log(heads)
+    powers = [
+        float(np.polyfit(x, np.log([at[each][seed] for each in heads]), 1)[0]) for seed in at[1]
+    ]
+    assert len(powers) > 2
+    assert "{:.3f} [{:.3f}, {:.3f}]".format(*over_seeds(powers)) == text
 
 
 def values(run, metric, case):
