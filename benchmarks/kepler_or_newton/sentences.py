@@ -167,7 +167,7 @@ def _observers(windows: dict[object, Carried], found: Sequence[Carried]) -> list
             )
     return [
         f"An observer who holds orbits of Newton's law alone, and sees no more than the model, "
-        f"goes on with {part}: a flat exponent that he has, too, says nothing against the law."
+        f"goes on with {part}."
         for part in parts
     ]
 

@@ -31,10 +31,10 @@ def shape(heads: Place, head_dim: int) -> tuple[int, int]:
     Raises:
         ValueError: No model is so wide.
     """
-    if heads >= 1 and heads == int(heads):
+    if heads >= 1 and heads % 1 == 0:
         return int(heads), head_dim
-    channels = heads * head_dim
-    if heads > 1 or channels < 2 or channels % 2:
+    channels = round(heads * head_dim, 9) if 0 < heads < 1 else 0  # 0.55 of 40 are 22
+    if channels < 2 or channels % 2:
         raise ValueError(
             "heads must be whole numbers, or fractions of one that leave it an even number of its "
             f"{head_dim} channels, such as 0.5; got {heads:g}"

@@ -32,8 +32,8 @@ class Windowed(nn.Module):
     A state sums up all positions, and none can be masked in it. So the mixer runs anew for each
     position, from an empty state, on the first position of the sequence and the last ``window``:
     as attention does behind the mask of such a window, but for a mixer's own sense of distance, to
-    which the first position is next to the others. A sequence takes the time of one ``window``
-    times as long.
+    which the first position is next to the others. A sequence takes the time of one
+    ``window + 1`` times as long, and so does each further part of one that is decoded with a cache.
 
     Args:
         mixer: The mixer; it is causal.

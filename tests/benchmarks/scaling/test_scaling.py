@@ -292,6 +292,7 @@ def test_a_fraction_of_a_head_is_a_narrower_one():
         ({"steps": ()}, "steps must not be empty"),
         ({"heads": (0,)}, "heads must be whole numbers"),
         ({"heads": (1.5,)}, "such as 0.5; got 1.5"),
+        ({"heads": (math.inf,)}, "got inf"),
         ({"heads": (0.45,)}, "even number of its 32 channels"),
         ({"labels": (1,)}, "label budget"),
         ({"predict": "large"}, "choose from"),
