@@ -62,7 +62,6 @@ DERIVED: dict[str, dict[str, str]] = {
         "17.8": "the pilot's constant of the planet for a linear filter",
         "29.8": "the pilot's constant of the star for a model of another world",
         "2 of 2": "the pilot's searches",
-        "4.22": "the pilot's nats beyond 1.6 AU",
         "0.179 [0.057, 0.301]": PAIRED,
         "0.09 [-0.05, 0.23]": PAIRED,
     },
