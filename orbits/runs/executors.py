@@ -37,6 +37,10 @@ FORGET_LOST = {"distributed.deploy.lost-worker-timeout": "2s"}
 POLL_SECONDS = 0.5
 
 
+CLOSING = "cannot schedule new futures after shutdown"
+"""What a Dask worker answers to work that reaches it while it closes."""
+
+
 class WorkerLost(Exception):
     """The process that did some work is gone: killed, out of memory, or its node was taken."""
 
@@ -270,7 +274,8 @@ class _Dask(_Translated):
             try:
                 future.set_result(remote.result())
             except BaseException as error:  # that of the work, or of Dask
-                future.set_exception(error)
+                closing = isinstance(error, RuntimeError) and str(error) == CLOSING
+                future.set_exception(WorkerLost("its worker was closing") if closing else error)
             self.remote.discard(remote)
 
         remote.add_done_callback(copy)

@@ -89,6 +89,16 @@ def test_workers_of_dask_that_died_while_they_started_are_replaced(tmp_path):
             assert executor.submit(len, "four").result(timeout=240) == 4
 
 
+def _closing():
+    raise RuntimeError("cannot schedule new futures after shutdown")
+
+
+@pytest.mark.full
+def test_work_that_reaches_a_closing_worker_of_dask_has_not_failed(tmp_path):
+    with execution("dask").start(tmp_path) as executor, pytest.raises(WorkerLost, match="closing"):
+        executor.submit(_closing).result(timeout=240)
+
+
 @pytest.mark.parametrize("name", ["here", "processes"])
 def test_a_worker_that_cannot_start_is_no_failed_cell(tmp_path, name):
     with pytest.raises(ImportError, match="no such library"):
