@@ -38,7 +38,7 @@ POLL_SECONDS = 0.5
 
 
 CLOSING = "cannot schedule new futures after shutdown"
-"""What a Dask worker answers to work that reaches it while it closes."""
+"""Answer of a Dask worker to work that reaches it while it closes."""
 
 
 class WorkerLost(Exception):
