@@ -35,8 +35,6 @@ WATCH_SECONDS = 1.0
 FORGET_LOST = {"distributed.deploy.lost-worker-timeout": "2s"}
 """Time for which Dask holds the place of a worker that is lost."""
 POLL_SECONDS = 0.5
-
-
 CLOSING = "cannot schedule new futures after shutdown"
 """Answer of a Dask worker to work that reaches it while it closes."""
 

@@ -97,7 +97,7 @@ class GPT(nn.Module):
 
     Raises:
         ValueError: An unknown variant, MLP or norm, a size below 1, a mixer that reads ahead, or a
-            window for what has none.
+            window for an attention that has one of its own.
         TypeError: An encoder of a mixer that only looks back; the message names those that do not.
     """
 
