@@ -33,6 +33,8 @@ NEWTON_SCHULZ_STEPS = 5
 
 MODEL = ("learner", "model", "lr", "steps", "direction_weight")
 """Parts of a job that determine its model."""
+DATA = ("population", "exponents", "told")
+"""Parts of its data that do."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,8 @@ def table(grid: Iterable[Cell], tflops: float | None = None) -> str:
 def _model(job: Job) -> OrbitModel:
     # Jobs differ in seeds and budgets, which do not change the model.
     named = {name: job[name] for name in MODEL if name in job}  # type: ignore[literal-required]
-    return _built(
-        json.dumps({**named, "seed": 0, "data": {"population": job["data"]["population"]}})
-    )
+    data = {name: job["data"][name] for name in DATA if name in job["data"]}
+    return _built(json.dumps({**named, "seed": 0, "data": data}))
 
 
 @functools.cache

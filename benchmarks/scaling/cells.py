@@ -73,7 +73,7 @@ def controls(question: Plain, world: Plain) -> list[Outcome]:
 
 
 def planned(flops: float, parameters: int) -> Outcome:
-    """Return the cost of training a preset, to which a curve is extrapolated."""
+    """Return the cost of a training that is not made here, by formula."""
     return Outcome({"flops": flops, "parameters": parameters})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -19,8 +19,8 @@ from benchmarks.scaling.axes import AXES, Place
 from orbits.runs.result import Result
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
-CURVE, PLAN, EXAM = "curve", "plan", "exam"
-FLOPS = "flops"
+CURVE, PLAN, EXAM, HEAD = "curve", "plan", "exam", "head"
+FLOPS, HEAD_FLOPS = "flops", "head_flops"
 EXPONENTS = "exponent_within", "exponent_closer"
 """Exponents of continued orbits like those of the training, and of closer ones."""
 LEAST = 3
@@ -91,9 +91,10 @@ class Fit:
         return Interval(*(math.exp(end) for end in over_seeds(logs)))
 
 
-def points(results: Iterable[Result]) -> list[Point]:
+def points(results: Sequence[Result]) -> list[Point]:
     """Return the trainings of a run, with the exam of their heads where there is one."""
     exams: dict[Any, float] = {}
+    heads = {_place(x): x.metrics[FLOPS].value for x in results if x.ok and x.case.kind == HEAD}
     found: list[Point] = []
     for result in results:
         case = result.case
@@ -105,6 +106,8 @@ def points(results: Iterable[Result]) -> list[Point]:
             metrics = {name: metric.value for name, metric in result.metrics.items()}
             if (score := exams.get(_key(result))) is not None:
                 metrics["exam"] = score
+                if (flops := heads.get(_place(result))) is not None:
+                    metrics[HEAD_FLOPS] = flops
             found.append(Point(*_key(result), metrics))
     return found
 
@@ -143,16 +146,39 @@ def fit(seeds: Sequence[Sequence[tuple[float, float]]]) -> Fit | None:
 
 
 def frontier(found: Sequence[Point], y: str) -> dict[str, Fit]:
-    """Return the compute-optimal line of each variant: ``y`` in FLOPs of pre-training.
+    """Return the compute-optimal line of each variant: ``y`` in FLOPs of training.
 
-    It goes through the trainings of the best widths; of one width, through all. The exam has none,
-    since a head's own training takes FLOPs too.
+    It goes through the trainings of the best widths; of one width, through all. The exam has none
+    in runs that did not count what its heads' training takes.
     """
-    if y == EXAM:
+    if y == EXAM and not counts_heads(found):
         return {}
-    variants = dict.fromkeys(point.variant for point in found if point.sequences == 0)
-    made = {variant: fit(list(best(found, variant, y).values())) for variant in variants}
+    with_y = measured(found, y)
+    variants = dict.fromkeys(point.variant for point in with_y if point.sequences == 0)
+    made = {variant: fit(list(best(with_y, variant, y).values())) for variant in variants}
     return {variant: each for variant, each in made.items() if each is not None}
+
+
+def measured(found: Sequence[Point], y: str) -> list[Point]:
+    """Return the trainings with ``y``; the FLOPs of an exam are those of its head, too."""
+    with_y = [point for point in found if y in point.metrics]
+    if y != EXAM:
+        return with_y
+    return [
+        replace(
+            point,
+            metrics={
+                **point.metrics,
+                FLOPS: point.metrics[FLOPS] + point.metrics.get(HEAD_FLOPS, 0.0),
+            },
+        )
+        for point in with_y
+    ]
+
+
+def counts_heads(found: Sequence[Point]) -> bool:
+    """Return whether a run counted the FLOPs of every head that it examined."""
+    return all(HEAD_FLOPS in point.metrics for point in found if EXAM in point.metrics)
 
 
 def several_widths(variant: str, found: Sequence[Point]) -> bool:
@@ -200,7 +226,13 @@ def controls(results: Iterable[Result]) -> dict[str, Result]:
 
 
 def _key(result: Result) -> tuple[str, int, int, Place, int]:
-    case = result.case
-    assert case.seed is not None
-    steps, heads, sequences = (case.setting[axis] for axis in AXES)
-    return case.variant, case.seed, steps, heads, sequences
+    seed = result.case.seed
+    assert seed is not None
+    variant, steps, heads, sequences = _place(result)
+    return variant, seed, steps, heads, sequences
+
+
+def _place(result: Result) -> tuple[str, int, Place, int]:
+    """Return the variant of a result, and where it lies on each axis."""
+    steps, heads, sequences = (result.case.setting[axis] for axis in AXES)
+    return result.case.variant, steps, heads, sequences

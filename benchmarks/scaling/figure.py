@@ -14,7 +14,16 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from benchmarks.newton.exam_rows import CAUSAL
 from benchmarks.scaling.axes import AXES, named
-from benchmarks.scaling.curves import FLOPS, Point, controls, frontier, points
+from benchmarks.scaling.curves import (
+    EXAM,
+    FLOPS,
+    Point,
+    controls,
+    counts_heads,
+    frontier,
+    measured,
+    points,
+)
 from orbits.runs.figure import WIDTH, End, canvas, headline, label_ends, save_figure
 from orbits.runs.page import Picture
 from orbits.runs.palette import CONTROL, LINES, TRUTH, looks
@@ -43,7 +52,7 @@ class Drawing:
 
 DRAWINGS = (
     Drawing(
-        "exam",
+        EXAM,
         "scaling_exam",
         "Does more {of} bring a head nearer to the law outside its training box?",
         "exam: times the causal ceiling's error (1: the ceiling)",
@@ -64,6 +73,7 @@ AGAINST = {
     "heads": "heads per block",
     "sequences": "different sequences of the training",
 }
+WITH_HEAD = "FLOPs of pre-training and of the head's training"
 CAPTION = (
     "{about}, against {against}. Each point is a training of its own, lines join means over "
     "seeds; grey: what needs no training. {thin}"
@@ -78,7 +88,7 @@ def figures(study: Study, results: Sequence[Result], out: Path) -> list[Picture]
     return [
         _figure(drawing, mine, results, out)
         for drawing in DRAWINGS
-        if (mine := [point for point in found if drawing.metric in point.metrics])
+        if (mine := measured(found, drawing.metric))
     ]
 
 
@@ -106,13 +116,16 @@ def _figure(
             axis.axhline(level, color=CONTROL, lw=0.9, ls=LINES[(number + 1) % len(LINES)])
             ends.append(End(name, right, level, CONTROL))
         _ticks(axis, along, found)
-        axis.set_xlabel(AGAINST[along])
+        against = AGAINST[along]
+        if along == FLOPS and drawing.metric == EXAM and counts_heads(found):
+            against = WITH_HEAD
+        axis.set_xlabel(against)
         axis.set_ylabel(drawing.label)
         axis.grid(axis="y")
         label_ends(axis, ends)
         fitted = bool(frontier(found, drawing.metric))
         thin = {FLOPS: THIN if fitted else "", "sequences": NEW}.get(along, "")
-        caption = CAPTION.format(about=drawing.about, against=AGAINST[along], thin=thin).rstrip()
+        caption = CAPTION.format(about=drawing.about, against=against, thin=thin).rstrip()
         return Picture(caption, [save_figure(figure, out / f"{drawing.file}.png")])
 
 
@@ -154,7 +167,7 @@ def _compute(
 
 def _levels(metric: str, results: Sequence[Result]) -> dict[str, float]:
     """Return what needs no training, by name."""
-    if metric == "exam":
+    if metric == EXAM:
         return {CAUSAL: 1.0}
     return {name: result.metrics[metric].value for name, result in controls(results).items()}
 

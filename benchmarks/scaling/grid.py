@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import torch
-
-from benchmarks import learners
 from benchmarks.newton import flops
 from benchmarks.newton import worlds as newton_worlds
 from benchmarks.newton.grid import Grid
 from benchmarks.newton.recipe import as_flagship, flagship
 from benchmarks.scaling import cells as functions
 from benchmarks.scaling.axes import Place, shape
-from benchmarks.scaling.curves import CURVE, PLAN
+from benchmarks.scaling.costs import counted
+from benchmarks.scaling.curves import CURVE, HEAD, PLAN
 from benchmarks.scaling.scaling import Scaling
 from orbits.runs.cell import Cell
 from orbits.runs.result import Case
@@ -67,6 +65,8 @@ def _point(grid: Grid, settings: Scaling, point: dict[str, Place]) -> Iterator[C
     if not settings.labels:
         return
     heads = [cell for cell in grid.models() if cell.case.arm == "pretrained"]
+    for name, head in {cell.case.variant: cell for cell in heads}.items():
+        yield counted(head, _case(grid, HEAD, name, "pretrained", None, point))
     ceiling, *exams = map(as_flagship, grid.exams(heads))
     yield from (*map(as_flagship, heads), ceiling)
     for cell in exams:
@@ -89,14 +89,7 @@ def _plan(settings: Scaling) -> Cell:
     one = {"attention": settings.attention[:1], "exponents": (), "seeds": (0,)}
     grid = Grid(flagship(dataclasses.replace(settings, recipe=settings.predict), **one))
     ((_, variant, _), cell), *_ = grid.world_models.items()
-    with torch.device("meta"):  # shapes alone
-        model = learners.build(cell.arguments["job"])
-    arguments = {
-        "flops": flops.of_cell(cell).flops,
-        "parameters": sum(p.numel() for p in model.parameters()),
-    }
-    case = Case(NAME, PLAN, variant.label, settings.predict, law=grid.settings.law)
-    return Cell(functions.planned, case, arguments)
+    return counted(cell, Case(NAME, PLAN, variant.label, settings.predict, law=grid.settings.law))
 
 
 def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.scaling.axes import AXES, Place, fixed, named
 from benchmarks.scaling.curves import (
+    EXAM,
     EXPONENTS,
     Fit,
     Point,
@@ -28,7 +29,7 @@ from worldmodel.controls.names import FIT
 
 MISSED = "missed"
 MEASURES = {
-    "exam": "the exam of heads on it, in times the causal ceiling,",
+    EXAM: "the exam of heads on it, in times the causal ceiling,",
     MISSED: "the share of the kick that is missed",
 }
 LONGER = "that preset has longer sequences and finer bins"
@@ -42,14 +43,15 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """
     found = points(results)
     said = [
-        _curve("exam", axis, key, each, found)
+        _curve(EXAM, axis, key, each, found)
         for axis in AXES
-        for key, each in fits(found, axis, "exam").items()
+        for key, each in fits(found, axis, EXAM).items()
     ]
     lines = frontier(found, MISSED)
-    said += [
-        _compute(variant, each) for variant, each in lines.items() if several_widths(variant, found)
-    ]
+    for measure, of_compute in ((EXAM, frontier(found, EXAM)), (MISSED, lines)):
+        for variant, each in of_compute.items():
+            if several_widths(variant, found):
+                said.append(_compute(measure, variant, each))
     for axis in ("steps", "sequences"):  # that of width is in the line of compute
         for key, each in fits(found, axis, MISSED).items():
             said.append(_curve(MISSED, axis, key, each, found))
@@ -121,11 +123,18 @@ def _bend(each: Fit) -> str:
     return f"; it {bent} (bend {value:.3f} [{low:.3f}, {high:.3f}])"
 
 
-def _compute(variant: str, each: Fit) -> str:
+def _compute(measure: str, variant: str, each: Fit) -> str:
+    what = (
+        f"the exam of heads on {variant}, whose own training is counted,"
+        if measure == EXAM
+        else f"the share of the kick that {variant} misses"
+    )
+    value = each.exponent
+    shown = value is None or value.low > 0 or value.high < 0
     return (
-        f"More compute, at the best width for each amount, brings the share of the kick that "
-        f"{variant} misses from {each.first[1]:.3f} to {each.last[1]:.3f} over {each.span:.1f} "
-        f"decades, as FLOPs^n with n = {_shown(each.exponents)}{_bend(each)}."
+        f"More compute, at the best width for each amount, brings {what} from {each.first[1]:.3f} "
+        f"to {each.last[1]:.3f} over {each.span:.1f} decades, as FLOPs^n with n = "
+        f"{_shown(each.exponents)}{_bend(each) if shown else ', so no trend is shown'}."
     )
 
 

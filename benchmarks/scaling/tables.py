@@ -7,6 +7,7 @@ from statistics import fmean
 
 from benchmarks.scaling.axes import AXES, fixed, named
 from benchmarks.scaling.curves import (
+    EXAM,
     EXPONENTS,
     FITTED,
     Fit,
@@ -22,7 +23,7 @@ from orbits.runs.result import Result, grouped
 from orbits.runs.study import Study
 from orbits.runs.table import Column, Table, Value, mean_over_seeds, number
 
-MEASURES = {"missed": "missed", "nll": "nats", "exam": "exam"}
+MEASURES = {"missed": "missed", "nll": "nats", EXAM: "exam"}
 LAWS = "Power laws"
 BEST_WIDTHS = "the best of widths"
 LAWS_CAPTION = (
@@ -33,6 +34,7 @@ COMPUTE_CAPTION = (
     " Compute: FLOPs of pre-training, of those widths that no other one undercuts, by means, for "
     "fewer FLOPs."
 )
+EXAM_CAPTION = " Those of the exam count the training of its head, too."
 POINTS = "Points"
 POINTS_CAPTION = (
     "Missed: rms error of one step's kick over the rms kick. r: the power of the distance by which "
@@ -66,6 +68,8 @@ def _laws(found: Sequence[Point]) -> Table:
             rows.append(_law(variant, BEST_WIDTHS, name, "compute", each))
     of_compute = [place for place, row in enumerate(rows) if row[1].text == BEST_WIDTHS]
     caption = LAWS_CAPTION + COMPUTE_CAPTION * bool(of_compute)
+    if any(rows[place][2].text == MEASURES[EXAM] for place in of_compute):
+        caption += EXAM_CAPTION
     return Table(LAWS, columns, rows, caption, front=of_compute)
 
 

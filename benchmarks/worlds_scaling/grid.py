@@ -1,4 +1,4 @@
-"""The cells: a training on the mixture at each point and its questions, and references once."""
+"""The cells: trainings on the mixture at each point, their cost and answers, references once."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from itertools import product
 from typing import Any
 
 from benchmarks.scaling.axes import shape
+from benchmarks.scaling.costs import counted
 from benchmarks.worlds import grid as worlds_grid
 from benchmarks.worlds import worlds
 from benchmarks.worlds.names import MIXTURE, PLACES, STEPS, UNTRAINED
 from benchmarks.worlds.worlds import Worlds
-from benchmarks.worlds_scaling.points import AXES
+from benchmarks.worlds_scaling.points import AXES, COST
 from benchmarks.worlds_scaling.worlds_scaling import WorldsScaling
 from orbits.runs.cell import Cell
 from orbits.runs.study import Study
 
 NAME = "worlds_scaling"
-ASKED, TRUTHS = "worlds", "truth"
-"""Kinds of the cells of ``worlds`` that this study has, beside its trainings."""
+ASKED, TRAINED, TRUTHS = "worlds", "world model", "truth"
+"""Kinds of the cells of ``worlds`` that this study has."""
 REFERENCES = (UNTRAINED, "control", "ceiling")
 """Arms that are asked once, of the recipe's own size; their cells are those of ``worlds``."""
 
@@ -50,9 +51,16 @@ def _point(study: Study, recipe: Worlds, point: dict[str, Any]) -> Iterator[Cell
         sequences=point["sequences"],
         n_laws=point["laws"],
     )
+    counted_of: set[str] = set()
     for cell in worlds_grid.cells(study, sized):
         if cell.case.arm != MIXTURE or cell.case.kind == STEPS:
             continue
+        if cell.case.kind == TRAINED and cell.case.variant not in counted_of:
+            counted_of.add(cell.case.variant)
+            yield counted(
+                cell,
+                dataclasses.replace(cell.case, study=NAME, kind=COST, seed=None, setting=point),
+            )
         if cell.case.kind == ASKED:
             # The cases of worlds do not say of which point they are.
             case = dataclasses.replace(cell.case, study=NAME, setting=point)

@@ -6,8 +6,9 @@ seeds' gains are the sample. Points whose continuations obey no law of attractio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 AXES = (*scaling.AXES, "laws")
+COMPUTE = "compute"
+"""What is multiplied on the line through the best widths: FLOPs of the training."""
+COST = "cost"
+"""Kind of the cells that tell the FLOPs of a point."""
 LEAST = 3
 """Fewest values of an axis through which a line is fitted."""
 Place = tuple[scaling.Place, ...]
@@ -33,6 +38,7 @@ class Point:
         row: Its answers.
         seeds: Seed of each training, in the order of the row's metrics.
         has_law: Whether its continuations obey a power law of an attraction.
+        flops: FLOPs of one of its trainings; None where they were not counted.
     """
 
     variant: str
@@ -40,10 +46,11 @@ class Point:
     row: Row
     seeds: tuple[int, ...]
     has_law: bool
+    flops: float | None
 
     def at(self, axis: str) -> scaling.Place:
-        """Return its place on an axis."""
-        return self.place[AXES.index(axis)]
+        """Return its place on an axis, or its FLOPs; 0 where they were not counted."""
+        return self.flops or 0 if axis == COMPUTE else self.place[AXES.index(axis)]
 
     def others(self, axis: str) -> Place:
         """Return its place on the other axes."""
@@ -55,6 +62,11 @@ class Point:
             return {}
         values = (metric.value for metric in self.row.metrics("S", prompt))
         return dict(zip(self.seeds, values, strict=True))
+
+    @property
+    def mean(self) -> float:
+        """S after the longest prompt, over seeds; of points with a law."""
+        return fmean(self.shares(max(prompts([self.row]))).values())
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,11 @@ def references(results: Sequence[Result]) -> list[Row]:
 def points(results: Sequence[Result]) -> list[Point]:
     """Return the points of a run, in its order."""
     beside = references(results)
+    costs = {
+        (x.case.variant, _place(x)): x.metrics["flops"].value
+        for x in results
+        if x.ok and x.case.kind == COST
+    }
     asked = [x for x in results if x.ok and x.case.kind == "worlds" and _place(x)]
     found = []
     for (variant, place), each in grouped(asked, lambda x: (x.case.variant, _place(x))).items():
@@ -92,16 +109,22 @@ def points(results: Sequence[Result]) -> list[Point]:
         seeds = tuple(dict.fromkeys(int(x.case.seed or 0) for x in each))
         longest = max(prompts([row]))
         lawful = not has_no_law(row, [*beside, row], longest)
-        found.append(Point(variant, place, row, seeds, lawful))
+        found.append(Point(variant, place, row, seeds, lawful, costs.get((variant, place))))
     return found
 
 
 def gains(found: Sequence[Point], axis: str) -> list[Gain]:
-    """Return the gain along an axis of each line with three points or more."""
+    """Return the gain along an axis of each line with three points or more.
+
+    The line of compute goes through the best widths, where there are several.
+    """
+    if axis == COMPUTE:
+        found = _best_widths(found)
     longest = max((max(prompts([point.row])) for point in found), default=0)
     counted = [point for point in found if point.at(axis) and point.has_law]
     made = []
-    for line in grouped(counted, lambda x: (x.variant, x.others(axis))).values():
+    held = (lambda x: x.at("laws")) if axis == COMPUTE else (lambda x: x.others(axis))
+    for line in grouped(counted, lambda x: (x.variant, held(x))).values():
         line = sorted(line, key=lambda point: point.at(axis))
         if len(line) < LEAST:
             continue
@@ -114,8 +137,37 @@ def gains(found: Sequence[Point], axis: str) -> list[Gain]:
     return made
 
 
+def _best_widths(found: Sequence[Point]) -> list[Point]:
+    """Return the trainings on new sequences whose S no other width has, by means, for fewer FLOPs.
+
+    Nothing of a variant of one width, whose compute is its steps.
+    """
+    kept = []
+    counted = [
+        point for point in found if point.flops and point.has_law and not point.at("sequences")
+    ]
+    for line in grouped(counted, lambda x: (x.variant, x.at("laws"))).values():
+        if len({point.at("heads") for point in line}) < 2:
+            continue
+        for point in line:
+            others = (each for each in line if each.at("heads") != point.at("heads"))
+            if not any(
+                each.at(COMPUTE) <= point.at(COMPUTE) and each.mean > point.mean for each in others
+            ):
+                kept.append(point)
+    return kept
+
+
+def places(found: Iterable[Point], axis: str) -> list[str]:
+    """Return places on an axis as numbers in words: 2,200 steps, 3.7e+12 FLOPs."""
+    return [f"{point.at(axis):{'.2g' if axis == COMPUTE else ','}}" for point in found]
+
+
 def fixed(point: Point, axis: str | None = None) -> str:
     """Return the place of a point on the axes other than one, in words."""
+    if axis == COMPUTE:
+        held = [scaling.named(name, point.at(name)) for name in ("sequences", "laws")]
+        return ", ".join(["the best widths", *held])
     names = [name for name in AXES if name != axis]
     return scaling.fixed(names, map(point.at, names))
 

@@ -10,10 +10,12 @@ from benchmarks.worlds.scores import Row, find, prompts, worlds
 from benchmarks.worlds.sentences import leak_test, time_step
 from benchmarks.worlds_scaling.points import (
     AXES,
+    COMPUTE,
     Gain,
     Point,
     fixed,
     gains,
+    places,
     points,
     references,
 )
@@ -27,7 +29,7 @@ REFERENCES = (CEILING, *MEMORIES, FILTER, UNTRAINED)
 def sentences(study: Study, results: Sequence[Result]) -> list[str]:
     """Return the gains, where there is no law, the leak test and the references."""
     found = points(results)
-    said = [_gain(gain) for axis in AXES for gain in gains(found, axis)]
+    said = [_gain(gain) for axis in (COMPUTE, *AXES) for gain in gains(found, axis)]
     said += _new_sequences(found)
     said += time_step(results)
     said += _without_law(found)
@@ -49,21 +51,24 @@ def sentences(study: Study, results: Sequence[Result]) -> list[str]:
 def _gain(gain: Gain) -> str:
     first, last = gain.points[0], gain.points[-1]
     longest = max(prompts([first.row]))
+    start, end = places((first, last), gain.axis)
+    least = f"{start} FLOPs" if gain.axis == COMPUTE else named(gain.axis, first.at(gain.axis))
     return (
         f"{first.variant}, {fixed(first, gain.axis)}: S goes from {first.row.said('S', longest)} "
-        f"with {named(gain.axis, first.at(gain.axis))} to {last.row.said('S', longest)} with "
-        f"{last.at(gain.axis):,}; ten times the {gain.axis} {_added(gain)}."
+        f"with {least} to {last.row.said('S', longest)} with {end}; ten times the {gain.axis} "
+        f"{_added(gain)}."
     )
 
 
 def _added(gain: Gain) -> str:
+    one = "s" if gain.axis == COMPUTE else ""
     if gain.interval is None:
-        return f"add {', '.join(f'{value:z.2f}' for value in gain.gains)}"
+        return f"add{one} {', '.join(f'{value:z.2f}' for value in gain.gains)}"
     value, low, high = gain.interval
     if high < 0:
-        return f"take {-value:.2f} [{-high:.2f}, {-low:.2f}]"
+        return f"take{one} {-value:.2f} [{-high:.2f}, {-low:.2f}]"
     shown = "" if low > 0 else ", so no gain is shown"
-    return f"add {value:z.2f} [{low:z.2f}, {high:z.2f}]{shown}"
+    return f"add{one} {value:z.2f} [{low:z.2f}, {high:z.2f}]{shown}"
 
 
 def _new_sequences(found: Sequence[Point]) -> list[str]:

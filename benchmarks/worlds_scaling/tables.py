@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from benchmarks.scaling.axes import named
 from benchmarks.worlds.names import HELD_OUT, TRAINED
 from benchmarks.worlds.scores import Row, prompts, worlds
-from benchmarks.worlds_scaling.points import AXES, Point, fixed, gains, points, references
+from benchmarks.worlds_scaling.points import (
+    AXES,
+    COMPUTE,
+    Point,
+    fixed,
+    gains,
+    places,
+    points,
+    references,
+)
 from orbits.runs.result import Result
 from orbits.runs.study import Study
 from orbits.runs.table import NOTHING, Column, Table, Value, mean_over_seeds
@@ -42,15 +51,19 @@ def tables(study: Study, results: Sequence[Result]) -> list[Table]:
 def _gains(found: Sequence[Point]) -> Table:
     headings = ("who", "ten times the", "at", "from", "to", "gain")
     rows = []
-    for axis in AXES:
+    for axis in (*AXES, COMPUTE):
         for gain in gains(found, axis):
-            first, last = gain.points[0], gain.points[-1]
+            ends = gain.points[0], gain.points[-1]
+            first = ends[0]
             rows.append(
                 [
                     Value(first.variant, kind="name"),
                     Value(axis, kind="name"),
                     Value(fixed(first, axis), kind="name"),
-                    *(Value(f"{each.at(axis):,}", order=each.at(axis)) for each in (first, last)),
+                    *(
+                        Value(text, order=each.at(axis))
+                        for text, each in zip(places(ends, axis), ends, strict=True)
+                    ),
                     mean_over_seeds(gain.gains, ".2f"),
                 ]
             )

@@ -63,7 +63,11 @@ class WorldsScalingStudy(TrainingStudy):
     about = "What do more steps, width, data and laws buy in-context law inference?"
     Settings = WorldsScaling
     once = ("attention", "exponents", "steps", "heads", "sequences", "laws", "seeds")
-    metrics: ClassVar[Mapping[str, Quantity]] = worlds.STUDY.metrics
+    metrics: ClassVar[Mapping[str, Quantity]] = {
+        **worlds.STUDY.metrics,
+        "flops": Quantity("none", "FLOPs", "of a training, by formula"),
+        "parameters": Quantity("none", "", "weights of the model"),
+    }
     restore = staticmethod(worlds.STUDY.restore)  # its trainings are those of worlds
     cells = deferred("benchmarks.worlds_scaling.grid:cells")
     tables = deferred("benchmarks.worlds_scaling.tables:tables")

@@ -201,6 +201,33 @@ def test_the_exam_comes_first_along_what_is_varied(axis, places, said, tmp_path)
     assert (">new" in drawing, "FLOPs" in drawing) == (False, axis == "steps")
 
 
+def test_the_exams_compute_counts_the_training_of_its_head(tmp_path):
+    """Heads of two widths: without their own training's price the line would be steeper."""
+    results = []
+    for heads in (1, 2):
+        for steps in (10, 100, 1000):
+            results += examined(lambda place, w=heads: 50 / place**0.5 / w, "steps", (steps,))
+            for one in results[-6:]:
+                one.case.setting["heads"] = heads
+            place = {"steps": steps, "heads": heads, "sequences": 0}
+            case = Case("scaling", curves.HEAD, "softmax", "pretrained", setting=place)
+            results.append(Result(case, "ok", metrics={"flops": Metric(1e12)}))
+    (line,) = curves.frontier(curves.points(results), "exam").values()
+    assert line.first[0] == pytest.approx(1e12 + 1e10)
+    assert line.last[0] == pytest.approx(2e12)
+    said = STUDY.sentences(results)
+    assert any(
+        "brings the exam of heads on softmax, whose own training is counted" in x for x in said
+    )
+    (caption,) = (table.caption for table in STUDY.tables(results) if table.title == "Power laws")
+    assert caption.endswith("Those of the exam count the training of its head, too.")
+    exam, missed = STUDY.figures(results, tmp_path)
+    assert "against FLOPs of pre-training and of the head's training" in exam.caption
+    assert "against FLOPs of pre-training." in missed.caption
+    uncounted = [result for result in results if result.case.kind != curves.HEAD]
+    assert not curves.frontier(curves.points(uncounted), "exam")
+
+
 def test_an_exam_without_a_trend_is_said_to_show_none():
     results = examined(lambda place: 10 + (place == 100), "steps", (10, 100, 1000))
     first = STUDY.sentences(results)[0]
@@ -269,6 +296,9 @@ def test_heads_and_exams_are_added_where_labels_are_given():
     cells = list(STUDY.cells(settings))
     exams = [x for x in cells if x.case.study == "scaling" and x.case.kind == "exam"]
     assert [x.case.setting["steps"] for x in exams] == [50, 1100]
+    priced = [x for x in cells if x.case.kind == curves.HEAD]
+    assert [x.case.setting["steps"] for x in priced] == [50, 1100]
+    assert all(x.arguments["flops"] > 1e11 for x in priced)
     keys = [cell.key for cell in cells]
     for number, cell in enumerate(cells):
         assert {needed.key for needed in cell.needs.values()} <= set(keys[:number])

@@ -74,6 +74,54 @@ def test_the_gain_is_that_of_ten_times_as_much():
     ]
 
 
+def priced(results, flops):
+    """Return a run with the FLOPs of each of its points, a function of the place."""
+    found = {point.place: point.variant for point in points.points(results)}
+    return results + [
+        Result(
+            Case(
+                "worlds_scaling", points.COST, variant, MIXTURE,
+                setting=dict(zip(points.AXES, place, strict=True)),
+            ),
+            "ok",
+            metrics={"flops": Metric(flops(place)), "parameters": Metric(1.0)},
+        )
+        for place, variant in found.items()
+    ]  # fmt: skip
+
+
+def test_the_line_of_compute_goes_through_the_widths_that_are_worth_their_price(tmp_path):
+    """Of two widths, the wide one has more S for each step, and less for each FLOP at first."""
+    share = {(100, 1): 0.1, (1000, 1): 0.3, (10_000, 1): 0.35, (100, 2): 0.2, (1000, 2): 0.5}
+    places = tuple((steps, heads, 0, 64) for steps, heads in share)
+    results = run(lambda place, seed: share[place[:2]] + 0.01 * seed, places=places)
+    results = priced(results, lambda place: 1e9 * place[0] * 20 ** (place[1] - 1))
+    (gain,) = points.gains(points.points(results), points.COMPUTE)
+    # 1000 steps of one head are cheaper than 100 of two, and better; 10,000 buy less than two do.
+    assert [point.place[:2] for point in gain.points] == [
+        (100, 1),
+        (1000, 1),
+        (10_000, 1),
+        (1000, 2),
+    ]
+    first, *_ = STUDY.sentences(results)
+    assert first.startswith("softmax, the best widths, new sequences, 64 laws: S goes from 0.11")
+    assert "with 1e+11 FLOPs to 0.51" in first
+    assert "with 2e+13; ten times the compute adds 0.1" in first
+    table = STUDY.tables(results)[0]
+    assert [row[1].text for row in table.rows] == ["steps", "compute"]
+    _, compute = STUDY.figures(results, tmp_path)
+    assert "against the FLOPs of the training" in compute.caption
+    drawn = compute.images[0].with_suffix(".svg").read_text()
+    assert all(f">{name}</text>" in drawn for name in ("softmax, 1 head", "softmax, 2 heads"))
+
+
+def test_one_width_has_no_line_of_compute(tmp_path):
+    results = priced(run(lambda place, seed: 0.1 * seed), lambda place: 1e9 * place[0])
+    assert not points.gains(points.points(results), points.COMPUTE)
+    assert len(STUDY.figures(results, tmp_path)) == 1
+
+
 def test_what_has_most_is_told_at_half_the_step_and_at_laws_held_out_beside_a_table():
     results = answers("worlds", TRUTH, "-", 1.0)
     results += answers("worlds", TABLE, "control", 1.0, bias=0.25)
@@ -153,7 +201,7 @@ def test_kept_world_models_of_worlds_serve(tmp_path):
     """Their weights are read, by the answers that are still to be computed."""
     cells = STUDY.cells(STUDY.settings("width", heads=(2,)))
     left = reuse.plan(cells, [KEPT], tmp_path, STUDY.restore).left
-    assert {cell.case.kind for cell in left} == {"truth", "worlds"}
+    assert {cell.case.kind for cell in left} == {"truth", "worlds", points.COST}
 
 
 def test_few_sequences_change_the_address_and_new_ones_do_not():
