@@ -19,7 +19,7 @@ from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
 
 AXES = (*scaling.AXES, "laws")
 COMPUTE = "compute"
-"""What is multiplied on the line through the best widths: FLOPs of the training."""
+"""Axis of the line through the best widths: FLOPs of the training."""
 COST = "cost"
 """Kind of the cells that tell the FLOPs of a point."""
 LEAST = 3
@@ -65,7 +65,7 @@ class Point:
 
     @property
     def mean(self) -> float:
-        """S after the longest prompt, over seeds; of points with a law."""
+        """Mean S after the longest prompt, of a point with a law."""
         return fmean(self.shares(max(prompts([self.row]))).values())
 
 
