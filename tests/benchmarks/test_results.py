@@ -64,7 +64,9 @@ DERIVED: dict[str, dict[str, str]] = {
         "2 of 2": "the pilot's searches",
         "0.179 [0.057, 0.301]": PAIRED,
         "0.09 [-0.05, 0.23]": PAIRED,
+        "0.058 [0.022, 0.094]": PAIRED,
     },
+    "A law inferred from the prompt": {"0.058 [0.022, 0.094]": PAIRED},
     "What was expected, and what came": {
         "0 of 8": "shifts_in_which_attentions_vary_more, from scratch",
         "4 of 8": "shifts_in_which_attentions_vary_more, pre-trained",
@@ -77,6 +79,7 @@ _CORNER = "probe-next-point-without-corner", "probe-next-point-corner"
 _ASKED = {"variant": "softmax", "arm": "pretrained", "shift": "corner"}
 _RANGE = "probe-next-point-without-wide", "probe-next-point-wide"
 _WIDE = {**_ASKED, "shift": "wide"}
+_MANY = {"variant": "softmax", "arm": "mixture", "time step": None}
 _VELOCITY = {"horizon": 24, "series": "radial_velocity"}
 PAIRS = {
     "0.068 [0.022, 0.115]": (
@@ -107,6 +110,9 @@ PAIRS = {
     "0.04 [-0.05, 0.13]": (_CORNER, "missed", _ASKED, _ASKED, 2),
     "0.81 [0.77, 0.84]": (_RANGE, "nll", _WIDE, _WIDE, 2),
     "0.62 [0.47, 0.78]": (_RANGE, "missed", _WIDE, _WIDE, 2),
+    "0.058 [0.022, 0.094]": (
+        "worlds-five", "S", {**_MANY, "prompt": 12}, {**_MANY, "prompt": 4}, 3
+    ),
     "-0.004 [-0.068, 0.060]": (
         "probe-disturbed-drag", "drag_rate", {"arm": "pretrained", "prompt": "drag"},
         {"arm": "pretrained", "prompt": "identifiable"}, 3,
