@@ -181,8 +181,9 @@ def test_results_of_a_run(untrained, tmp_path):
     assert all(np.isfinite(m.value) for x in results for m in x.metrics.values())
     settings = [x.case.setting for x in results if x.case.arm == "pretrained"]
     assert {x["law"] for x in settings} == set(others("newton"))
-    donors = {x["donor"] for x in settings if (x["after"], x["rows"]) == ("block 1", LAST_STEP)}
-    assert donors == {*PARTNERS, *CONTROLS}
+    for rows in (LAST_STEP, EVERY):
+        donors = {x["donor"] for x in settings if (x["after"], x["rows"]) == ("block 1", rows)}
+        assert donors == {*PARTNERS, *CONTROLS}
     (picture,) = probes.get(PROBE).draw(results, tmp_path)
     assert picture.images[0].stat().st_size > 10_000
     assert len(probes.get(PROBE).answers(results)) == 4

@@ -114,8 +114,9 @@ def test_words_say_what_the_last_step_brings():
             setting = {"changed": "m1", "after": after, "rows": rows, "donor": ANOTHER_MASS}
             metrics = {"slope_mass": (value, value - 0.1, value + 0.1)}
             yield result(metrics=metrics, setting=setting, kind=PROBE)
-        setting = {"changed": "m1", "after": "block 1", "rows": LAST_STEP, "donor": RANDOM}
-        yield result(metrics={"slope_mass": (0, -0.1, 0.1)}, setting=setting, kind=PROBE)
+        for rows in (LAST_STEP, EVERY):
+            setting = {"changed": "m1", "after": "block 1", "rows": rows, "donor": RANDOM}
+            yield result(metrics={"slope_mass": (0, -0.1, 0.1)}, setting=setting, kind=PROBE)
         for who, arm in ((IN_BINS, "oracle"), (FILTER, "control")):
             setting = {"changed": "m1", "after": WHOLE, "rows": WHOLE, "donor": ANOTHER_MASS}
             metrics = {"slope_mass": (0.7, 0.6, 0.8)}
@@ -126,7 +127,8 @@ def test_words_say_what_the_last_step_brings():
     assert f"another m1 changes ({FILTER} 0.70)" in overall
     assert "softmax, shown a past with another m1 that ends in the same state, follows 0.50" in said
     assert f"({IN_BINS} 0.70 [0.60, 0.80], {FILTER} 0.70 [0.60, 0.80])" in said
-    assert "alone: 0.20 [0.10, 0.30] after block 1 (0.40 with every row)" in said
+    assert "alone: 0.20 [0.10, 0.30] after block 1 (0.40 with every row, in a " in said
+    assert "random direction 0.00)" in said
     assert "residual after block 1 brings some of it (a step of the same length in a" in said
     assert said.endswith("random direction 0.00 [-0.10, 0.10]).")
     assert "straight lines" in unit
@@ -154,8 +156,9 @@ def test_results_of_a_run(untrained, tmp_path):
     assert all(np.isfinite(m.value) for x in results for m in x.metrics.values())
     settings = [x.case.setting for x in results if x.case.arm == "pretrained"]
     assert {x["changed"] for x in settings} == {"m1", "m2"}
-    donors = {x["donor"] for x in settings if (x["after"], x["rows"]) == ("block 1", LAST_STEP)}
-    assert donors == {ANOTHER_MASS, *CONTROLS}
+    for rows in (LAST_STEP, EVERY):
+        donors = {x["donor"] for x in settings if (x["after"], x["rows"]) == ("block 1", rows)}
+        assert donors == {ANOTHER_MASS, *CONTROLS}
     (picture,) = probes.get(PROBE).draw(results, tmp_path)
     assert picture.images[0].stat().st_size > 10_000
     assert len(probes.get(PROBE).answers(results)) == 4

@@ -46,6 +46,10 @@ from worldmodel.probes.same_state.pairs import Pairs
 
 EARLIER = (1, 2, 4, 8)
 """Steps before the last one that are exchanged, too, one at a time."""
+CONTROLLED = (LAST_STEP, EVERY)
+"""Rows of which another system's residual, and a random direction, are put in, too."""
+VERSION = 2
+"""Version of the answers; 1 had these controls at the last step alone."""
 
 Rows = dict[str, slice]
 Ask = Callable[[HeldOutSystems], Array]
@@ -115,7 +119,7 @@ def ask(
     streams = [_streams(model, pair, rows) for rows in batches(pair.own)]
     for stage, name in itertools.product(stages(model), only) if only else arms(model, n):
         after = {}
-        for donor in (*pair.partners, *CONTROLS * (name == LAST_STEP)):
+        for donor in (*pair.partners, *CONTROLS * (name in CONTROLLED)):
             parts = []
             for rows, given in zip(batches(pair.own), streams, strict=True):
                 residual = given[stage][donor]

@@ -30,7 +30,7 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.donors import LAST_STEP
 from worldmodel.probes.implied import asked
 from worldmodel.probes.same_state import figure, words
-from worldmodel.probes.same_state.exchange import ask, references_of
+from worldmodel.probes.same_state.exchange import VERSION, ask, references_of
 from worldmodel.probes.same_state.law_change import LawChange
 from worldmodel.probes.same_state.pairs import Pairs, of_laws
 from worldmodel.probes.settings import Settings
@@ -68,6 +68,10 @@ class ExchangeLaw(Probe):
         except ValueError as error:
             return str(error)
         return None
+
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return the version of exchanges between systems in the same state."""
+        return VERSION
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the answers of the model, of its twin, and of controls without a model."""

@@ -26,7 +26,7 @@ from worldmodel.probes.donors import LAST_STEP
 from worldmodel.probes.motion.causal import PROBE as CAUSAL
 from worldmodel.probes.motion.interventions import MASSES
 from worldmodel.probes.same_state import figure, mass_words
-from worldmodel.probes.same_state.exchange import ask, references_of, whole
+from worldmodel.probes.same_state.exchange import VERSION, ask, references_of, whole
 from worldmodel.probes.same_state.mass_change import MassChange
 from worldmodel.probes.same_state.pairs import Pairs, of_masses
 from worldmodel.probes.settings import Settings
@@ -59,6 +59,10 @@ class ExchangeMass(Probe):
         except ValueError as error:
             return str(error)
         return None
+
+    def version(self, checkpoint: Checkpoint) -> int:
+        """Return the version of exchanges between systems in the same state."""
+        return VERSION
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the answers of the model, of its twin, and of controls without a model."""

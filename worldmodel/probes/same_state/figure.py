@@ -64,7 +64,7 @@ MASS = Drawing(
     "about (1: all, 0: nothing), by the place in the model and the rows that are exchanged; first "
     "the model that is shown the other past itself. The donor has another mass and is in the same "
     "state; what goes straight on through the last places is taken off. Below it, at the last "
-    f"step, a step of the same length in a random direction. {GREY}",
+    f"step and every row, a step of the same length in a random direction. {GREY}",
     "changed",
     lambda changed: f"another {changed}",
     (ANOTHER_MASS, RANDOM),

@@ -58,8 +58,7 @@ def _sentence(name: str, changed: str, mine: Sequence[Result], results: Sequence
     stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
     inner = [x for x in stages if x not in (WHOLE, "embedding")]
     parts = [
-        f"{shown(_of(mine, stage, LAST_STEP), METRIC)} after {stage} "
-        f"({together(_of(mine, stage, EVERY), METRIC).value:z.2f} with every row)"
+        f"{shown(_of(mine, stage, LAST_STEP), METRIC)} after {stage} ({_every_row(mine, stage)})"
         for stage in inner
     ]
     beside = [
@@ -72,6 +71,15 @@ def _sentence(name: str, changed: str, mine: Sequence[Result], results: Sequence
         f"{shown(past, METRIC)} of what the mass changes ({', '.join(beside)}). Given the residual "
         f"of its last step alone: {'; '.join(parts)}. {_verdict(mine, inner)}"
     )
+
+
+def _every_row(mine: Sequence[Result], stage: str) -> str:
+    """Return what every row brings, and a random direction there."""
+    share, random = (
+        f"{together(found, METRIC).value:z.2f}" if found else ""
+        for found in (_of(mine, stage, EVERY), _of(mine, stage, EVERY, RANDOM))
+    )
+    return f"{share} with every row{f', in a random direction {random}' if random else ''}"
 
 
 def _is(result: Result, who: str, changed: str) -> bool:
