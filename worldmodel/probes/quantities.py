@@ -93,6 +93,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "exponent_family_free": Quantity("none", "", "the same without a family of laws, by bins"),
     "exponent_least_squares": Quantity("none", "", "the same by least squares"),
     "exponent_expected": Quantity("none", "", "the same of expected places, not medians"),
+    "exponent_expected_least_squares": Quantity(
+        "none", "", "the same of expected places by least squares without weights"
+    ),
     "exponent_overall": Quantity("none", "", "exponent of the distance over all orbits together"),
     "first_error": Quantity("lower", "AU", "error of a rollout one step after the prompt"),
     "last_error": Quantity("lower", "AU", "error of a rollout at its end"),

@@ -78,11 +78,11 @@ class ImpliedLaw(Probe):
         return next(filter(None, reasons), None)
 
     def version(self, checkpoint: Checkpoint) -> int:
-        """Return 2, or 3 in another world, where version 1 asked single steps of the own one alone.
+        """Return 3, or 4 in another world, where version 1 asked single steps of the own one alone.
 
-        The version before has no steps after pieces of orbits.
+        The version before has no least squares of expected places.
         """
-        return 2 if checkpoint.law == checkpoint.trained_on.law else 3
+        return 3 if checkpoint.law == checkpoint.trained_on.law else 4
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""
@@ -208,6 +208,7 @@ def _one_step(
         metrics["exponent_least_squares"] = asked.exponent_least_squares(points)
         if mean is not None:
             metrics["exponent_expected"] = asked.exponent(mean)
+            metrics["exponent_expected_least_squares"] = asked.exponent_least_squares(mean)
         return Outcome(metrics, variant=name, arm=arm, files=files, setting=setting)
 
     model = checkpoint.model
