@@ -211,9 +211,10 @@ def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[f
     return kept
 
 
-def plan(results: Iterable[Result]) -> Result | None:
-    """Return the preset that the curve is extrapolated to."""
-    return next((result for result in results if result.ok and result.case.kind == PLAN), None)
+def plan(results: Iterable[Result], variant: str) -> Result | None:
+    """Return the preset that a variant's curve is extrapolated to."""
+    asked = (PLAN, variant)
+    return next((x for x in results if x.ok and (x.case.kind, x.case.variant) == asked), None)
 
 
 def controls(results: Iterable[Result]) -> dict[str, Result]:

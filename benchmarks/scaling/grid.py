@@ -33,7 +33,7 @@ def cells(study: Study, settings: Scaling) -> list[Cell]:
             functions.check(newton_worlds.world(grid.settings))
             found.append(_controls(grid, settings))
         found += _point(grid, settings, point)
-    found.append(_plan(settings))
+    found += _plans(settings)
     return list({cell.key: cell for cell in found}.values())  # a ceiling is that of all points
 
 
@@ -84,12 +84,12 @@ def _controls(grid: Grid, settings: Scaling) -> Cell:
     )
 
 
-def _plan(settings: Scaling) -> Cell:
-    """Return the cell that counts the cost of the preset that is extrapolated to."""
-    one = {"attention": settings.attention[:1], "exponents": (), "seeds": (0,)}
-    grid = Grid(flagship(dataclasses.replace(settings, recipe=settings.predict), **one))
-    ((_, variant, _), cell), *_ = grid.world_models.items()
-    return counted(cell, Case(NAME, PLAN, variant.label, settings.predict, law=grid.settings.law))
+def _plans(settings: Scaling) -> Iterator[Cell]:
+    """Yield the cells that count the cost of the preset that is extrapolated to."""
+    grid = Grid(flagship(dataclasses.replace(settings, recipe=settings.predict), seeds=(0,)))
+    for (_, variant, _), cell in grid.world_models.items():
+        case = Case(NAME, PLAN, variant.label, settings.predict, law=grid.settings.law)
+        yield counted(cell, case)
 
 
 def _asked(grid: Grid, settings: Scaling) -> dict[str, Any]:

@@ -144,8 +144,8 @@ def _outlook(variant: str, each: Fit, results: Sequence[Result]) -> list[str]:
     Its interval is that of the seeds alone, of a straight line; whatever speaks against one is
     said.
     """
-    target = plan(results)
-    if target is None or target.case.variant != variant:
+    target = plan(results, variant)
+    if target is None:
         return []
     flops, (most, _) = target.metrics["flops"].value, each.last
     if (value := each.at(flops)) is None or flops <= most:

@@ -1,5 +1,6 @@
 """The study of scaling: fits on curves whose law is known, its cells, a run and its report."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -243,6 +244,8 @@ def test_the_line_of_compute_leads_to_the_larger_preset_and_what_speaks_against_
     plan = Case("scaling", curves.PLAN, "softmax", "gpu", setting={})
     target = Result(plan, "ok", metrics={"flops": Metric(5e14), "missed": Metric(0.5)})
     fit = record("orbit fit", "ceiling", 0.06, 1.0)
+    other = dataclasses.replace(target, case=dataclasses.replace(plan, variant="lazy"))
+    assert not any("extrapolated" in x for x in STUDY.sentences([*found, other, fit]))
     (said,) = (x for x in STUDY.sentences([*found, target, fit]) if "extrapolated" in x)
     assert "2.0 decades to the training of preset gpu (5e+14 FLOPs), gives 0.0" in said
     assert "the line flattens already; even an orbit fit, which is given the law, misses" in said
@@ -302,6 +305,14 @@ def test_heads_and_exams_are_added_where_labels_are_given():
     keys = [cell.key for cell in cells]
     for number, cell in enumerate(cells):
         assert {needed.key for needed in cell.needs.values()} <= set(keys[:number])
+
+
+def test_each_attention_has_the_preset_that_it_is_extrapolated_to():
+    settings = Scaling(steps=(50,), heads=(1,), seeds=(0,), attention=("softmax", "lazy"))
+    planned = [x for x in STUDY.cells(settings) if x.case.kind == curves.PLAN]
+    assert [x.case.variant for x in planned] == ["softmax", "lazy"]
+    lazy, softmax = (x.arguments["parameters"] for x in reversed(planned))
+    assert lazy > softmax > 1e7
 
 
 def test_a_fraction_of_a_head_is_a_narrower_one():
