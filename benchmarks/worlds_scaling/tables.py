@@ -95,7 +95,7 @@ def _named(point: Point) -> list[Value]:
         Value(named("heads", heads), order=heads),
         Value(f"{steps:,}", order=steps),
         Value(f"{sequences:,}" if sequences else "new", order=sequences or 1e18),
-        Value(str(laws), order=laws),
+        Value(f"{laws:,}", order=laws),
     ]
 
 
