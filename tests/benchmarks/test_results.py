@@ -65,7 +65,10 @@ DERIVED: dict[str, dict[str, str]] = {
         "0.179 [0.057, 0.301]": PAIRED,
         **dict.fromkeys(
             (
-                "0.194 [0.118, 0.270]",
+                "0.129 [0.073, 0.185]",
+                "0.267 [0.129, 0.404]",
+                "0.19 [0.06, 0.31]",
+                "0.29 [0.08, 0.49]",
                 "0.037 [0.001, 0.072]",
                 "0.040 [0.016, 0.063]",
                 "0.071 [0.058, 0.084]",
@@ -87,6 +90,8 @@ _FAR = {"context": 64, "ntk": False}
 _CORNER = "probe-next-point-without-corner-five", "probe-next-point-five"
 _STAR = {"arm": "pretrained", "shift": "star_heavier"}
 _BOX = {"arm": "pretrained", "shift": "none"}
+_STEP = {"variant": "softmax", "arm": "pretrained", "asked": "one step", "prompt": "newton"}
+_NEITHER = "exponent_expected_least_squares"
 _ASKED = {"variant": "softmax", "arm": "pretrained", "shift": "corner"}
 _RANGE = "probe-next-point-without-wide", "probe-next-point-wide"
 _WIDE = {**_ASKED, "shift": "wide"}
@@ -135,9 +140,26 @@ PAIRS = {
         "probe-next-point-five", "nll", {"variant": "lssa", **_BOX},
         {"variant": "softmax", **_BOX}, 3,
     ),
-    "0.194 [0.118, 0.270]": (
-        "probe-next-point", "nll", {"variant": "lssar p=15", **_BOX},
-        {"variant": "softmax", **_BOX}, 3,
+    "0.039 [0.030, 0.047]": (
+        "probe-next-point-five", "nll", {"variant": "lssa", **_STAR},
+        {"variant": "lssa", **_BOX}, 3,
+    ),
+    **{
+        text: (
+            "probe-next-point", "nll", {"variant": "lssar p=15", **_BOX},
+            {"variant": other, **_BOX}, 3,
+        )
+        for text, other in {
+            "0.194 [0.118, 0.270]": "softmax", "0.191 [0.101, 0.282]": "lssa",
+            "0.129 [0.073, 0.185]": "lssar p=3", "0.226 [0.054, 0.398]": "sigmoid",
+            "0.267 [0.129, 0.404]": "lazy",
+        }.items()
+    },
+    "0.19 [0.06, 0.31]": (
+        "probe-implied-law-one-step", (_NEITHER, "exponent_least_squares"), _STEP, _STEP, 2
+    ),
+    "0.29 [0.08, 0.49]": (
+        "probe-implied-law-one-step", (_NEITHER, "exponent_expected"), _STEP, _STEP, 2
     ),
     "0.81 [0.77, 0.84]": (_RANGE, "nll", _WIDE, _WIDE, 2),
     "0.62 [0.47, 0.78]": (_RANGE, "missed", _WIDE, _WIDE, 2),
@@ -149,7 +171,7 @@ PAIRS = {
         {"arm": "pretrained", "prompt": "identifiable"}, 3,
     ),
 }  # fmt: skip
-"""Differences of the text: run or runs, metric, the two cases, decimal places."""
+"""Differences of the text: run or runs, metric or metrics, the two cases, decimal places."""
 
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?"
 BRACKET = re.compile(rf"({NUMBER})%? \\?\[({NUMBER}), ({NUMBER})\\?\]")
@@ -368,7 +390,8 @@ def values(run, metric, case):
 def test_a_difference_that_no_report_has_is_that_of_the_lines(text, pair):
     run, metric, *cases, places = pair
     runs = (run, run) if isinstance(run, str) else run
-    more, less = (values(run, metric, case) for run, case in zip(runs, cases, strict=True))
+    metrics = (metric, metric) if isinstance(metric, str) else metric
+    more, less = map(values, runs, metrics, cases)
     assert len(more) > 2
     found = paired(more, less).difference
     assert "{:.{n}f} [{:.{n}f}, {:.{n}f}]".format(*found, n=places) == text

@@ -203,7 +203,7 @@ def test_the_exam_comes_first_along_what_is_varied(axis, places, said, tmp_path)
 
 
 def test_the_exams_compute_counts_the_training_of_its_head(tmp_path):
-    """Heads of two widths: without their own training's price the line would be steeper."""
+    """Their training costs more here than the world models'."""
     results = []
     for heads in (1, 2):
         for steps in (10, 100, 1000):

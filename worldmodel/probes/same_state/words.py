@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from orbits.runs.result import Result, grouped
-from worldmodel.probes.donors import LAST_STEP, OTHER_LAW, SAME_LAW, WHOLE
+from worldmodel.probes.donors import EVERY, LAST_STEP, OTHER_LAW, RANDOM, SAME_LAW, WHOLE
 from worldmodel.probes.implied.names import in_words
 from worldmodel.probes.implied.words import are_two, shown, together
 from worldmodel.probes.looks import own_setting, trained_models
@@ -60,7 +60,10 @@ def of_model(name: str, results: Sequence[Result]) -> list[str]:
         past = _of(mine, WHOLE, WHOLE)
         stages = dict.fromkeys(str(own_setting(x)["after"]) for x in mine)
         inner = [x for x in stages if x not in (WHOLE, "embedding")]
-        parts = [f"after {stage} {_shares(_of(mine, stage, LAST_STEP))}" for stage in inner]
+        parts = [
+            f"after {stage} {_shares(_of(mine, stage, LAST_STEP))}{_every_row(mine, stage)}"
+            for stage in inner
+        ]
         said.append(
             f"{name}, shown a past of {in_words(law)} that ends in the same state, follows "
             f"{_shares(past)}. Given the residual of its last step alone: {'; '.join(parts)}. "
@@ -85,6 +88,17 @@ def _shares(found: dict[str, list[Result]]) -> str:
         for metric, what in (("share_path", "path"), ("share_exponent", "exponent"))
     ]
     return " and ".join(parts)
+
+
+def _every_row(mine: Sequence[Result], stage: str) -> str:
+    """Return what every row's residual brings of the exponent, and a random direction there."""
+    found = _of(mine, stage, EVERY)
+    if RANDOM not in found:
+        return ""
+    share, random = (
+        f"{together(found[donor], 'share_exponent').value:z.2f}" for donor in (OTHER_LAW, RANDOM)
+    )
+    return f", with every row {share} of that of the exponent (a random direction {random})"
 
 
 def _verdict(past: dict[str, list[Result]]) -> str:
