@@ -22,7 +22,7 @@ def implied_forces(steps: OneStep, points: Array, n_cells: int) -> dict[str, Arr
     Args:
         steps: The systems.
         points: Predicted rows in AU, [N, T, 2].
-        n_cells: Number of cells.
+        n_cells: Number of cells; as many as points, where there are fewer.
 
     Returns:
         ``r`` (AU), ``m1``, ``m2`` (solar masses) and ``force_predicted`` (solar mass AU / year^2),
@@ -70,8 +70,9 @@ def _rows(pulls: Pulls, masses: Array, force: Array) -> Array:
 
 
 def _medians(table: Array, n_cells: int) -> dict[str, Array]:
-    """Return the columns of a prediction file."""
-    middles = np.array([np.median(cell, axis=0) for cell in _cells(table, n_cells)])
+    """Return the columns of a prediction file; of fewer points than cells, the points."""
+    cells = _cells(table, min(n_cells, len(table)))
+    middles = np.array([np.median(cell, axis=0) for cell in cells])
     r, m1, m2 = np.exp(middles[:, :3]).T
     return {"r": r, "m1": m1, "m2": m2, "force_predicted": middles[:, 3]}
 

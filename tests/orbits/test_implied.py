@@ -167,6 +167,9 @@ def test_cells_of_true_paths_are_the_law():
     points[:5, 25:] = points[:5, 25:26]  # both in the planet's place
     found = path_forces(path(points, batch), *masses, n_cells=300)
     assert all(np.isfinite(column).all() for column in found.values())
+    single = path_forces(path(points, batch), *masses, n_cells=10**6)
+    assert 300 < len(single["r"]) < 10**6, "as many cells as points"
+    assert all(np.isfinite(column).all() for column in single.values())
 
 
 @pytest.mark.full
