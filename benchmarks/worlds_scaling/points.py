@@ -159,7 +159,7 @@ def _best_widths(found: Sequence[Point]) -> list[Point]:
 
 
 def places(found: Iterable[Point], axis: str) -> list[str]:
-    """Return places on an axis as numbers in words: 2,200 steps, 3.7e+12 FLOPs."""
+    """Return places on an axis as text: 2,200 for steps, 3.7e+12 for FLOPs."""
     return [f"{point.at(axis):{'.2g' if axis == COMPUTE else ','}}" for point in found]
 
 

@@ -33,6 +33,10 @@ GAINS_CAPTION = (
     "Slope of S, after the longest prompt, over the decimal logarithm, seed by seed. Points "
     "without a law are left out, and so are new sequences at every step on the axis of sequences."
 )
+COMPUTE_CAPTION = (
+    " Compute: FLOPs of the training, at those widths that no other one undercuts, by means, for "
+    "fewer FLOPs."
+)
 HELD = "Laws held out of the training"
 HELD_CAPTION = (
     "Bias: exponent of continuations at a law held out, less the line through those at the laws of "
@@ -67,7 +71,9 @@ def _gains(found: Sequence[Point]) -> Table:
                     mean_over_seeds(gain.gains, ".2f"),
                 ]
             )
-    return Table(GAINS, [Column(x) for x in headings], rows, GAINS_CAPTION)
+    of_compute = any(row[1].text == COMPUTE for row in rows)
+    caption = GAINS_CAPTION + COMPUTE_CAPTION * of_compute
+    return Table(GAINS, [Column(x) for x in headings], rows, caption)
 
 
 def _points(found: Sequence[Point]) -> Table:

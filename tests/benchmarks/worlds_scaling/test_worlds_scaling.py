@@ -110,6 +110,7 @@ def test_the_line_of_compute_goes_through_the_widths_that_are_worth_their_price(
     assert "with 2e+13; ten times the compute adds 0.1" in first
     table = STUDY.tables(results)[0]
     assert [row[1].text for row in table.rows] == ["steps", "compute"]
+    assert table.caption.endswith("by means, for fewer FLOPs.")
     _, compute = STUDY.figures(results, tmp_path)
     assert "against the FLOPs of the training" in compute.caption
     drawn = compute.images[0].with_suffix(".svg").read_text()
