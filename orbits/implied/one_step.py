@@ -117,6 +117,11 @@ class OneStep:
         """Return the same by plain least squares."""
         return within_least_squares(self._relative(points), n_boot)
 
+    def tail(self, points: Array, true: Array) -> float:
+        """Return by how much, in AU, one of a thousand predicted places is off, or more."""
+        rows = np.concatenate([self.rows, self.rows + 1])
+        return float(np.quantile(np.linalg.norm((points - true)[:, rows], axis=-1), 0.999))
+
     def _relative(self, points: Array) -> Pulls:
         kick = self.kicks(points)
         return self.pulls(kick.planet - kick.star)

@@ -2,6 +2,7 @@
 
 TRUE, IN_BINS = "true orbit", "true orbit in bins"
 FIT, CUBIC = "orbit fit", "cubic extrapolation"
+QUADRATIC, STRAIGHT = "quadratic extrapolation", "straight on"
 BELIEVER = "orbit fit by the training's law"
 FILTER = "linear autoregression"
 TABLE = "nearest training orbit"

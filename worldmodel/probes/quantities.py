@@ -96,6 +96,8 @@ QUANTITIES: Mapping[str, Quantity] = {
     "exponent_expected_least_squares": Quantity(
         "none", "", "the same of expected places by least squares without weights"
     ),
+    "tail_error": Quantity("lower", "AU", "error that one of a thousand places exceeds, medians"),
+    "tail_error_expected": Quantity("lower", "AU", "the same of expected places"),
     "exponent_overall": Quantity("none", "", "exponent of the distance over all orbits together"),
     "first_error": Quantity("lower", "AU", "error of a rollout one step after the prompt"),
     "last_error": Quantity("lower", "AU", "error of a rollout at its end"),

@@ -205,7 +205,7 @@ def test_only_what_is_asked_for_moves_an_address(untrained):
     assert set(own.arguments["settings"]) == {"n_sequences", "seeds", "data_seed", "cells"}
     assert cell(draws=0).key == own.key
     assert cell(draws=2).arguments["settings"]["draws"] == 2
-    assert (own.version, elsewhere.version) == (3, 4)
+    assert (own.version, elsewhere.version) == (4, 5)
 
 
 def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
@@ -319,12 +319,22 @@ def test_a_measurement_stands_beside_its_references(untrained, tmp_path):
         assert rolled.value(reading) == pytest.approx(-1.5, abs=0.1)
     model = find(results, variant="softmax", arm="pretrained", asked="one step", prompt="newton")
     expected = {"exponent_expected", "exponent_expected_least_squares"}
+    assert 0 < model.value("tail_error") < 20
+    assert 0 < model.value("tail_error_expected") < 20
     assert {"exponent_least_squares", *expected} < set(model.metrics)
     steps = find(results, asked="one step", **asked)
     assert steps.value("missed") == pytest.approx(0, abs=1e-9)
     assert steps.value("planet_constant") == pytest.approx(39.478, abs=1e-2)
     names = {x.case.variant for x in results}
     assert {"orbit fit", "cubic extrapolation", "nearest training orbit"} <= names
+    cubic, quadratic, straight = (
+        find(results, asked="one step", prompt="newton", variant=name)
+        for name in ("cubic extrapolation", "quadratic extrapolation", "straight on")
+    )
+    # The shorter the memory, the less it knows of a force; who goes straight on feels none.
+    assert 0 > cubic.value("exponent_within") < quadratic.value("exponent_within")
+    assert straight.value("missed") > 1
+    assert "planet_constant" not in straight.metrics
     twins = [x for x in results if x.case.arm == "untrained"]
     assert len(twins) == 3 + 2 + 1
     mine = [x for x in results if x.case.arm == "pretrained"]

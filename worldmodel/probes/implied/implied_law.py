@@ -38,6 +38,7 @@ from orbits.runs.cell import Outcome
 from orbits.runs.manifest import manifest
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
+from orbits.runs.statistics import Interval
 from worldmodel.models.orbit import NextTokenModel, OrbitModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -78,11 +79,11 @@ class ImpliedLaw(Probe):
         return next(filter(None, reasons), None)
 
     def version(self, checkpoint: Checkpoint) -> int:
-        """Return 3, or 4 in another world, where version 1 asked single steps of the own one alone.
+        """Return 4, or 5 in another world, where version 1 asked single steps of the own one alone.
 
-        The version before has no least squares of expected places.
+        The version before has no shorter extrapolations and no tails of errors.
         """
-        return 3 if checkpoint.law == checkpoint.trained_on.law else 4
+        return 4 if checkpoint.law == checkpoint.trained_on.law else 5
 
     def measure(self, checkpoint: Checkpoint, settings: Settings, pieces: Pieces) -> list[Outcome]:
         """Return the laws of the model's paths and steps, of its twin's and of the references'."""
@@ -202,13 +203,16 @@ def _one_step(
             law = test.protocol.law
             row = _row(KICKS, name, arm, law)
             found = implied_forces(asked, points, settings.cells)
-            path = _keep(found, checkpoint, row, settings, pieces.folder)
-            files = {"predictions" if law == home else f"predictions {law}": path.name}
-        metrics = asked.measured(points, true[: len(points)])
+            if np.sum(found["force_predicted"] > 0) >= LEAST_CELLS:  # else there is no attraction
+                path = _keep(found, checkpoint, row, settings, pieces.folder)
+                files = {"predictions" if law == home else f"predictions {law}": path.name}
+        metrics: dict[str, float | Interval] = {**asked.measured(points, true[: len(points)])}
         metrics["exponent_least_squares"] = asked.exponent_least_squares(points)
         if mean is not None:
             metrics["exponent_expected"] = asked.exponent(mean)
             metrics["exponent_expected_least_squares"] = asked.exponent_least_squares(mean)
+            metrics["tail_error"] = asked.tail(points, true)
+            metrics["tail_error_expected"] = asked.tail(mean, true)
         return Outcome(metrics, variant=name, arm=arm, files=files, setting=setting)
 
     model = checkpoint.model
@@ -216,8 +220,12 @@ def _one_step(
     outcomes += [outcome(steps, medians(twin, test), None, arm) for arm, twin in twins.items()]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
     some = OneStep(test.protocol, fitted.world, steps.first)
-    others = references.next_points(test, fitted, checkpoint.trained_on)
-    for name, arm, points in (*references.truths(test), *others):
+    others = (
+        *references.truths(test),
+        *references.next_points(test, fitted, checkpoint.trained_on),
+        *references.shorter_extrapolations(test),
+    )
+    for name, arm, points in others:
         outcomes.append(outcome(steps if len(points) == len(true) else some, points, name, arm))
     return outcomes
 

@@ -11,15 +11,26 @@ from orbits.ceiling import fit
 from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 from worldmodel.controls.linear_autoregression import linear_autoregression, refusal
-from worldmodel.controls.names import BELIEVER, CUBIC, FILTER, FIT, IN_BINS, PIECES, TABLE, TRUE
+from worldmodel.controls.names import (
+    BELIEVER,
+    CUBIC,
+    FILTER,
+    FIT,
+    IN_BINS,
+    PIECES,
+    QUADRATIC,
+    STRAIGHT,
+    TABLE,
+    TRUE,
+)
 from worldmodel.controls.orbit_pieces import orbit_pieces
 from worldmodel.controls.orbit_table import orbit_table
 from worldmodel.probes.motion.held_out import HeldOutSystems, fitted_next
 
 Named = tuple[str, str, Array]
 """Variant, arm and rows [N, T, 2] in AU."""
-_CUBIC = (-1, 4, -6, 4)
-"""Weights of a body's last four places, oldest first: the cubic through them."""
+_CUBIC, _QUADRATIC, _STRAIGHT = (-1, 4, -6, 4), (1, -3, 3), (-1, 2)
+"""Weights of a body's last places, oldest first: the curve through them."""
 
 
 def truths(test: HeldOutSystems) -> Iterator[Named]:
@@ -59,7 +70,7 @@ def orbit_fit(test: HeldOutSystems, believed: str | None = None) -> Array:
 
 def cubic(test: HeldOutSystems) -> Array:
     """Return prompts and their continuations by each body's last four places, its own in turn."""
-    return _cubic(test.observed, test.n_prompt)
+    return _extrapolated(test.observed, test.n_prompt, _CUBIC)
 
 
 def next_points(
@@ -77,21 +88,27 @@ def next_points(
     yield FIT, "ceiling", fitted_next(fitted)
     if own.law != test.protocol.law:
         yield BELIEVER, "control", fitted_next(fitted, believed=own.law)
-    yield CUBIC, "control", _cubic(test.observed, None)
+    yield CUBIC, "control", _extrapolated(test.observed, None, _CUBIC)
     if refusal(own) is None:
         yield FILTER, "control", linear_autoregression(own).next_points(test.observed)
         yield TABLE, "control", orbit_table(own).next_points(test.observed)
         yield PIECES, "control", orbit_pieces(own).next_points(fitted.observed)
 
 
-def _cubic(points: Array, n_prompt: int | None) -> Array:
-    """Return rows by the cubic through a body's last four places: observed, or its own from a row.
+def shorter_extrapolations(test: HeldOutSystems) -> Iterator[Named]:
+    """Yield next places by curves through fewer of a body's last places than the cubic."""
+    yield QUADRATIC, "control", _extrapolated(test.observed, None, _QUADRATIC)
+    yield STRAIGHT, "control", _extrapolated(test.observed, None, _STRAIGHT)
 
-    Places far outside the box are cut: a cubic that runs away has shown what it does.
+
+def _extrapolated(points: Array, n_prompt: int | None, weights: tuple[int, ...]) -> Array:
+    """Return rows by the curve through a body's last places: observed, or its own from a row.
+
+    Places far outside the box are cut: a curve that runs away has shown what it does.
     """
     expected = points.copy()
     source = points if n_prompt is None else expected
     for row in range(9 if n_prompt is None else n_prompt, points.shape[1]):
-        last = source[:, row - 8 : row : 2]
-        expected[:, row] = np.clip(np.einsum("nkc,k->nc", last, _CUBIC), -1e3, 1e3)
+        last = source[:, row - 2 * len(weights) : row : 2]
+        expected[:, row] = np.clip(np.einsum("nkc,k->nc", last, weights), -1e3, 1e3)
     return expected

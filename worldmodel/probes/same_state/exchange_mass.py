@@ -19,6 +19,7 @@ from pathlib import Path
 from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
 from orbits.runs.result import Result
+from worldmodel.controls.names import STRAIGHT
 from worldmodel.models.orbit import NextTokenModel
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
@@ -31,7 +32,6 @@ from worldmodel.probes.same_state.mass_change import MassChange
 from worldmodel.probes.same_state.pairs import Pairs, of_masses
 from worldmodel.probes.settings import Settings
 
-STRAIGHT = "straight on"
 Answers = tuple[str | None, str | None, list[Outcome]]
 
 
