@@ -202,13 +202,25 @@ def best(found: Sequence[Point], variant: str, y: str) -> dict[int, list[tuple[f
     }
     kept: dict[int, list[tuple[float, float]]] = {}
     for key, each in trained.items():
-        flops, mean = means[key]
-        others = (means[other] for other in trained if other[0] != key[0])
-        if any(cheaper <= flops and lower < mean for cheaper, lower in others):
+        if is_undercut(key, means):
             continue
         for point in each:
             kept.setdefault(point.seed, []).append((point.at(FLOPS), point.metrics[y]))
     return kept
+
+
+def is_undercut(
+    key: tuple[Place, int], means: Mapping[tuple[Place, int], tuple[float, float]]
+) -> bool:
+    """Return whether another width has a lower mean for no more FLOPs.
+
+    Args:
+        key: Width and steps.
+        means: FLOPs and mean over seeds, lower the better, by width and steps.
+    """
+    flops, mean = means[key]
+    others = (each for (width, _), each in means.items() if width != key[0])
+    return any(cheaper <= flops and lower < mean for cheaper, lower in others)
 
 
 def plan(results: Iterable[Result], variant: str) -> Result | None:

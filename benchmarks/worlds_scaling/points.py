@@ -13,6 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from benchmarks.scaling import axes as scaling
+from benchmarks.scaling.curves import is_undercut
 from benchmarks.worlds.scores import Row, has_no_law, prompts, rows
 from orbits.runs.result import Result, grouped
 from orbits.runs.statistics import MINIMUM_SEEDS, Interval, over_seeds
@@ -149,13 +150,14 @@ def _best_widths(found: Sequence[Point]) -> list[Point]:
     for line in grouped(counted, lambda x: (x.variant, x.at("laws"))).values():
         if len({point.at("heads") for point in line}) < 2:
             continue
-        for point in line:
-            others = (each for each in line if each.at("heads") != point.at("heads"))
-            if not any(
-                each.at(COMPUTE) <= point.at(COMPUTE) and each.mean > point.mean for each in others
-            ):
-                kept.append(point)
+        means = {_size(point): (point.at(COMPUTE), -point.mean) for point in line}
+        kept += [point for point in line if not is_undercut(_size(point), means)]
     return kept
+
+
+def _size(point: Point) -> tuple[scaling.Place, int]:
+    """Return the width of a point and its steps."""
+    return point.at("heads"), int(point.at("steps"))
 
 
 def places(found: Iterable[Point], axis: str) -> list[str]:

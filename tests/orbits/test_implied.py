@@ -183,6 +183,8 @@ def test_intervals_cover_the_law_under_errors_of_places_as_often_as_results_say(
     assert path.holding(path.truth).value == pytest.approx(0.30, abs=0.02)
     assert path.holding(path.mean).value == pytest.approx(0.96, abs=0.01)
     assert path.mean - path.truth == pytest.approx(0.02, abs=0.002)
+    spread = path.found[:, 0].std()
+    assert np.mean(path.found[:, 2] - path.found[:, 1]) / 3.92 == pytest.approx(spread, rel=0.4)
 
 
 def test_the_coverage_of_intervals_is_a_table(capsys):
