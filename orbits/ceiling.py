@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from orbits import laws, motion
+from orbits import disturbed, laws, motion
 from orbits.arithmetic import PI, TURN
 from orbits.disturbed_fit import DisturbedOrbits
 from orbits.elements import Elements
@@ -29,13 +29,13 @@ _CONVERGED = 1e-5  # of chi squared
 
 
 class Fit(NamedTuple):
-    """Best-fitting two-body orbits of N sequences.
+    """Best-fitting orbits of N sequences.
 
     Attributes:
         m1: Planet masses in solar masses, [N].
         m2: Star masses in solar masses, [N].
         points: Fitted places of the bodies in AU, in turn as observed, [N, n_points, 2].
-        relative: Planet - star in AU at every time step, [N, steps, 2].
+        relative: First planet - star in AU at every time step, [N, steps, 2].
         converged: Whether the fit ended at a minimum, [N]: another step would lower its chi
             squared by less than a hundred-thousandth.
         log_volume: Logarithm of the prior's density at the fit times the volume of the posterior
@@ -89,6 +89,7 @@ def fit(
     iterations: int = 300,
     believed: str | None = None,
     start: Array | None = None,
+    coupling: Array | None = None,
 ) -> Fit:
     """Fit orbits to the bin centres of the first observed points, and continue them.
 
@@ -100,7 +101,7 @@ def fit(
 
     Args:
         protocol: What observes.
-        world: Systems of one planet each, N.
+        world: Systems of one planet each, or triples, N.
         n_seen: How many of the observed points the fit sees; None for all.
         population: Systems whose spread is the prior, where those of ``world`` are not typical.
         iterations: Most steps of the method; a fit that has converged takes no more.
@@ -109,28 +110,35 @@ def fit(
             fast and has the true angle and radial phase in the middle of what is seen. Of a
             disturbance such an observer knows nothing.
         start: Parameters to start at in place of the truth, [N, 8]: those of a like law's fit.
+        coupling: Factors of the pulls between the bodies of triples, [N, 3, 3], by an observer who
+            holds them in place of the true ones; of ones, he believes in Newton's law. Such a fit
+            starts at masses that pull as much.
 
     Raises:
-        ValueError: A system has several planets, ``n_seen`` is not in [1, n_points], or the
-            believed law does not bind an orbit.
+        ValueError: A system has several planets and is no triple, ``n_seen`` is not in [1,
+            n_points], or the believed law does not bind an orbit.
     """
     n_seen = protocol.n_points if n_seen is None else n_seen
-    if np.any(world.n_planets != 1):
+    bodies = protocol.n_bodies if protocol.disturbance is not None else 2
+    assert bodies is not None  # a disturbed world has a fixed number
+    if np.any(world.n_planets != bodies - 1):
         raise ValueError(f"an orbit is fitted to one planet, got {world.n_planets.max()}")
     if not 1 <= n_seen <= protocol.n_points:
         raise ValueError(f"n_seen must be in [1, {protocol.n_points}], got {n_seen}")
     tokens = protocol.observe(world)["tokens"]
     observed = protocol.tokens.decode(tokens[:, 1 : 1 + n_seen])
-    when = times(world, protocol.dts, protocol.n_points, n_planets=1)
+    when = times(world, protocol.dts, protocol.n_points, n_planets=bodies - 1)
     law, alike = laws.get(believed or protocol.law), world
+    if coupling is not None:
+        alike = disturbed.pulling_alike(world, coupling)
     if law.name != protocol.law:
         alike = _turning_alike(laws.get(protocol.law), law, world, when[:, n_seen // 4])
     whole: _Orbits | DisturbedOrbits
     if protocol.disturbance is None or believed is not None:
         whole = _Orbits(law, when, protocol.n_points, alike.mean_anomaly[:, 0])
     else:
-        whole = DisturbedOrbits.of(protocol.disturbance, world, when, protocol.n_points)
-    seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // 2)], n_points=n_seen)
+        whole = DisturbedOrbits.of(protocol.disturbance, alike, when, protocol.n_points)
+    seen = dataclasses.replace(whole, times=when[:, : -(-n_seen // bodies)], n_points=n_seen)
     theta = whole.parameters(alike)
     typical = whole.parameters(world if population is None else population)
     noise = protocol.tokens.width**2 / 12

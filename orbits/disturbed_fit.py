@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from orbits import disturbed
 from orbits.arithmetic import PI, TURN, Array
-from orbits.disturbed import HIDDEN, Disturbance
+from orbits.disturbed import THIRD, Disturbance
 from orbits.systems import Systems
 
 _CENTRE = slice(6, 8)
@@ -18,17 +18,17 @@ _CENTRE = slice(6, 8)
 
 @dataclass(frozen=True)
 class DisturbedOrbits:
-    """Places of two bodies, with the parameters of an undisturbed fit and three of a hidden body.
+    """Places of bodies, with the parameters of an undisturbed fit and three of a third body.
 
-    The observer is told the disturbance, and of which kinds the bodies are; a hidden body's mass,
-    distance and angle are fitted.
+    The observer is told the disturbance, and of which kinds the bodies are; a third body's mass,
+    distance and angle are fitted, be it hidden or seen.
 
     Attributes:
         disturbance: Disturbance of the world.
         times: In years, [N, steps].
         n_points: Observed points per sequence.
         anomaly: True mean anomalies at time 0, [N]. A fitted one is taken in the turn around it.
-        coupling: Factor of the attraction, [N].
+        coupling: Factor of the attraction, [N]; of triples those of all pairs, [N, 3, 3].
     """
 
     disturbance: Disturbance
@@ -47,7 +47,7 @@ class DisturbedOrbits:
     def parameters(self, world: Systems) -> Array:
         """Return (ln m1, ln m2, ln a, e cos M, e sin M, w + M, x, y) of systems, [N, 8].
 
-        A hidden body adds (ln m3, ln a3, M3), [N, 11].
+        A third body adds (ln m3, ln a3, M3), [N, 11].
         """
         e, anomaly = world.eccentricity[:, 0], world.mean_anomaly[:, 0]
         columns = [
@@ -59,19 +59,19 @@ class DisturbedOrbits:
             world.periapsis[:, 0] + anomaly,
             *world.centre_of_mass.T,
         ]
-        if self.disturbance.hidden_body:
+        if self._has_third:
             columns += [
-                np.log(world.planet_mass[:, HIDDEN]),
-                np.log(world.semi_major_axis[:, HIDDEN]),
-                world.mean_anomaly[:, HIDDEN],
+                np.log(world.planet_mass[:, THIRD]),
+                np.log(world.semi_major_axis[:, THIRD]),
+                world.mean_anomaly[:, THIRD],
             ]
         return np.stack(columns, axis=-1)
 
     def observe(self, theta: Array) -> tuple[Array, Array]:
         """Return the observed points [N, n_points, 2] and planet - star [N, steps, 2]."""
-        moved = disturbed.trajectories(self.disturbance, self._systems(theta), self.times).place
-        points = moved[:, :, :2].reshape(len(theta), -1, 2)[:, : self.n_points]
-        return points, moved[:, :, 0] - moved[:, :, 1]
+        moved = disturbed.observed(self.disturbance, self._systems(theta), self.times)
+        points = moved.reshape(len(theta), -1, 2)[:, : self.n_points]
+        return points, moved[:, :, 0] - moved[:, :, -1]
 
     def rows(self, rows: npt.NDArray) -> DisturbedOrbits:
         """Return the orbits of some rows."""
@@ -93,9 +93,13 @@ class DisturbedOrbits:
                 columns.append((above - below) / (2 * step))
         return np.stack([column.reshape(len(theta), -1) for column in columns], axis=-1)
 
+    @property
+    def _has_third(self) -> bool:
+        return self.disturbance.hidden_body or self.disturbance.triple
+
     def _systems(self, theta: Array) -> Systems:
         """Return the systems of parameters."""
-        bodies = 1 + self.disturbance.hidden_body
+        bodies = 1 + self._has_third
         m1, m2, axis = np.exp(theta[:, :3]).T
         anomaly = np.arctan2(theta[:, 4], theta[:, 3])
         anomaly = self.anomaly + (anomaly - self.anomaly + PI) % TURN - PI
@@ -105,9 +109,7 @@ class DisturbedOrbits:
         world.planet_mass[:, 0], world.semi_major_axis[:, 0] = m1, axis
         world.eccentricity[:, 0] = np.hypot(theta[:, 3], theta[:, 4])
         world.periapsis[:, 0], world.mean_anomaly[:, 0] = theta[:, 5] - anomaly, anomaly
-        if self.disturbance.hidden_body:
-            world.planet_mass[:, HIDDEN], world.semi_major_axis[:, HIDDEN] = np.exp(
-                theta[:, 8:10]
-            ).T
-            world.mean_anomaly[:, HIDDEN] = theta[:, 10]
+        if self._has_third:
+            world.planet_mass[:, THIRD], world.semi_major_axis[:, THIRD] = np.exp(theta[:, 8:10]).T
+            world.mean_anomaly[:, THIRD] = theta[:, 10]
         return world

@@ -109,6 +109,11 @@ class Mixture:
         return self.protocol.max_planets
 
     @property
+    def n_bodies(self) -> int | None:
+        """Observed bodies of each system."""
+        return self.protocol.n_bodies
+
+    @property
     def n_points(self) -> int:
         """Observed points per sequence."""
         return self.protocol.n_points

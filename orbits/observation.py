@@ -30,7 +30,8 @@ def observe(
 
     Row 0 is the time-step row; its coordinates are zero. Unless they are ``interacting``, planets
     move independently of each other: one planet and its star about their centre of mass, with or
-    without a ``disturbance``; several about a star at rest (Vafa et al. 2025).
+    without a ``disturbance``, which may bring a third body; several about a star at rest (Vafa et
+    al. 2025).
     """
     coordinates = np.zeros((len(world.star_mass), 1 + n_points, 2))
     body = np.full(coordinates.shape[:2], DT_ROW, np.int8)
@@ -41,7 +42,7 @@ def observe(
         if interacting:
             points = _interacting(alike, int(n), when)
         elif disturbance is not None:
-            points = disturbed.trajectories(disturbance, alike, when).place[:, :, :2]
+            points = disturbed.observed(disturbance, alike, when)
         else:
             points = _points(alike, int(n), when, law)
         coordinates[rows, 1:] = interleave(points, n_points)

@@ -113,7 +113,8 @@ class Protocol:
         if (self.disturbance is not None) != (self.sampler == "disturbed"):
             raise ValueError(
                 f"protocol {self.name!r} has sampler {self.sampler!r}; a disturbance belongs to "
-                "sampler 'disturbed', which needs one: take drag, changing_g, hidden_body or kinds"
+                "sampler 'disturbed', which needs one: take drag, changing_g, hidden_body, kinds, "
+                "triples or species"
             )
         _ = self.tokens  # refuses an impossible vocabulary
         if self.shift is not None:
@@ -121,6 +122,11 @@ class Protocol:
         if self.disturbance is not None and (self.interacting or self.shift is not None):
             raise ValueError(
                 f"protocol {self.name!r}: a disturbed world has no shift and is not interacting"
+            )
+        if self.disturbance is not None and self.max_planets != 1 + self.disturbance.triple:
+            raise ValueError(
+                f"protocol {self.name!r} of disturbed bodies has "
+                f"max_planets={1 + self.disturbance.triple}, got {self.max_planets}"
             )
 
     @property
@@ -139,6 +145,13 @@ class Protocol:
     def is_two_body(self) -> bool:
         """Whether nothing moves a planet but the attraction between it and its star."""
         return not self.interacting and self.disturbance is None
+
+    @property
+    def n_bodies(self) -> int | None:
+        """Observed bodies of each of its systems; None where systems have unlike numbers."""
+        if self.disturbance is not None or self.max_planets == 1:
+            return 1 + self.max_planets
+        return None
 
     @property
     def is_compiled(self) -> bool:

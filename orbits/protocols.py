@@ -18,6 +18,8 @@ nbody          Hill-stable systems whose planets pull on each other; no labels.
 drag, changing_g, hidden_body, kinds
                The binaries of ``identifiable``, moved by more than their attraction
                (:mod:`orbits.disturbed`); no labels.
+triples        A binary and a third body that circles it, all observed; no labels.
+species        Such triples of two kinds of bodies, which fall unlike.
 =============  =============================================================================
 
 A protocol of binaries can be shifted (:mod:`orbits.shifts`): what is asked of a model then lies
@@ -60,6 +62,9 @@ _BINARIES = Protocol(
     n_bins=512,
     dts=tuple(2.0**k for k in range(-7, 0)),
 )
+_KINDS = 1.0, 0.5, 0.5, 2.0
+"""Pulls between bodies of two kinds: two of the first, one of each either way round, two of the
+second."""
 _QUARTER_OCTAVES = 1.0, 1.189207115002721, 1.4142135623730951, 1.681792830507429
 
 _CATALOGUE = {
@@ -95,10 +100,19 @@ _CATALOGUE = {
                 "drag": Disturbance(drag_rate=0.1),
                 "changing_g": Disturbance(g_rate=-0.04),
                 "hidden_body": Disturbance(hidden_body=True),
-                # Two kinds of bodies: two of the first, one of each either way round, two of the
-                # second.
-                "kinds": Disturbance(couplings=(1.0, 0.5, 0.5, 2.0)),
+                "kinds": Disturbance(couplings=_KINDS),
             }.items()
+        ),
+        *(
+            dataclasses.replace(
+                _BINARIES,
+                name=name,
+                sampler="disturbed",
+                max_planets=2,
+                n_points=72,  # as many time steps as two bodies have in 48
+                disturbance=Disturbance(triple=True, couplings=couplings),
+            )
+            for name, couplings in {"triples": (1.0,), "species": _KINDS}.items()
         ),
         dataclasses.replace(_BINARIES, name="without_corner", sampler="without_corner"),
         dataclasses.replace(_BINARIES, name="without_wide", sampler="without_wide"),

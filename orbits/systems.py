@@ -51,7 +51,8 @@ class Systems(NamedTuple):
             puts it, [N].
         pinned_anomaly: The mean anomaly at which it does, radians, [N].
         coupling: Factor of the attraction between star and planet, [N]; other than 1 where
-            :mod:`orbits.disturbed` says so alone.
+            :mod:`orbits.disturbed` says so alone. Of triples those between planet, star and third
+            body, [N, 3, 3].
     """
 
     star_mass: Array

@@ -1,6 +1,7 @@
 """Protocols whose binaries more moves than their attraction."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from orbits.dataset import generate
 from orbits.dataset.card import card
 from orbits.disturbed import Disturbance
 from orbits.implied.beyond import beyond
+from orbits.implied.free_fall import Attractions, attractions, followed
 from orbits.implied.pulls import of_path
 from orbits.implied.within import within
 
 WORLDS = ("drag", "changing_g", "hidden_body", "kinds")
+TRIPLES = ("triples", "species")
 full = pytest.mark.full  # the first test of a process compiles the integrator
 
 
@@ -34,7 +37,7 @@ def test_without_a_disturbance_they_are_the_binaries_of_identifiable():
 
 
 @full
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", [*WORLDS, *TRIPLES])
 def test_a_system_is_a_function_of_its_index(name):
     protocol = protocols.get(name)
     many, one = (protocol.batch(1, "val", index) for index in ([4, 9, 2], [9]))
@@ -44,20 +47,20 @@ def test_a_system_is_a_function_of_its_index(name):
 
 def test_disturbances_leave_the_draws_of_identifiable_alone():
     plain = protocols.get("identifiable").systems(0, "train", np.arange(20))
-    for name in WORLDS:
+    for name in (*WORLDS, *TRIPLES):
         world = protocols.get(name).systems(0, "train", np.arange(20))
         np.testing.assert_array_equal(world.star_mass, plain.star_mass)
         np.testing.assert_array_equal(world.planet_mass[:, 0], plain.planet_mass[:, 0])
         np.testing.assert_array_equal(world.eccentricity[:, 0], plain.eccentricity[:, 0])
-        if name != "hidden_body":
+        if name not in ("hidden_body", *TRIPLES):
             np.testing.assert_array_equal(world.semi_major_axis, plain.semi_major_axis)
 
 
 def test_draws_have_the_ranges_of_the_cards():
     world = protocols.get("hidden_body").systems(0, "train", np.arange(3000))
     pair = world.planet_mass[:, 0] + world.star_mass
-    mass = world.planet_mass[:, disturbed.HIDDEN] / pair
-    ratio = world.semi_major_axis[:, disturbed.HIDDEN] / world.semi_major_axis[:, 0]
+    mass = world.planet_mass[:, disturbed.THIRD] / pair
+    ratio = world.semi_major_axis[:, disturbed.THIRD] / world.semi_major_axis[:, 0]
     for values, (low, high) in (
         (mass, (0.1, 1)), (ratio, (4, 8)), (world.semi_major_axis[:, 0], (0.5, 1))
     ):  # fmt: skip
@@ -67,6 +70,71 @@ def test_draws_have_the_ranges_of_the_cards():
     factors = protocols.get("kinds").systems(0, "train", np.arange(3000)).coupling
     shares = [np.mean(factors == x) for x in (0.5, 1, 2)]
     np.testing.assert_allclose(shares, [0.5, 0.25, 0.25], atol=0.04)
+
+
+def test_triples_have_the_ranges_of_their_card():
+    world = protocols.get("species").systems(0, "train", np.arange(3000))
+    pair = world.planet_mass[:, 0] + world.star_mass
+    mass = world.planet_mass[:, disturbed.THIRD] / pair
+    ratio = world.semi_major_axis[:, disturbed.THIRD] / world.semi_major_axis[:, 0]
+    for values, (low, high) in (
+        (mass, (0.25, 1)), (ratio, (4, 5.6)), (world.semi_major_axis[:, 0], (0.5, 0.8))
+    ):  # fmt: skip
+        np.testing.assert_allclose([values.min(), values.max()], [low, high], rtol=0.01)
+        assert values.min() >= low
+        assert values.max() <= high
+    pairs = [world.coupling[:, i, j] for i, j in ((0, 1), (0, 2), (1, 2))]
+    for factors in pairs:
+        shares = [np.mean(factors == x) for x in (0.5, 1, 2)]
+        np.testing.assert_allclose(shares, [0.5, 0.25, 0.25], atol=0.04)
+    # Three kinds make the three factors: none, or two, are of unlike bodies.
+    unlike = np.sum([factors == 0.5 for factors in pairs], axis=0)
+    assert {*unlike} == {0, 2}
+    np.testing.assert_array_equal(protocols.get("triples").systems(0, "train", [0, 1]).coupling, 1)
+
+
+@full
+@pytest.mark.parametrize("name", TRIPLES)
+def test_the_centre_of_a_triple_rests(name):
+    _, world, batch = observed(name, 40)
+    places = batch["coordinates"][:, 1:].reshape(40, 24, 3, 2)
+    mass = np.column_stack([world.planet_mass, world.star_mass])
+    centre = np.einsum("nb,ntbc->ntc", mass, places) / mass.sum(axis=1)[:, None, None]
+    np.testing.assert_allclose(
+        centre, np.broadcast_to(world.centre_of_mass[:, None], centre.shape), atol=1e-9
+    )
+    assert batch["body"][0, :7].tolist() == [-1, 1, 2, 0, 1, 2, 0]
+
+
+@full
+def test_unlike_bodies_fall_unlike_and_no_masses_say_so():
+    """An observer who believes in Newton's law, with masses as free, misses it and ends far off."""
+    protocol, world, batch = observed("species", 100)
+    mass = np.stack([world.planet_mass[:, 0], world.star_mass, world.planet_mass[:, 1]], axis=1)
+    population = ceiling.typical_systems(protocol)
+    knows = ceiling.fit(protocol, world, 36, population)
+    newton = ceiling.fit(protocol, world, 36, population, coupling=np.ones((100, 3, 3)))
+    true = batch["coordinates"][:, 1:]
+    shown, pulls, off = {}, {}, {}
+    for who, points in (("true", true), ("knows", knows.points), ("newton", newton.points)):
+        path = points.reshape(100, 24, 3, 2)[:, 12:][:, :, disturbed.OBSERVED]
+        own = followed(attractions(path, batch["dt"], mass), world.coupling)
+        shown[who] = own["fall_followed"].value
+        off[who] = np.median(np.linalg.norm(points - true, axis=-1)[:, -3:])
+        pulls[who] = own["pull_followed"].value
+    assert shown["true"] == pytest.approx(1, abs=0.01)
+    assert shown["knows"] == pytest.approx(1, abs=0.05)
+    assert abs(shown["newton"]) < 0.1
+    # Of the pull between two the factor is taken for mass, as far as the third body lets it.
+    assert pulls["true"] == pytest.approx(1, abs=0.05)
+    assert 0.2 < pulls["newton"] < 0.8
+    assert off["knows"] < protocol.tokens.width < 4 * off["knows"]
+    assert off["newton"] > 8 * off["knows"]
+
+
+def test_alike_bodies_have_no_unlike_fall_to_follow():
+    found = Attractions(np.zeros(3), np.ones(3), np.ones(3))
+    assert np.isnan(followed(found, np.ones((3, 3, 3)))["fall_followed"].value)
 
 
 @full
@@ -147,10 +215,13 @@ def test_a_world_without_labels_or_another_law_is_refused():
         ({"g_rate": np.nan}, "g_rate must be finite, got nan"),
         ({"couplings": ()}, "couplings must be positive factors, got ()"),
         ({"couplings": (1.0, 0.0)}, "couplings must be positive factors"),
+        ({"triple": True, "couplings": (1.0, 0.5)}, "rows of a symmetric matrix, got (1.0, 0.5)"),
+        ({"triple": True, "couplings": (1.0, 0.5, 2.0, 1.0)}, "rows of a symmetric matrix"),
+        ({"triple": True, "hidden_body": True}, "leave out hidden_body"),
     ],
 )
 def test_an_impossible_disturbance_is_refused(settings, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace(")", r"\)")):
+    with pytest.raises(ValueError, match=re.escape(message)):
         Disturbance(**settings)
 
 
@@ -161,6 +232,8 @@ def test_an_impossible_disturbance_is_refused(settings, message):
         ("identifiable", {"disturbance": Disturbance(drag_rate=0.1)}),
         ("nbody", {"disturbance": Disturbance(drag_rate=0.1)}),
         ("drag", {"disturbance": None}),
+        ("drag", {"max_planets": 2}),
+        ("species", {"max_planets": 1}),
         ("drag", {"interacting": True}),
     ],
 )
