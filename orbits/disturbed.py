@@ -128,8 +128,10 @@ def sample(
     if disturbance.triple:
         axis = 0.5 * exp(_LN_1_6 * u[2])
         world = _with_third(world, u[10], axis, 0.25 * exp(_LN_4 * u[8]), 4 + 1.6 * u[9])
-        coupling = _couplings(disturbance.matrix, u[11])
-        world = world._replace(n_planets=np.full(len(axis), 2), coupling=coupling)
+        matrix = disturbance.matrix
+        drawn = (u[11] * len(matrix) ** 3).astype(np.int64)
+        kinds = np.stack(np.unravel_index(drawn, 3 * (len(matrix),)), axis=1)
+        world = world._replace(n_planets=np.full(len(axis), 2), coupling=of_kinds(matrix, kinds))
     else:
         kind = np.floor(u[11] * len(disturbance.couplings)).astype(np.int64)
         world = world._replace(coupling=np.asarray(disturbance.couplings)[kind])
@@ -158,11 +160,15 @@ def _with_third(world: Systems, turn: Array, axis: Array, share: Array, ratio: A
     )
 
 
-def _couplings(matrix: Array, u: Array) -> Array:
-    """Return the factors between three bodies whose kinds one uniform number draws, [N, 3, 3]."""
-    kinds = np.stack(np.unravel_index((u * len(matrix) ** 3).astype(int), 3 * (len(matrix),)), 1)
+def of_kinds(matrix: Array, kinds: npt.NDArray[np.int64]) -> Array:
+    """Return the factors between bodies of some kinds, [N, B, B].
+
+    Args:
+        matrix: Factors between kinds, [K, K].
+        kinds: Kind of each body, [N, B].
+    """
     found = matrix[kinds[:, :, None], kinds[:, None, :]]
-    found[:, range(3), range(3)] = 1  # no body pulls on itself
+    found[:, range(kinds.shape[1]), range(kinds.shape[1])] = 1  # no body pulls on itself
     return np.asarray(found)
 
 

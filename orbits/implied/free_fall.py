@@ -1,4 +1,4 @@
-"""How unlike two bodies fall towards a third: what a path of three bodies shows of their kinds.
+"""The unlike fall of two bodies towards a third: what a path of three shows of their kinds.
 
 By Newton's law every body falls alike, whatever its mass. Where bodies are of several kinds
 (:mod:`orbits.disturbed`), two of unlike kinds fall unlike towards a third, and no choice of masses
@@ -35,7 +35,7 @@ ROUNDS = 20
 
 
 class Attractions(NamedTuple):
-    """What the paths of planet, star and third body say of the pulls between them, N systems.
+    """Factors of the pulls between planet, star and third body as paths show them, N systems.
 
     Attributes:
         unlike: Factor of the third body's pull on the planet less that on the star, [N].
@@ -94,7 +94,7 @@ def _columns(places: Array, body: int, others: tuple[int, ...], dt: Array) -> Ar
 
 
 def followed(found: Attractions, coupling: Array) -> dict[str, Interval]:
-    """Return how unlike bodies fall, and how much of the world's factors paths follow.
+    """Return the unlike fall of paths, and the share of the world's factors that they follow.
 
     Args:
         found: What paths show, of N systems.

@@ -14,6 +14,7 @@ from orbits.implied.beyond import beyond
 from orbits.implied.free_fall import Attractions, attractions, followed
 from orbits.implied.pulls import of_path
 from orbits.implied.within import within
+from orbits.kinds import fit_over_kinds
 
 WORLDS = ("drag", "changing_g", "hidden_body", "kinds")
 TRIPLES = ("triples", "species")
@@ -130,6 +131,12 @@ def test_unlike_bodies_fall_unlike_and_no_masses_say_so():
     assert 0.2 < pulls["newton"] < 0.8
     assert off["knows"] < protocol.tokens.width < 4 * off["knows"]
     assert off["newton"] > 8 * off["knows"]
+
+
+def test_kinds_are_asked_of_triples_alone():
+    protocol, world, _ = observed("identifiable", 3)
+    with pytest.raises(ValueError, match="'identifiable' has no kinds; take species"):
+        fit_over_kinds(protocol, world, 24)
 
 
 def test_alike_bodies_have_no_unlike_fall_to_follow():

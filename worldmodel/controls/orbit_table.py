@@ -27,7 +27,7 @@ Complex = npt.NDArray[np.complex128]
 
 
 class OrbitTable:
-    """Training orbits of a protocol of one planet and its star.
+    """Training orbits of a protocol, of as many bodies each.
 
     Places are complex numbers, x + iy, so that z q + b is a turn, a scaling and a shift of q.
 
@@ -39,7 +39,7 @@ class OrbitTable:
         nearest: Orbits of which the mean is taken, the most similar ones.
 
     Raises:
-        ValueError: Systems have several planets, or sequences are too short.
+        ValueError: Systems have unlike numbers of planets, or sequences are too short.
     """
 
     def __init__(
@@ -50,26 +50,28 @@ class OrbitTable:
         steps: int = STEPS,
         nearest: int = 1,
     ) -> None:
-        if protocol.max_planets != 1 or protocol.n_points < 4 * steps:
+        bodies = protocol.n_bodies
+        if bodies is None or protocol.n_points < 2 * bodies * steps:
             raise ValueError(
-                f"a table of orbits needs one planet and n_points >= {4 * steps}, protocol "
-                f"{protocol.name!r} has {protocol.max_planets} and {protocol.n_points}"
+                f"a table of orbits needs as many bodies in all systems and {2 * steps} points of "
+                f"each, protocol {protocol.name!r} has 1 to {protocol.max_planets} planets and "
+                f"n_points={protocol.n_points}"
             )
-        self.steps, self.nearest = steps, min(nearest, n_sequences)
+        self.steps, self.nearest, self.bodies = steps, min(nearest, n_sequences), bodies
         batch = protocol.batch(seed, "train", np.arange(n_sequences), "pretrain")
-        self.orbits = as_complex(batch["coordinates"])
+        self.orbits = as_complex(batch["coordinates"], bodies)
 
     def rollout(self, points: Array, n_prompt: int) -> Array:
         """Return prompts and their continuations, [N, T, 2] in AU.
 
         Args:
             points: Observed places in AU, [N, T, 2].
-            n_prompt: Rows of the prompt, an odd number; at least as many steps as are compared.
+            n_prompt: Rows of the prompt, of whole steps; at least as many as are compared.
         """
-        rolled, first = points.copy(), (n_prompt - 1) // 2
-        rows = slice(1 + 2 * first, 1 + 2 * (points.shape[1] // 2))
-        past, table = as_complex(points)[:, first - self.steps : first], self.orbits
-        ahead = points.shape[1] // 2 - first
+        rolled, first = points.copy(), (n_prompt - 1) // self.bodies
+        places, table = as_complex(points, self.bodies), self.orbits
+        rows = slice(1 + self.bodies * first, 1 + self.bodies * places.shape[1])
+        past, ahead = places[:, first - self.steps : first], places.shape[1] - first
         before, after = table[:, : self.steps], table[:, self.steps : self.steps + ahead]
         found = _continued(past, before, after, self.nearest)
         rolled[:, rows] = np.stack([found.real, found.imag], axis=-1).reshape(len(points), -1, 2)
@@ -86,11 +88,13 @@ class OrbitTable:
         starts = range(table.shape[1] - steps)
         pieces = np.concatenate([table[:, s : s + steps + 1] for s in starts])
         expected = np.full(points.shape, np.nan)
-        places = as_complex(points)
+        places = as_complex(points, self.bodies)
         for s in range(steps, places.shape[1]):
             past = places[:, s - steps : s]
             found = _continued(past, pieces[:, :steps], pieces[:, steps:], self.nearest)[:, 0]
-            expected[:, 1 + 2 * s : 3 + 2 * s] = np.stack([found.real, found.imag], axis=-1)
+            expected[:, 1 + self.bodies * s : 1 + self.bodies * (s + 1)] = np.stack(
+                [found.real, found.imag], axis=-1
+            )
         return expected
 
 
@@ -100,11 +104,11 @@ def orbit_table(protocol: Protocol | Mixture, seed: int = 0) -> OrbitTable:
     return OrbitTable(protocol, seed)
 
 
-def as_complex(rows: Array) -> Complex:
-    """Return rows [N, 1 + 2 S, 2] that take turns as complex places [N, S, bodies]."""
-    steps = (rows.shape[1] - 1) // 2
-    both = rows[:, 1 : 1 + 2 * steps].reshape(len(rows), steps, 2, 2)
-    return both[..., 0] + 1j * both[..., 1]
+def as_complex(rows: Array, bodies: int = 2) -> Complex:
+    """Return rows [N, 1 + bodies S, 2] that take turns as complex places [N, S, bodies]."""
+    steps = (rows.shape[1] - 1) // bodies
+    places = rows[:, 1 : 1 + bodies * steps].reshape(len(rows), steps, bodies, 2)
+    return places[..., 0] + 1j * places[..., 1]
 
 
 def _continued(past: Complex, before: Complex, after: Complex, nearest: int) -> Complex:

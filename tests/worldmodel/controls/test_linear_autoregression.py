@@ -34,6 +34,23 @@ def test_a_rollout_is_its_next_points_fed_back(held):
     )
 
 
+def test_of_three_bodies_each_is_told_of_those_before_it():
+    species = protocols.get("species")
+    systems = HeldOutSystems(species, species.systems(0, "test", np.arange(20)))
+    control, n_prompt = linear_autoregression(species), systems.n_prompt
+    assert [len(weights) for weights in control.weights] == [70, 72, 74]
+    answers = control.next_points(systems.observed)
+    later = systems.observed.copy()
+    later[:, 38:] += 5  # the second planet's row of the step after the prompt
+    moved = control.next_points(later)
+    np.testing.assert_array_equal(moved[:, 37:39], answers[:, 37:39])
+    assert np.all(moved[:, 39] != answers[:, 39]), "the star is told of it"
+    rolled = control.rollout(systems.observed, n_prompt)
+    np.testing.assert_allclose(
+        control.next_points(rolled)[:, n_prompt:], rolled[:, n_prompt:], atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("n_points", [48, 49, 50, 51])
 def test_a_rollout_is_of_every_row_after_its_prompt_and_of_no_other(n_points):
     protocol = protocols.get("identifiable", {"n_points": n_points})
@@ -49,7 +66,7 @@ def test_a_rollout_is_of_every_row_after_its_prompt_and_of_no_other(n_points):
 
 def test_it_has_188_weights_and_knows_more_than_a_straight_line(held):
     control = linear_autoregression(held.protocol)
-    assert control.planet.size + control.star.size == 188
+    assert control.weights[0].size + control.weights[1].size == 188
     error = held.errors(control.next_points(held.observed))
     assert np.nanmean(error["planet"]) < 0.04  # a straight line: 0.10
 
@@ -74,7 +91,7 @@ def test_what_it_cannot_answer_is_refused(name, arguments, message):
 def test_it_looks_back_as_far_as_it_is_told_in_a_mixture_too(held):
     mixture = Mixture(protocols.get("neutral_step"), (-2.5, -1.5))
     control = LinearAutoregression(mixture, 0, steps=4)
-    assert control.planet.shape == (2 * (4 * 3 + 2) // 2, 2)
+    assert control.weights[0].shape == (2 * (4 * 3 + 2) // 2, 2)
     answers = control.next_points(held.observed)
     assert np.all(np.isnan(answers[:, :9]))
     assert np.all(np.isfinite(answers[:, 9:]))

@@ -60,9 +60,19 @@ def test_the_mean_of_several_is_of_the_most_similar():
     np.testing.assert_allclose(everyone.rollout(prompt, 25), np.mean(each, axis=0), atol=1e-9)
 
 
+def test_three_bodies_go_on_as_an_entry_did():
+    species = protocols.get("species")
+    table = OrbitTable(species, seed=0, n_sequences=30)
+    own = species.batch(0, "train", [3, 17], "pretrain")["coordinates"]
+    prompt = own.copy()
+    prompt[:, 37:] = 9.0
+    np.testing.assert_allclose(table.rollout(prompt, 37), own, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(table.next_points(own)[0, 37:61], own[0, 37:61], rtol=0, atol=0.2)
+
+
 def test_protocols_without_such_a_table_are_refused():
     for protocol in (protocols.get("fixed"), dataclasses.replace(PROTOCOL, n_points=40)):
-        with pytest.raises(ValueError, match="one planet and n_points >= 48"):
+        with pytest.raises(ValueError, match="as many bodies in all systems and 24 points"):
             OrbitTable(protocol, seed=0)
 
 

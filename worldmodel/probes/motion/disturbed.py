@@ -42,7 +42,14 @@ from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_a
 from worldmodel.probes.settings import Settings
 
 PLAIN = "identifiable"
-WORLDS = (PLAIN, *(name for name in protocols.names() if protocols.get(name).disturbance))
+WORLDS = (
+    PLAIN,
+    *(
+        name
+        for name in protocols.names()
+        if (disturbance := protocols.get(name).disturbance) and not disturbance.triple
+    ),
+)
 IGNORANT = "orbit fit by Newton's law"
 ASKED = {
     "drag": ("drag_rate", "loses {} of its angular momentum a year"),

@@ -210,15 +210,16 @@ def continued(
 def first_and_last(test: HeldOutSystems, *points: Array) -> dict[str, Interval]:
     """Return the errors of continuations [N, T, 2] a step after the prompt and at the end, in AU.
 
-    They are distances of planet and star from the truth, of several continuations their means.
+    They are distances of all bodies from the truth, of several continuations their means.
     """
-    first, places = (test.n_prompt - 1) // 2, test.protocol.n_points // 2
+    bodies = test.protocol.n_bodies or 2
+    first, places = (test.n_prompt - 1) // bodies, test.protocol.n_points // bodies
     errors = [test.errors(each) for each in points]
     # Of planet and star one is NaN in each row.
     off = np.mean([np.fmax(each["planet"], each["star"]) for each in errors], axis=0)
     return {
-        "first_error": mean_of(off[:, 1 + 2 * first : 3 + 2 * first]),
-        "last_error": mean_of(off[:, 2 * places - 1 : 1 + 2 * places]),
+        "first_error": mean_of(off[:, 1 + bodies * first : 1 + bodies * (first + 1)]),
+        "last_error": mean_of(off[:, 1 + bodies * (places - 1) : 1 + bodies * places]),
     }
 
 
