@@ -27,6 +27,11 @@ from orbits.elements import Array, ascending_times
 from orbits.laws.newton import GRAVITATIONAL_CONSTANT
 
 ORDER = 24
+CLOSE = 2.0**-10
+"""Distance in AU below which two bodies are followed from their own centre, and in units of time as
+short as their passage: else rounding of places of 1 AU would change the energy of a passage at 1e-6
+AU, and the coefficients of one at 1e-8 AU would be too large for a float. Not with drag, which is
+not the same seen from a moving centre."""
 LARGEST_DECAY = 2.0
 """Largest drag_rate times time: by then a circular orbit has shrunk by e^4."""
 
@@ -107,25 +112,70 @@ def _integrate(
     pairs = bodies * (bodies - 1) // 2
     apart = np.empty((pairs, ORDER + 1, 2))
     squares, cubes = np.empty((2, pairs, ORDER + 1))
+    origin, drift = np.zeros((2, 2))
     for i in range(n):
         place[0], motion[0] = start[i], speed[i]
-        now, j = 0.0, 0
+        now, since, j = 0.0, 0.0, 0
+        is_local = False
         while j < n_times:
+            one, other, closest = _closest(place[0])
+            if is_local != (closest < CLOSE and drag_rate == 0):
+                is_local = not is_local
+                if is_local:
+                    since = now
+                    _enter(place[0], origin, one, other, mass[i])
+                    _enter(motion[0], drift, one, other, mass[i])
+                else:
+                    place[0] += origin + drift * (now - since)
+                    motion[0] += drift
+                    origin[:], drift[:] = 0, 0
+            unit = math.ldexp(1.0, 3 * math.frexp(closest)[1] // 2) if is_local else 1.0  # r^1.5
             constant, change = gravity * (1 + g_rate * now), gravity * g_rate
+            motion[0] *= unit
             _expand(
-                place, motion, pull, apart, squares, cubes, mass[i], coupling[i], constant,
-                change, drag_rate,
+                place, motion, pull, apart, squares, cubes, mass[i], coupling[i],
+                constant * unit * unit, change * unit * unit * unit, drag_rate * unit,
             )  # fmt: skip
             step = _step(apart)
             # Written so that a nan, should one arise, ends in the output and not in a loop.
-            while j < n_times and not times[i, j] > now + step:
-                _evaluate(place, times[i, j] - now, places[i, j])
-                _evaluate(motion, times[i, j] - now, velocities[i, j])
+            while j < n_times and not times[i, j] > now + step * unit:
+                _evaluate(place, (times[i, j] - now) / unit, places[i, j])
+                _evaluate(motion, (times[i, j] - now) / unit, velocities[i, j])
+                velocities[i, j] /= unit
+                if is_local:
+                    places[i, j] += origin + drift * (times[i, j] - since)
+                    velocities[i, j] += drift
                 j += 1
             _evaluate(place, step, place[0])
             _evaluate(motion, step, motion[0])
-            now += step
+            motion[0] /= unit
+            now += step * unit
+        origin[:], drift[:] = 0, 0
     return places, velocities
+
+
+@_compiled
+def _closest(place: Array) -> tuple[int, int, float]:
+    """Return the two bodies that are closest, and their distance."""
+    one, other, closest = 0, 0, np.inf
+    for i in range(len(place)):
+        for j in range(i):
+            apart = math.hypot(place[i, 0] - place[j, 0], place[i, 1] - place[j, 1])
+            if apart < closest:
+                one, other, closest = i, j, apart
+    return one, other, closest
+
+
+@_compiled
+def _enter(values: Array, origin: Array, one: int, other: int, mass: Array) -> None:
+    """Count places, or velocities, from the centre of mass of two bodies, which is kept."""
+    share = mass[one] / (mass[one] + mass[other])
+    for axis in range(2):
+        apart = values[one, axis] - values[other, axis]  # exact, of bodies so close
+        origin[axis] = values[other, axis] + share * apart
+        for body in range(len(values)):
+            values[body, axis] -= origin[axis]
+        values[one, axis], values[other, axis] = (1 - share) * apart, -share * apart
 
 
 @_compiled
@@ -145,7 +195,7 @@ def _expand(
     """Fill in the coefficients from order 0.
 
     Of each pair ``apart`` holds the distance vector, ``squares`` r^2 and ``cubes`` r^-3; ``pull``
-    holds the accelerations without G, which is ``constant + change t``.
+    holds the accelerations without G, which is ``constant + change t``. All are per unit of time.
     """
     bodies = len(mass)
     for k in range(ORDER + 1):

@@ -117,6 +117,10 @@ class Prediction:
         """Return the median of each coordinate, [B, T, 2] in AU."""
         return self.places
 
+    def quantile(self, share: float) -> npt.NDArray:
+        """Return the place of each coordinate below which a share lies, [B, T, 2] in AU."""
+        return self.places
+
     def likeliest(self) -> npt.NDArray:
         """Return the place that a rollout takes, [B, T, 2] in AU."""
         return self.places

@@ -16,13 +16,22 @@ from orbits.implied.one_step import OneStep
 from orbits.implied.pulls import Pulls
 
 
-def implied_forces(steps: OneStep, points: Array, n_cells: int) -> dict[str, Array]:
+def implied_forces(
+    steps: OneStep,
+    points: Array,
+    n_cells: int,
+    spread: Array | None = None,
+    least_signal: float = 0.0,
+) -> dict[str, Array]:
     """Return medians over cells of points that lie close in ln r, ln m1 and ln m2.
 
     Args:
         steps: The systems.
         points: Predicted rows in AU, [N, T, 2].
         n_cells: Number of cells; as many as points, where there are fewer.
+        spread: Standard deviations of predicted rows by who predicts them, AU, [N, T, 2].
+        least_signal: Points are left out whose kick is not as many times its spread. What is left
+            is chosen by its own errors, so that its forces are too large.
 
     Returns:
         ``r`` (AU), ``m1``, ``m2`` (solar masses) and ``force_predicted`` (solar mass AU / year^2),
@@ -30,10 +39,14 @@ def implied_forces(steps: OneStep, points: Array, n_cells: int) -> dict[str, Arr
     """
     kick, masses = steps.kicks(points), np.stack([steps.m1, steps.m2])
     rows = []
-    for mass, own in zip(masses, (kick.planet, -kick.star), strict=True):
+    for body, (mass, own) in enumerate(zip(masses, (kick.planet, -kick.star), strict=True)):
         pulls = steps.pulls(own)
         force = 2 * mass[:, None] * pulls.seen / steps.dt[:, None] ** 2
-        rows.append(_rows(pulls, masses, force))
+        found = _rows(pulls, masses, force)
+        if spread is not None:
+            own_spread = np.sqrt(np.mean(spread[:, steps.rows + body] ** 2, axis=-1))
+            found = found[(np.abs(pulls.seen) >= least_signal * own_spread).reshape(-1)]
+        rows.append(found)
     return _medians(np.concatenate(rows), n_cells)
 
 

@@ -157,6 +157,24 @@ def test_cells_of_true_steps_are_the_law():
     assert np.median(np.abs(found["force_predicted"] / law - 1)) < 0.2
 
 
+def test_points_chosen_by_their_own_signal_have_too_large_a_force():
+    """The attack: of errors that pull, those that add to the force are kept more often."""
+    protocol, world, batch = seen(n=400)
+    steps = OneStep(protocol, world, FIRST)
+    sd = np.full(batch["coordinates"].shape, 0.02)
+    points = batch["coordinates"] + sd * np.random.default_rng(0).standard_normal(sd.shape)
+    ratio = []
+    for least in (0.0, 3.0, 10.0):
+        found = implied_forces(steps, points, points.size, sd, least)
+        law = G * found["m1"] * found["m2"] / found["r"] ** 2
+        ratio.append(np.median(found["force_predicted"] / law))
+        fewer = len(law)
+        assert fewer == 2 * 400 * len(steps.rows) or least
+    assert ratio[0] == pytest.approx(1, abs=0.05)
+    assert ratio[1] > 1.05
+    assert 0 < fewer < 0.2 * 2 * 400 * len(steps.rows)
+
+
 def test_cells_of_true_paths_are_the_law():
     _, world, batch = seen(n=200)
     points, masses = batch["coordinates"].copy(), (world.planet_mass[:, 0], world.star_mass)

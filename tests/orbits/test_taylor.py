@@ -82,6 +82,27 @@ def test_angular_momentum_decays_exponentially_and_energy_only_falls(e, rate):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("closest", [1e-4, 1e-6, 1e-8])
+def test_two_bodies_pass_each_other_as_closely_as_they_do(closest):
+    """One turn later they are where they began, at the far end: no passage is too close."""
+    mass, axis = np.array([[0.3, 1.2]]), 1.0
+    total, far = mass.sum(), 2 * axis - closest
+    speed = np.sqrt(G * total * closest / (axis * far))
+    place = np.array([[[far, 0.0], [0.0, 0.0]]])
+    velocity = np.array([[[0.0, speed], [0.0, 0.0]]])
+    period = axis**1.5 / np.sqrt(total)
+    drift = velocity[0, 0] * mass[0, 0] / total  # of the centre
+    places, velocities = taylor.trajectories(
+        mass, place, velocity, [[0.25 * period, 0.75 * period, period]]
+    )
+    apart = places[0, :, 0] - places[0, :, 1]
+    np.testing.assert_allclose(apart[2], [far, 0], atol=1e-6)
+    np.testing.assert_allclose(np.hypot(*apart[0]), np.hypot(*apart[1]), atol=1e-6)
+    moved = mass[0] / total @ places[0, 2] - mass[0] / total @ place[0]
+    np.testing.assert_allclose(moved, drift * period, atol=1e-8)
+    assert np.isfinite(velocities).all()
+
+
 def test_a_circle_widens_as_g_falls_and_keeps_its_angular_momentum():
     position, velocity = binary(1.0, 0.0, 0.0, [0, 5, 10], g_rate=-1e-3)
     momentum = position[:, 0] * velocity[:, 1] - position[:, 1] * velocity[:, 0]

@@ -56,7 +56,11 @@ class GPTPrediction(Prediction):
 
     def median(self) -> npt.NDArray:
         """Return the median of each coordinate, [B, T, 2] in AU."""
-        return self.head.median(self.output).cpu().numpy()
+        return self.quantile(0.5)
+
+    def quantile(self, share: float) -> npt.NDArray:
+        """Return the place of each coordinate below which a share lies, [B, T, 2] in AU."""
+        return self.head.quantile(self.output, share).cpu().numpy()
 
     def likeliest(self) -> npt.NDArray:
         """Return the places of the likeliest bins, or the medians of a density."""

@@ -93,9 +93,13 @@ class NextPointHead(nn.Module, ABC):
     def expected(self, output: Tensor) -> Tensor:
         """Return the mean place in AU, [B, T, 2]."""
 
-    @abstractmethod
     def median(self, output: Tensor) -> Tensor:
         """Return the median of each coordinate in AU, float64 [B, T, 2]."""
+        return self.quantile(output, 0.5)
+
+    @abstractmethod
+    def quantile(self, output: Tensor, share: float) -> Tensor:
+        """Return the place in AU below which a share of each coordinate lies, float64 [B, T, 2]."""
 
     @abstractmethod
     def likeliest(self, output: Tensor) -> Row:
@@ -134,14 +138,14 @@ class BinHead(NextPointHead):
         centres = self.layout.low + (numbers + 0.5) * self.layout.width
         return output.log_softmax(dim=-1).exp() @ centres.to(output.dtype)
 
-    def median(self, output: Tensor) -> Tensor:
-        """Return the median; within its bin a distribution counts as even."""
-        share = output.softmax(dim=-1).double()
-        below = share.cumsum(dim=-1)
-        median = (below < 0.5).sum(dim=-1, keepdim=True).clamp(max=self.n_bins - 1)
-        own = share.gather(-1, median)
-        part = 1 - (below.gather(-1, median) - 0.5) / own
-        return (self.layout.low + (median + part) * self.layout.width)[..., 0]
+    def quantile(self, output: Tensor, share: float) -> Tensor:
+        """Return the quantile; within its bin a distribution counts as even."""
+        weight = output.softmax(dim=-1).double()
+        below = weight.cumsum(dim=-1)
+        bin_ = (below < share).sum(dim=-1, keepdim=True).clamp(max=self.n_bins - 1)
+        own = weight.gather(-1, bin_)
+        part = 1 - (below.gather(-1, bin_) - share) / own
+        return (self.layout.low + (bin_ + part) * self.layout.width)[..., 0]
 
     def likeliest(self, output: Tensor) -> Row:
         """Return the likeliest bins."""
@@ -214,15 +218,16 @@ class DensityHead(NextPointHead):
         weight, mean, _ = output.unbind(dim=-1)
         return (weight.exp() * mean).sum(dim=-1)
 
-    def median(self, output: Tensor) -> Tensor:
-        """Return the median, by bisection between the outermost means."""
-        weight, mean, sd = output.double().unbind(dim=-1)
-        share = weight.softmax(dim=-1)
-        low, high = mean.amin(dim=-1), mean.amax(dim=-1)
+    def quantile(self, output: Tensor, share: float) -> Tensor:
+        """Return the quantile, by bisection between the outermost ones of the components."""
+        logit, mean, sd = output.double().unbind(dim=-1)
+        weight = logit.softmax(dim=-1)
+        places = mean + sd * torch.special.ndtri(torch.tensor(share, dtype=mean.dtype))
+        low, high = places.amin(dim=-1), places.amax(dim=-1)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            below = (share * torch.special.ndtr((middle[..., None] - mean) / sd)).sum(dim=-1)
-            is_low = below < 0.5
+            below = (weight * torch.special.ndtr((middle[..., None] - mean) / sd)).sum(dim=-1)
+            is_low = below < share
             low, high = torch.where(is_low, middle, low), torch.where(is_low, high, middle)
         return (low + high) / 2
 

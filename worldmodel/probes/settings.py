@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from orbits.runs.choices import check_choice
@@ -39,6 +40,8 @@ class Settings:
             prediction files, 25 or more: behind single steps, one for each world in which these
             are asked, and of continued paths in the world of the training; as many as points
             writes the points themselves; 0 writes none.
+        least_signal: Of the points behind single steps implied_law writes those, too, whose kick is
+            so many times the model's own standard deviation of it, without medians; 0 writes none.
         draws: Continuations of each prompt that implied_law draws from the predicted distribution,
             beside the likeliest one; 0 draws none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as
@@ -60,6 +63,7 @@ class Settings:
     data_seed: int = 0
     law: str | None = None
     cells: int = 0
+    least_signal: float = 0.0
     draws: int = 0
     scratch: bool = True
     stop_heads: bool = False
@@ -71,6 +75,10 @@ class Settings:
             {"n_sequences": 2, "datasets": 2, "labels": 10, "steps": 1, "cells": 0, "draws": 0},
         )
         check_not_empty(self, "probes")
+        if not 0 <= self.least_signal < math.inf:
+            raise ValueError(f"least_signal must be 0 or more, got {self.least_signal}")
+        if self.least_signal and not self.cells:
+            raise ValueError("least_signal chooses points of prediction files; give cells, too")
         if not 0 <= self.data_seed < 2**64:
             raise ValueError(f"data_seed must be in [0, 2^64), got {self.data_seed}")
         if 0 < self.cells < LEAST_CELLS:

@@ -117,14 +117,28 @@ def test_one_common_gaussian_is_least_squares():
     torch.testing.assert_close(found.grad[..., 0, 1], expected)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.16, 0.84])
 @pytest.mark.parametrize("predicts", DENSITIES)
-def test_half_of_a_density_lies_below_its_median(predicts):
+def test_a_share_of_a_density_lies_below_its_quantile(predicts, share):
     made, found = output(predicts)
-    median = made.median(found)
+    quantile = made.quantile(found, share)
     weight, mean, sd = components(found)
-    below = (weight * norm.cdf(median.numpy()[..., None], mean, sd)).sum(-1)
-    np.testing.assert_allclose(below, 0.5, atol=1e-9)
-    assert median.dtype == torch.float64
+    below = (weight * norm.cdf(quantile.numpy()[..., None], mean, sd)).sum(-1)
+    np.testing.assert_allclose(below, share, atol=1e-9)
+    assert quantile.dtype == torch.float64
+    if share == 0.5:
+        torch.testing.assert_close(made.median(found), quantile, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.16, 0.84])
+def test_a_share_of_bins_lies_below_their_quantile(share):
+    made, found = output("bins")
+    edges = np.linspace(made.layout.low, made.layout.high, made.n_bins + 1)
+    for logits, place in zip(
+        found.reshape(-1, made.n_bins), made.quantile(found, share).reshape(-1), strict=True
+    ):
+        below = np.concatenate([[0.0], logits.double().softmax(-1).cumsum(-1).numpy()])
+        assert np.interp(place, edges, below) == pytest.approx(share, abs=1e-6)
 
 
 def test_bins_have_the_likelihood_of_a_cross_entropy():

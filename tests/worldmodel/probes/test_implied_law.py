@@ -203,7 +203,7 @@ def test_only_what_is_asked_for_moves_an_address(untrained):
 
     own, elsewhere = cell(), cell(law="power_1_5")
     assert set(own.arguments["settings"]) == {"n_sequences", "seeds", "data_seed", "cells"}
-    assert cell(draws=0).key == own.key
+    assert cell(draws=0, least_signal=0).key == own.key
     assert cell(draws=2).arguments["settings"]["draws"] == 2
     assert (own.version, elsewhere.version) == (4, 5)
 
@@ -218,6 +218,10 @@ def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
     assert refusal() is None
     with pytest.raises(ValueError, match="cells must be 0 or at least 25"):
         Settings(cells=5)
+    with pytest.raises(ValueError, match="least_signal must be 0 or more, got -1"):
+        Settings(cells=40, least_signal=-1)
+    with pytest.raises(ValueError, match="give cells, too"):
+        Settings(least_signal=3)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +270,12 @@ def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
     with pytest.raises(ValueError, match="probe them apart, or both in one: --law power_1_5"):
         list(STUDY.cells(Settings(checkpoints=tuple(map(str, paths)), probes=("implied_law",))))
     settings = dataclasses.replace(
-        SETTINGS, checkpoints=tuple(map(str, paths)), probes=("implied_law",), law="newton", draws=1
+        SETTINGS,
+        checkpoints=tuple(map(str, paths)),
+        probes=("implied_law",),
+        law="newton",
+        draws=1,
+        least_signal=1e-3,
     )
     results = run(STUDY.cells(settings), tmp_path, HERE, None)
     assert all(x.ok for x in results)
@@ -292,6 +301,9 @@ def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
     assert {x.details["checkpoint"]["trained_on"] for x in elsewhere} == {*WORLDS} - {"newton"}
     for each in elsewhere:  # forces of Newton's world, by models of others
         assert len(read(folder.file(tmp_path, each, "predictions newton"), "newton")) == 40
+    chosen = [x for x in steps if "predictions of chosen points" in x.files]
+    assert all(words.is_home(x) and x.case.arm in ("pretrained", "untrained") for x in chosen)
+    assert {x.details["checkpoint"]["trained_on"] for x in chosen} == {*WORLDS}
     drawn = [x for x in results if "draws" in x.case.setting]
     assert len(drawn) == 3 * 3 * 2
     pictures = {p.caption: p.images for p in PROBE.draw(results, tmp_path)}

@@ -45,7 +45,7 @@ from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import asked, figures, further, references, words
 from worldmodel.probes.implied.asked import Prompts, all_prompts
 from worldmodel.probes.implied.names import DRAWS, GIVEN, ONE_STEP, SHIFT, STEPS_OF, TOKEN_OF
-from worldmodel.probes.motion.held_out import HeldOutSystems, expectations, medians
+from worldmodel.probes.motion.held_out import HeldOutSystems, expectations, medians, spreads
 from worldmodel.probes.settings import LEAST_CELLS, Settings
 
 FITTED = 150
@@ -53,8 +53,9 @@ FITTED = 150
 PREDICTIONS = "forces-{}.npz"
 """Name of a prediction file, by whose forces it holds, and in which world if not that of the
 training."""
-KICKS, PATHS = "implied", "paths"
-"""Arms of the leaderboard: forces behind single predicted steps, and those of continued paths."""
+KICKS, CHOSEN, PATHS = "implied", "chosen", "paths"
+"""Arms of the leaderboard: forces behind single predicted steps, those of them that stand out of a
+model's own spread, and those of continued paths."""
 
 
 class ImpliedLaw(Probe):
@@ -66,7 +67,7 @@ class ImpliedLaw(Probe):
         "and the kicks behind its next places (one step). Exponents of masses are no evidence."
     )
     uses = ("n_sequences", "seeds", "data_seed", "cells")
-    options = ("draws",)
+    options = ("draws", "least_signal")
     asks = ("predict_next",)
     of = ("NextTokenModel",)
 
@@ -196,7 +197,12 @@ def _one_step(
     true = test.batch["coordinates"]
 
     def outcome(
-        asked: OneStep, points: Array, name: str | None, arm: str | None, mean: Array | None = None
+        asked: OneStep,
+        points: Array,
+        name: str | None,
+        arm: str | None,
+        mean: Array | None = None,
+        spread: Array | None = None,
     ) -> Outcome:
         files = {}
         if settings.cells:
@@ -206,6 +212,12 @@ def _one_step(
             if np.sum(found["force_predicted"] > 0) >= LEAST_CELLS:  # else there is no attraction
                 path = _keep(found, checkpoint, row, settings, pieces.folder)
                 files = {"predictions" if law == home else f"predictions {law}": path.name}
+            if spread is not None and law == home:
+                found = implied_forces(asked, points, spread.size, spread, settings.least_signal)
+                if np.sum(found["force_predicted"] > 0) >= LEAST_CELLS:
+                    row = _row(CHOSEN, name, arm, law)
+                    path = _keep(found, checkpoint, row, settings, pieces.folder)
+                    files["predictions of chosen points"] = path.name
         metrics: dict[str, float | Interval] = {**asked.measured(points, true[: len(points)])}
         metrics["exponent_least_squares"] = asked.exponent_least_squares(points)
         if mean is not None:
@@ -215,9 +227,22 @@ def _one_step(
             metrics["tail_error_expected"] = asked.tail(mean, true)
         return Outcome(metrics, variant=name, arm=arm, files=files, setting=setting)
 
+    def own_spread(some: OrbitModel) -> Array | None:
+        if not settings.least_signal:
+            return None
+        found = spreads(some, test)
+        return found if found.any() else None  # else it predicts a single place
+
     model = checkpoint.model
-    outcomes = [outcome(steps, medians(model, test), None, None, expectations(model, test))]
-    outcomes += [outcome(steps, medians(twin, test), None, arm) for arm, twin in twins.items()]
+    outcomes = [
+        outcome(
+            steps, medians(model, test), None, None, expectations(model, test), own_spread(model)
+        ),
+        *(
+            outcome(steps, medians(twin, test), None, arm, spread=own_spread(twin))
+            for arm, twin in twins.items()
+        ),
+    ]
     fitted = HeldOutSystems(test.protocol, test.world.rows(np.arange(FITTED)[: len(true)]))
     some = OneStep(test.protocol, fitted.world, steps.first)
     others = (

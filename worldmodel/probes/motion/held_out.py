@@ -156,6 +156,13 @@ def expectations(model: Any, test: HeldOutSystems) -> Array:
     return _next_places(model, test, lambda prediction: prediction.expected())
 
 
+def spreads(model: Any, test: HeldOutSystems) -> Array:
+    """Return half the width of the middle 68% of each coordinate likewise, in AU."""
+    low = _next_places(model, test, lambda prediction: prediction.quantile(0.16))
+    high = _next_places(model, test, lambda prediction: prediction.quantile(0.84))
+    return (high - low) / 2
+
+
 def _next_places(
     model: Any,
     test: HeldOutSystems,
