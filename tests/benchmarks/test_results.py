@@ -196,15 +196,27 @@ def test_seeds_differ_by_a_fifth_to_a_quarter_of_what_attentions_do_where_it_say
 
 def test_nats_and_paths_are_ranked_alike_over_attentions_and_not_within_as_it_says():
     attentions = ("softmax", "lssa", "lssar p=3", "lssar p=15", "sigmoid", "lazy")
-    pairs, positive = [], 0
+    pairs = []
     for variant in attentions:
         case = {"variant": variant, "arm": "world model"}
         nats, power = (values("newton-exam", x, case) for x in ("nll", "exponent_within"))
-        own = [(nats[seed], power[seed]) for seed in nats]
-        positive += bool(spearmanr(*zip(*own, strict=True)).statistic > 0)
-        pairs += own
-    assert (len(pairs), positive) == (30, 4)
-    assert f"{spearmanr(*zip(*pairs, strict=True)).statistic:.2f}" == "-0.39"
+        pairs.append(np.array([(nats[seed], power[seed]) for seed in nats]))
+    assert [len(own) for own in pairs] == [5] * 6
+    means = np.array([own.mean(axis=0) for own in pairs])
+    apart = [own - mean for own, mean in zip(pairs, means, strict=True)]
+
+    def ranked(points):
+        return spearmanr(points).statistic
+
+    found = [ranked(np.concatenate(pairs)), ranked(np.concatenate(apart)), ranked(means)]
+    assert [f"{each:.2f}" for each in found] == ["-0.39", "0.03", "-0.54"]
+    assert f"{spearmanr(means).pvalue:.2f}" == "0.27"
+    rng = np.random.default_rng(0)
+    moved = (
+        [np.column_stack([own[:, 0], rng.permutation(own[:, 1])]) for own in apart]
+        for _ in range(2000)
+    )
+    assert fmean(abs(ranked(np.concatenate(each))) >= found[1] for each in moved) > 0.8
 
 
 def test_lssar_gains_less_by_width_than_softmax_with_each_seed_and_lazy_does_not():
