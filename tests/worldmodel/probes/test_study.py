@@ -304,7 +304,8 @@ def test_every_probe_runs_in_worker_processes(trained, tmp_path):
         "force_vector",
         "exchange_law",
         "exchange_mass",
-    }  # planets; more systems that can be paired
+        "free_fall",
+    }  # planets; more systems that can be paired; a third body
     assert kinds == {*probes.names(), "training", "white noise"} - needs_more
     trainings = [x.case for x in results if x.case.kind == "training"]
     assert sum(case.arm == "pretrained" for case in trainings) == 2, "two leaks"
