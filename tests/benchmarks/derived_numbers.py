@@ -25,8 +25,10 @@ DERIVED: dict[str, dict[str, str]] = {
         "0.179 [0.057, 0.301]": PAIRED,
         **dict.fromkeys(
             (
-                "0.129 [0.073, 0.185]",
-                "0.267 [0.129, 0.404]",
+                "0.113 [0.076, 0.150]",
+                "0.223 [0.104, 0.342]",
+                "0.123 [-0.071, 0.317]",
+                "0.049 [-0.073, 0.172]",
                 "0.19 [0.06, 0.31]",
                 "0.29 [0.08, 0.49]",
                 "0.037 [0.001, 0.072]",
@@ -106,15 +108,19 @@ PAIRS = {
     ),
     **{
         text: (
-            "probe-next-point", "nll", {"variant": "lssar p=15", **_BOX},
+            "probe-next-point-five", "nll", {"variant": "lssar p=15", **_BOX},
             {"variant": other, **_BOX}, 3,
         )
         for text, other in {
-            "0.194 [0.118, 0.270]": "softmax", "0.191 [0.101, 0.282]": "lssa",
-            "0.129 [0.073, 0.185]": "lssar p=3", "0.226 [0.054, 0.398]": "sigmoid",
-            "0.267 [0.129, 0.404]": "lazy",
+            "0.174 [0.127, 0.220]": "softmax", "0.122 [0.000, 0.244]": "lssa",
+            "0.113 [0.076, 0.150]": "lssar p=3", "0.123 [-0.071, 0.317]": "sigmoid",
+            "0.223 [0.104, 0.342]": "lazy",
         }.items()
     },
+    "0.049 [-0.073, 0.172]": (
+        "probe-next-point-five", "nll", {"variant": "softmax", **_BOX},
+        {"variant": "lazy", **_BOX}, 3,
+    ),
     "0.19 [0.06, 0.31]": (
         "probe-implied-law-one-step", (_NEITHER, "exponent_least_squares"), _STEP, _STEP, 2
     ),
