@@ -29,6 +29,7 @@ DERIVED: dict[str, dict[str, str]] = {
                 "0.223 [0.104, 0.342]",
                 "0.123 [-0.071, 0.317]",
                 "0.049 [-0.073, 0.172]",
+                "0.196 [0.167, 0.226]",
                 "0.19 [0.06, 0.31]",
                 "0.29 [0.08, 0.49]",
                 "0.037 [0.001, 0.072]",
@@ -126,6 +127,9 @@ PAIRS = {
     ),
     "0.29 [0.08, 0.49]": (
         "probe-implied-law-one-step", (_NEITHER, "exponent_expected"), _STEP, _STEP, 2
+    ),
+    "0.196 [0.167, 0.226]": (
+        "probe-next-point-without-wide", "nll", {**_WIDE, "variant": "lssa"}, _WIDE, 3
     ),
     "0.81 [0.76, 0.86]": (_RANGE, "nll", _WIDE, _WIDE, 2),
     "0.62 [0.46, 0.78]": (_RANGE, "missed", _WIDE, _WIDE, 2),
