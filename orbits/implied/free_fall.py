@@ -110,14 +110,16 @@ def followed(found: Attractions, coupling: Array) -> dict[str, Interval]:
           over that of the world's factor. Masses can take its place in part, so that an observer
           who knows of no kinds has more than 0. Paths that push have none.
 
-        Slopes are NaN in a world whose bodies are all alike.
+        Slopes are left out in a world whose bodies are all alike.
     """
+    metrics = {"unlike_fall": statistics.median(np.abs(found.unlike)[:, None])}
+    if np.all(coupling == 1):
+        return metrics
     unlike = coupling[:, 0, 2] - coupling[:, 1, 2]
     weight = 1 / found.spread
     attracted = found.mutual > 0
     factor = np.log(coupling[attracted, 0, 1])
-    return {
-        "unlike_fall": statistics.median(np.abs(found.unlike)[:, None]),
+    return metrics | {
         "fall_followed": _slope(unlike * weight, found.unlike * weight),
         "pull_followed": _slope(factor, np.log(found.mutual[attracted])),
     }

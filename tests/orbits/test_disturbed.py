@@ -140,8 +140,8 @@ def test_kinds_are_asked_of_triples_alone():
 
 
 def test_alike_bodies_have_no_unlike_fall_to_follow():
-    found = Attractions(np.zeros(3), np.ones(3), np.ones(3))
-    assert np.isnan(followed(found, np.ones((3, 3, 3)))["fall_followed"].value)
+    found = followed(Attractions(np.zeros(3), np.ones(3), np.ones(3)), np.ones((3, 3, 3)))
+    assert found == {"unlike_fall": (0, 0, 0)}
 
 
 @full

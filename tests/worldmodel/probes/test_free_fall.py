@@ -55,9 +55,13 @@ def test_a_model_is_prompted_with_both_worlds(untrained, tmp_path):
     settings = Settings(n_sequences=4, seeds=(0,))
     outcomes = PROBE.measure(checkpoint, settings, Pieces(tmp_path, tmp_path))
     assert {x.setting["prompt"] for x in outcomes} == {*WORLDS}
-    own = [x for x in outcomes if x.variant is None and x.arm is None]
-    assert len(own) == len(WORLDS)
-    assert {"fall_followed", "unlike_fall", "exponent_within", "last_error"} < set(own[0].metrics)
+    own = {x.setting["prompt"]: x for x in outcomes if x.variant is None and x.arm is None}
+    assert set(own) == {*WORLDS}
+    assert {"unlike_fall", "exponent_within", "last_error"} < set(own["triples"].metrics)
+    assert set(own["species"].metrics) - set(own["triples"].metrics) == {
+        "fall_followed",
+        "pull_followed",
+    }
 
 
 def test_paths_that_tell_nothing_are_said_so():
