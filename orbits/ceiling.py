@@ -1,8 +1,8 @@
 """Orbit fits to observed points: the ceiling of a protocol whose masses are visible.
 
-An observer who knows the physics fits a two-body orbit to the bin centres of a whole sequence
-and computes the force from it; fitted to the first points alone, the orbit says where the bodies
-go next. No model that sees the same tokens can be expected to do better.
+An observer who knows the physics fits an orbit, of two bodies or of three, to the bin centres of a
+whole sequence and computes the force from it; fitted to the first points alone, the orbit says
+where the bodies go next. No model that sees the same tokens can be expected to do better.
 """
 
 from __future__ import annotations
@@ -116,11 +116,16 @@ def fit(
 
     Raises:
         ValueError: A system has several planets and is no triple, ``n_seen`` is not in [1,
-            n_points], or the believed law does not bind an orbit.
+            n_points], the believed law does not bind an orbit, or a law is believed of triples, or
+            a coupling of others.
     """
     n_seen = protocol.n_points if n_seen is None else n_seen
-    bodies = protocol.n_bodies if protocol.disturbance is not None else 2
-    assert bodies is not None  # a disturbed world has a fixed number
+    is_triple = protocol.disturbance is not None and protocol.disturbance.triple
+    bodies = 3 if is_triple else 2
+    if is_triple and believed is not None:
+        raise ValueError("of triples another law is not believed; give coupling")
+    if coupling is not None and not is_triple:
+        raise ValueError(f"protocol {protocol.name!r} has no triples whose coupling is believed")
     if np.any(world.n_planets != bodies - 1):
         raise ValueError(f"an orbit is fitted to one planet, got {world.n_planets.max()}")
     if not 1 <= n_seen <= protocol.n_points:

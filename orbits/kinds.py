@@ -1,7 +1,8 @@
 """Orbit fits over the kinds of triples: which bodies attract how is inferred from what is seen.
 
 The ceiling of an observer who knows which kinds there are and how they pull, and is not told which
-body is of which. He fits an orbit for every assignment and keeps the one that misses least.
+body is of which. He fits an orbit for every assignment and keeps the one that misses least. The fit
+of the right one starts at the truth, as all fits of :mod:`orbits.ceiling`: an upper bound.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from orbits.protocol import Protocol
 from orbits.systems import Systems
 
 ITERATIONS = 30
-"""Most steps of a fit: of wrong kinds many never end at a minimum, and none fits."""
+"""Most steps of a fit: those of wrong kinds may never end at a minimum."""
 
 
 def fit_over_kinds(
@@ -25,7 +26,7 @@ def fit_over_kinds(
 ) -> Array:
     """Return the places by the kinds that miss the first points least, [N, n_points, 2] in AU.
 
-    Assignments under which all pulls are alike, as those of one kind, are fitted once.
+    Those of one kind throughout fit alike, since a factor of all pulls is as good as more mass.
 
     Args:
         protocol: A protocol of triples.

@@ -84,6 +84,8 @@ def _rows(pulls: Pulls, masses: Array, force: Array) -> Array:
 
 def _medians(table: Array, n_cells: int) -> dict[str, Array]:
     """Return the columns of a prediction file; of fewer points than cells, the points."""
+    if not len(table):
+        return {name: np.empty(0) for name in ("r", "m1", "m2", "force_predicted")}
     cells = _cells(table, min(n_cells, len(table)))
     middles = np.array([np.median(cell, axis=0) for cell in cells])
     r, m1, m2 = np.exp(middles[:, :3]).T

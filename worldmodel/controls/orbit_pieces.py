@@ -38,6 +38,8 @@ class OrbitPieces:
     """
 
     def __init__(self, protocol: Protocol, seed: int, orbits: Complex | None = None) -> None:
+        if protocol.n_bodies != 2:
+            raise ValueError(f"pieces of orbits need one planet, {protocol.name!r} has several")
         table = orbit_table(protocol, seed).orbits if orbits is None else orbits
         steps = range(STEPS, table.shape[1])
         pieces = _pieces(table[: MOST // len(steps)], steps)

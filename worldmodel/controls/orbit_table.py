@@ -18,7 +18,7 @@ from orbits.mixture import Mixture
 from orbits.protocols import Protocol
 
 STEPS = 12
-"""Past time steps of both bodies that are compared."""
+"""Past time steps of all bodies that are compared."""
 N_SEQUENCES = 20_000
 CHUNK = 200
 """Prompts that are looked up at once."""
@@ -35,7 +35,7 @@ class OrbitTable:
         protocol: Protocol of the training world, or a mixture of worlds.
         seed: Seed of the data, as training takes it.
         n_sequences: Training sequences that are kept.
-        steps: Time steps of the past that are compared, of both bodies.
+        steps: Time steps of the past that are compared, of all bodies.
         nearest: Orbits of which the mean is taken, the most similar ones.
 
     Raises:

@@ -40,8 +40,9 @@ class Settings:
             prediction files, 25 or more: behind single steps, one for each world in which these
             are asked, and of continued paths in the world of the training; as many as points
             writes the points themselves; 0 writes none.
-        least_signal: Of the points behind single steps implied_law writes those, too, whose kick is
-            so many times the model's own standard deviation of it, without medians; 0 writes none.
+        least_signal: Of the points behind single steps implied_law writes those, too, whose kick
+            towards the other body is so many times the model's own standard deviation of a
+            coordinate, without medians; 0 writes none.
         draws: Continuations of each prompt that implied_law draws from the predicted distribution,
             beside the likeliest one; 0 draws none.
         scratch: Train the control of the force heads from scratch, which takes as many steps as

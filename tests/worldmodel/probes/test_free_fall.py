@@ -1,7 +1,5 @@
 """The free-fall probe: observers and controls on known worlds, its refusals, a run."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -15,11 +13,13 @@ from worldmodel.probes.motion.free_fall import (
     IGNORANT,
     INFERS,
     PROBE,
+    WITH_ERRORS,
     WORLDS,
     _fits,
     _measured,
     _others,
     _sentence,
+    _with_errors,
 )
 from worldmodel.probes.motion.held_out import HeldOutSystems
 from worldmodel.probes.settings import Settings
@@ -35,11 +35,15 @@ def test_kinds_are_inferred_from_the_prompt_and_one_of_newton_has_none():
     test = HeldOutSystems(protocol, protocol.systems(0, "test", np.arange(60)))
     others = _others(test, protocol, _fits(protocol, 0, 60))
     found = {who: _measured(test, points) for who, _, points in others}
-    fall = {who: each["fall_followed"].value for who, each in found.items()}
+    fall = {who: each["fall_met"].value for who, each in found.items()}
+    # Of 150 true systems 0.81: where a pair is torn or nearly touches, steps are too coarse.
     for who in (references.TRUE, references.FIT, INFERS):
-        assert fall[who] == pytest.approx(1, abs=0.03)
-    assert abs(fall[IGNORANT]) < 0.1
-    assert fall[references.IN_BINS] == pytest.approx(1, abs=0.3)
+        assert fall[who] > 0.7
+    assert fall[IGNORANT] < 0.1
+    assert fall[references.FILTER] < 0.2
+    assert fall[references.IN_BINS] > 0.4
+    blurred = [_measured(test, _with_errors(test, x))["fall_met"].value for x in (1e-4, 0.04)]
+    assert blurred[1] < 0.4 < blurred[0]
     off = {who: each["last_error"].value for who, each in found.items()}
     assert off[INFERS] == pytest.approx(off[references.FIT], rel=0.2)
     assert off[IGNORANT] > 5 * off[INFERS]
@@ -58,41 +62,44 @@ def test_a_model_is_prompted_with_both_worlds(untrained, tmp_path):
     own = {x.setting["prompt"]: x for x in outcomes if x.variant is None and x.arm is None}
     assert set(own) == {*WORLDS}
     assert {"unlike_fall", "exponent_within", "last_error"} < set(own["triples"].metrics)
-    assert set(own["species"].metrics) - set(own["triples"].metrics) == {
-        "fall_followed",
-        "pull_followed",
-    }
+    assert set(own["species"].metrics) - set(own["triples"].metrics) == {"fall_met", "pull_met"}
+    assert {x.variant for x in outcomes} > {WITH_ERRORS, INFERS, IGNORANT}
 
 
-def test_paths_that_tell_nothing_are_said_so():
+def test_the_sentence_names_what_passes_without_a_law():
     def result(value, who="a", arm="pretrained"):
         details = {"checkpoint": {"protocol": "species", "label": "a"}}
         case = Case("probe", "free_fall", who, arm, 0, setting={"prompt": "species"})
-        return Result(case, "ok", metrics={"fall_followed": Metric(value)}, details=details)
+        return Result(case, "ok", metrics={"fall_met": Metric(value)}, details=details)
 
-    newton = result(0.0, IGNORANT, "control")
-    said = _sentence("a", [result(math.nan)], [newton])
-    assert "tell nothing of their fall (orbit fit by Newton's law 0.00)" in said
-    assert "unlike by 0.25 of" in _sentence("a", [result(0.25)], [newton])
+    others = [result(0.01, IGNORANT, "control"), result(0.05, references.FILTER, "control")]
+    said = _sentence("a", [result(0.25)], others)
+    assert "goes on as they do in 0.25 of the systems (" in said
+    assert "orbit fit by Newton's law 0.01; linear autoregression 0.05)" in said
 
 
-def test_a_slope_is_of_the_precise_and_not_of_the_wild():
-    """Systems weigh as their paths are exact, and a few that say anything do not decide."""
-    rng = np.random.default_rng(0)
-    kinds = rng.choice([-1.5, -0.5, 0.5, 1.5], 400)
-    coupling = np.ones((400, 3, 3))
-    coupling[:, 0, 2], coupling[:, 1, 2] = 2 + kinds / 2, 2 - kinds / 2
-    spread = np.where(np.arange(400) < 200, 0.1, 10.0)
-    shown = 0.4 * kinds + spread * rng.standard_normal(400)
-    shown[::20] += 50
-    found = followed(Attractions(shown, spread, np.ones(400)), coupling)["fall_followed"]
-    assert found.low < 0.4 < found.high
-    assert found.high - found.low < 0.1
+def test_the_count_is_of_systems_and_no_mode_or_wild_one_decides():
+    """The attack: of a mixture of two observers a robust slope shows what most systems do."""
+    coupling = np.ones((1000, 3, 3))
+    unlike = np.tile([-1.5, -0.5, 0.5, 1.5], 250)
+    coupling[:, 0, 2], coupling[:, 1, 2] = 2 + unlike / 2, 2 - unlike / 2
+    knows = np.arange(1000) < 450
+
+    def met(shown, mutual=1.0):
+        found = followed(Attractions(shown, np.full(1000, mutual)), coupling)
+        return found["fall_met"].value, found["pull_met"].value
+
+    assert met(np.where(knows, unlike, 0.0)) == (0.45, 1)
+    assert met(7 * unlike) == (0, 1), "more than the world's is not it"
+    assert met(np.where(knows, unlike, np.nan), np.nan) == (0.45, 0)
+    assert met(np.zeros(1000), 1.5) == (0, 0)
 
 
 def test_bodies_in_one_place_have_an_answer():
-    found = attractions(np.zeros((2, 12, 3, 2)), np.ones(2), np.ones((2, 3)))
-    assert np.isfinite(found.unlike).all()
+    places = np.zeros((2, 12, 3, 2))
+    places[1, 5] = np.nan  # a path that leaves the numbers has no answer, and is no crash
+    found = attractions(places, np.ones(2), np.ones((2, 3)))
+    assert np.isfinite(found.unlike).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

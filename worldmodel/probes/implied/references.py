@@ -69,7 +69,8 @@ def orbit_fit(test: HeldOutSystems, believed: str | None = None) -> Array:
 
 
 def cubic(test: HeldOutSystems) -> Array:
-    """Return prompts and their continuations by each body's last four places, its own in turn."""
+    """Return prompts of two bodies, and their continuations by each one's last four places."""
+    assert test.protocol.n_bodies == 2, "of other worlds implied_law is refused"
     return _extrapolated(test.observed, test.n_prompt, _CUBIC)
 
 
