@@ -67,9 +67,9 @@ MEASURES = {
 CAPTION = (
     "Continuations of triples whose bodies are of two kinds: the share of systems whose unlike "
     "fall towards the third body is within half of the world's, and whose pair pulls by its own "
-    "factor; the exponent of the pair's orbit is blind to both. Mean of three trainings or more with its "
-    "95% interval, of two from one to the other, of one and of controls over sequences. Dashed: "
-    "the truth in bins. What lies beyond a panel is at its edge."
+    "factor; the exponent of the pair's orbit is blind to both. Mean of three trainings or more "
+    "with its 95% interval, of two from one to the other, of one and of controls over sequences. "
+    "Dashed: the truth in bins. What lies beyond a panel is at its edge."
 )
 
 
