@@ -59,7 +59,7 @@ def attractions(places: Array, dt: Array, mass: Array) -> Attractions:
         dt: Time step in years, [N].
         mass: Their masses as they are, in solar masses, [N, 3].
     """
-    known = np.isfinite(places).all(axis=(1, 2, 3))
+    known = np.asarray(np.isfinite(places).all(axis=(1, 2, 3)))
     places = np.where(known[:, None, None, None], places, 0.0)
     strengths = []
     for body, partner in ((0, 1), (1, 0)):
