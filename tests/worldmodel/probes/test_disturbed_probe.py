@@ -81,6 +81,7 @@ def test_paths_that_tell_nothing_are_said_so():
     ("arguments", "message"),
     [
         ({"protocol": "nbody", "protocol_args": {"n_points": 48}}, "take a model of identifiable"),
+        ({"protocol": "species"}, "'species' has three bodies; take the probe free_fall"),
         ({"protocol_args": {"law": "yukawa"}}, "under law 'yukawa'"),
         ({"protocol_args": {"n_points": 22}}, "n_points=22 is not a multiple of 4"),
     ],

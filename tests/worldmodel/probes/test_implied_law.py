@@ -214,6 +214,7 @@ def test_what_cannot_be_asked_is_refused_with_the_fix(untrained):
 
     assert refusal(ForceModel) == "a ForceModel predicts no next row; take a NextTokenModel"
     assert "several planets" in refusal(protocol="fixed", protocol_args={"n_points": 88})
+    assert "take the probe free_fall" in refusal(protocol="triples")
     assert "n_points=22" in refusal(protocol_args={"n_points": 22})
     assert refusal() is None
     with pytest.raises(ValueError, match="cells must be 0 or at least 25"):

@@ -215,6 +215,8 @@ def all_prompts(protocol: Protocol, others: Sequence[str], seed: int, n: int) ->
 @functools.cache
 def refusal(protocol: Protocol) -> str | None:
     """Return why the world of a protocol has no such prompts, and the fix; None if it has."""
+    if protocol.disturbance is not None and protocol.disturbance.triple:
+        return f"protocol {protocol.name!r} has three bodies; take the probe free_fall"
     if protocol.max_planets != 1 or protocol.sampler == "published":
         return f"the systems of protocol {protocol.name!r} have several planets; take identifiable"
     if not protocol.is_two_body:

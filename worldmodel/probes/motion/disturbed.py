@@ -90,6 +90,8 @@ class Disturbed(Probe):
     def refusal(self, checkpoint: Checkpoint, settings: Settings) -> str | None:
         """Return why a checkpoint cannot be prompted, or None."""
         own = checkpoint.trained_on
+        if own.disturbance is not None and own.disturbance.triple:
+            return f"protocol {own.name!r} has three bodies; take the probe free_fall"
         if own.name not in WORLDS or checkpoint.law != NEWTON or own.law != NEWTON:
             return (
                 f"protocol {own.name!r} under law {checkpoint.law!r} has other time steps or "
