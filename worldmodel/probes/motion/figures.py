@@ -39,7 +39,7 @@ CAPTIONS = {
         "rollouts by the likeliest bins from the first half of held-out sequences; mean over "
         "sequences, band: 1.96 standard errors. Hollow: random weights. Grey and black: a body "
         "that rests or goes straight on, a linear autoregression (as many bodies in all systems), "
-        "the orbit that fits the prompt of one planet best (ceiling), and the truth to within a bin."
+        "the orbit that fits the prompt of one planet best (ceiling), and the truth in bins."
     ),
     "rollout_conservation": (
         "By how much energy and angular momentum of a rollout miss those of the true orbit: mean "
