@@ -58,8 +58,8 @@ MET = "fall_met"
 INFERS = "orbit fit over the kinds"
 WITH_ERRORS = "true orbit with the model's errors"
 MEASURES = {
-    "fall_met": "systems that fall as unlike as theirs do",
-    "pull_met": "pairs that pull by their own factor",
+    "fall_met": "share of systems that fall\nas unlike as their bodies do",
+    "pull_met": "share of pairs that pull\nby their own factor",
     "exponent_within": "exponent of the pair's orbit",
     "last_error": "error at the end, AU",
 }
