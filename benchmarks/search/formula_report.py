@@ -42,18 +42,21 @@ def sentences(results: Sequence[Result]) -> list[str]:
     if not own:
         return []
     noises = sorted({_noise(result) for result in own})
+    asked = list(dict.fromkeys((noises[0], noises[-1])))
+    how = " and ".join(
+        f"with {100 * noise:g}% noise" if noise else "without noise" for noise in asked
+    )
     said = []
     for engine in dict.fromkeys(str(result.case.get("engine")) for result in own):
         rates = []
-        for noise in dict.fromkeys((noises[0], noises[-1])):
+        for noise in asked:
             members = [x for x in own if x.case.get("engine") == engine and _noise(x) == noise]
             _, low, high = wilson(_found(members), len(members))
-            rate = f"{_found(members)} of {len(members)} [{low:.2f}, {high:.2f}]"
-            rates.append(
-                f"{rate} with {100 * noise:g}% noise" if noise else f"{rate} without noise"
-            )
+            rates.append(f"{_found(members)} of {len(members)} [{low:.2f}, {high:.2f}]")
         said.append(f"{engine} {' and '.join(rates)}")
-    return [f"Of NewtonBench's formulas that were searched these are found: {'; '.join(said)}."]
+    return [
+        f"Of NewtonBench's formulas that were searched, {how}, these are found: {'; '.join(said)}."
+    ]
 
 
 def _noise(result: Result) -> float:

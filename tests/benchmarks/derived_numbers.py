@@ -19,6 +19,9 @@ DERIVED: dict[str, dict[str, str]] = {
     "In worlds with drag, a changing G, a hidden body, unlike kinds": {
         "-0.004 [-0.068, 0.060]": PAIRED
     },
+    "Three bodies of unlike kinds": dict.fromkeys(
+        ("0.208 [0.149, 0.267]", "0.61 [0.33, 0.88]"), PAIRED
+    ),
     "Length extrapolation": {"0.100 [0.058, 0.142]": PAIRED},
     "What the pilot found, and what came": {
         "2 of 2": "the pilot's searches",
@@ -59,6 +62,8 @@ _ASKED = {"variant": "softmax", "arm": "pretrained", "shift": "corner"}
 _RANGE = "probe-next-point-without-wide", "probe-next-point-wide"
 _WIDE = {**_ASKED, "shift": "wide"}
 _MANY = {"variant": "softmax", "arm": "mixture", "time step": None}
+_LONGER = {"variant": "softmax", "arm": "pretrained", "prompt": "species", "trained_steps": 4400}
+_SHORTER = {**_LONGER, "trained_steps": 1100}
 _VELOCITY = {"horizon": 24, "series": "radial_velocity"}
 PAIRS = {
     "0.068 [0.022, 0.115]": (
@@ -136,6 +141,10 @@ PAIRS = {
     "0.058 [0.022, 0.094]": (
         "worlds-five", "S", {**_MANY, "prompt": 12}, {**_MANY, "prompt": 4}, 3
     ),
+    "0.61 [0.33, 0.88]": (
+        "probe-free-fall", "exponent_within", _SHORTER, _LONGER, 2
+    ),
+    "0.208 [0.149, 0.267]": ("probe-free-fall", "pull_met", _LONGER, _SHORTER, 3),
     "-0.004 [-0.068, 0.060]": (
         "probe-disturbed-drag", "drag_rate", {"arm": "pretrained", "prompt": "drag"},
         {"arm": "pretrained", "prompt": "identifiable"}, 3,

@@ -150,6 +150,6 @@ def test_a_run_ends_in_a_table_of_engines_and_rates(tmp_path, capsys):
     assert "Formulas of NewtonBench's twelve domains" in text
     assert "1/3 [0.06, 0.79]" in text
     rate = "1 of 3 [0.06, 0.79]"
-    assert f"found: powerlaw@1 {rate} without noise and {rate} with 5% noise." in text
+    assert f"searched, without noise and with 5% noise, these are found: powerlaw@1 {rate}" in text
     assert "Published" not in text
     assert "gravity\\_hard\\_0" in (out / "report.md").read_text()
