@@ -115,6 +115,11 @@ QUANTITIES: Mapping[str, Quantity] = {
     "g_rate": Quantity("none", "1/year", "change of the pull's constant along a path, median"),
     "off_centre": Quantity("none", "share", "accelerations that fit no centre of mass, median"),
     "strength": Quantity("none", "", "abs(ln) of a pull over Newton's between the masses, median"),
+    "unlike_fall": Quantity("none", "", "difference of two bodies' fall towards a third, median"),
+    "fall_met": Quantity(
+        "higher", "share", "systems whose unlike fall is within half of the world's"
+    ),
+    "pull_met": Quantity("higher", "share", "pairs that pull by their own factor"),
     "missed": Quantity("lower", "share", "rms error of the kicks of a step over their rms"),
     # Inductive bias.
     "r_ib": Quantity(
