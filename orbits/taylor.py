@@ -112,7 +112,7 @@ def _integrate(
     pairs = bodies * (bodies - 1) // 2
     apart = np.empty((pairs, ORDER + 1, 2))
     squares, cubes = np.empty((2, pairs, ORDER + 1))
-    origin, drift = np.zeros((2, 2))
+    origin, drift = np.empty((2, 2))  # of the close bodies' centre, while it is local
     for i in range(n):
         place[0], motion[0] = start[i], speed[i]
         now, since, j = 0.0, 0.0, 0
@@ -128,7 +128,6 @@ def _integrate(
                 else:
                     place[0] += origin + drift * (now - since)
                     motion[0] += drift
-                    origin[:], drift[:] = 0, 0
             unit = math.ldexp(1.0, 3 * math.frexp(closest)[1] // 2) if is_local else 1.0  # r^1.5
             constant, change = gravity * (1 + g_rate * now), gravity * g_rate
             motion[0] *= unit
@@ -150,7 +149,6 @@ def _integrate(
             _evaluate(motion, step, motion[0])
             motion[0] /= unit
             now += step * unit
-        origin[:], drift[:] = 0, 0
     return places, velocities
 
 

@@ -109,7 +109,7 @@ class Disturbed(Probe):
         own, twins = checkpoint.trained_on, checkpoint.twins(settings.seeds[0])
         outcomes = []
         for name in pieces.progress(WORLDS):
-            world = _alike(protocols.get(name), own)
+            world = observed_for(protocols.get(name), own)
             indices = np.arange(settings.n_sequences)
             test = HeldOutSystems(world, world.systems(settings.data_seed, "test", indices))
             setting = {"prompt": name}
@@ -139,8 +139,8 @@ class Disturbed(Probe):
             dots.Panel(
                 MEASURES[metric],
                 {
-                    "prompts with it": _of_prompt(world, metric),
-                    "undisturbed prompts": _of_prompt(PLAIN, metric),
+                    "prompts with it": of_prompt(world, metric),
+                    "undisturbed prompts": of_prompt(PLAIN, metric),
                 },
                 level=references.IN_BINS,
             )
@@ -153,7 +153,7 @@ class Disturbed(Probe):
         return [Picture(CAPTION, [dots.draw(results, panels, path, across=2)])]
 
 
-def _of_prompt(world: str, metric: str) -> dots.Value:
+def of_prompt(world: str, metric: str) -> dots.Value:
     """Return a metric of the results of one world's prompts."""
 
     def value(result: Result) -> Metric | None:
@@ -162,7 +162,7 @@ def _of_prompt(world: str, metric: str) -> dots.Value:
     return value
 
 
-def _alike(world: Protocol, own: Protocol) -> Protocol:
+def observed_for(world: Protocol, own: Protocol) -> Protocol:
     """Return a world as it is observed for a model: as many points, the same bins."""
     return dataclasses.replace(world, n_points=own.n_points, n_bins=own.n_bins)
 

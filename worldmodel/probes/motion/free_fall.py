@@ -15,7 +15,6 @@ much its errors alone would hide.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
@@ -35,14 +34,14 @@ from orbits.protocols import Protocol
 from orbits.runs import trainings
 from orbits.runs.cell import Outcome
 from orbits.runs.page import Picture
-from orbits.runs.result import Metric, Result
+from orbits.runs.result import Result
 from orbits.runs.statistics import Interval
 from worldmodel.probes.base import Pieces, Probe
 from worldmodel.probes.checkpoint import Checkpoint
 from worldmodel.probes.implied import references
 from worldmodel.probes.looks import own_setting, trained_models
 from worldmodel.probes.motion import dots
-from worldmodel.probes.motion.disturbed import IGNORANT
+from worldmodel.probes.motion.disturbed import IGNORANT, observed_for, of_prompt
 from worldmodel.probes.motion.held_out import HeldOutSystems, continued, first_and_last
 from worldmodel.probes.settings import Settings
 
@@ -105,9 +104,7 @@ class FreeFall(Probe):
         own, twins = checkpoint.trained_on, checkpoint.twins(settings.seeds[0])
         outcomes = []
         for name in pieces.progress(WORLDS):
-            world = dataclasses.replace(
-                protocols.get(name), n_points=own.n_points, n_bins=own.n_bins
-            )
+            world = observed_for(protocols.get(name), own)
             indices = np.arange(settings.n_sequences)
             test = HeldOutSystems(world, world.systems(settings.data_seed, "test", indices))
             setting = {"prompt": name}
@@ -136,20 +133,11 @@ class FreeFall(Probe):
     def draw(self, results: Sequence[Result], out: Path) -> list[Picture]:
         """Draw what continuations of unlike bodies follow."""
         panels = [
-            dots.Panel(title, {ASKED: _of_prompt(metric)}, level=references.IN_BINS)
+            dots.Panel(title, {ASKED: of_prompt(ASKED, metric)}, level=references.IN_BINS)
             for metric, title in MEASURES.items()
         ]
         path = out / "figures" / "free_fall.png"
         return [Picture(CAPTION, [dots.draw(results, panels, path, across=2)])]
-
-
-def _of_prompt(metric: str) -> dots.Value:
-    """Return a metric of the results of prompts of unlike bodies."""
-
-    def value(result: Result) -> Metric | None:
-        return result.metrics.get(metric) if own_setting(result)["prompt"] == ASKED else None
-
-    return value
 
 
 @functools.lru_cache(maxsize=4)
