@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -304,6 +305,10 @@ def test_models_of_three_worlds_continue_the_same_prompts(untrained, tmp_path):
         assert len(read(folder.file(tmp_path, each, "predictions newton"), "newton")) == 40
     chosen = [x for x in steps if "predictions of chosen points" in x.files]
     assert all(words.is_home(x) and x.case.arm in ("pretrained", "untrained") for x in chosen)
+    proof = folder.file(tmp_path, chosen[0], "predictions of chosen points")
+    assert (
+        json.loads(Path(f"{proof}.json").read_text())["manifest"]["config"]["least_signal"] == 1e-3
+    )
     assert {x.details["checkpoint"]["trained_on"] for x in chosen} == {*WORLDS}
     drawn = [x for x in results if "draws" in x.case.setting]
     assert len(drawn) == 3 * 3 * 2

@@ -272,6 +272,8 @@ def _keep(
     config = {
         "probe": ImpliedLaw.name, "row": {**checkpoint.row, **row}, "cells": settings.cells,
     }  # fmt: skip
+    if settings.least_signal:
+        config["least_signal"] = settings.least_signal
     proof = manifest(config, seed=settings.data_seed, inputs={"checkpoint": checkpoint.sha256})
     at_home = row["law"] == checkpoint.trained_on.law
     told = [value for key, value in row.items() if key != "law" or not at_home]
